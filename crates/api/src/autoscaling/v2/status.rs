@@ -1,0 +1,157 @@
+//! What was last seen and decided.
+
+use jiff::Timestamp;
+use quantity::Quantity;
+use serde::{Deserialize, Serialize};
+
+use super::spec::{CrossVersionObjectReference, MetricIdentifier};
+use crate::wire::{is_zero, nullable};
+
+/// What was last seen and decided.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HorizontalPodAutoscalerStatus {
+    /// Exists in the schema; the controller never sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// When the number of replicas was last changed.
+    #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
+    pub last_scale_time: Option<Timestamp>,
+    /// The replicas last seen.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
+    pub current_replicas: i32,
+    /// The replicas last decided on.
+    #[serde(deserialize_with = "nullable")]
+    pub desired_replicas: i32,
+    /// The metrics last seen, by position in the spec; always written, `null` when there are none.
+    pub current_metrics: Option<Vec<MetricStatus>>,
+    /// What the autoscaler can and cannot do.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<HorizontalPodAutoscalerCondition>,
+}
+
+/// One aspect of what the autoscaler can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HorizontalPodAutoscalerCondition {
+    /// `AbleToScale`, `ScalingActive`, `ScalingLimited` or `ScaledToZero`.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    #[serde(deserialize_with = "nullable")]
+    pub status: String,
+    /// When the status last changed; `null` when never.
+    #[serde(with = "crate::instant")]
+    pub last_transition_time: Option<Timestamp>,
+    /// One word saying why.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// A sentence saying why.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// The last value of one metric; an empty `type` says that it could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct MetricStatus {
+    /// As in the spec, or empty.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+    /// A metric describing one other object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectMetricStatus>,
+    /// A metric describing each pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodsMetricStatus>,
+    /// A resource the pods request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceMetricStatus>,
+    /// A resource one container of each pod requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_resource: Option<ContainerResourceMetricStatus>,
+    /// A metric from outside the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalMetricStatus>,
+}
+
+/// The last value of a metric of another object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ObjectMetricStatus {
+    /// The metric's name and selector.
+    #[serde(deserialize_with = "nullable")]
+    pub metric: MetricIdentifier,
+    /// Its value.
+    #[serde(deserialize_with = "nullable")]
+    pub current: MetricValueStatus,
+    /// The object.
+    #[serde(deserialize_with = "nullable")]
+    pub described_object: CrossVersionObjectReference,
+}
+
+/// The last value of a metric of each pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodsMetricStatus {
+    /// The metric's name and selector.
+    #[serde(deserialize_with = "nullable")]
+    pub metric: MetricIdentifier,
+    /// Its value.
+    #[serde(deserialize_with = "nullable")]
+    pub current: MetricValueStatus,
+}
+
+/// The last use of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResourceMetricStatus {
+    /// The resource.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Its use.
+    #[serde(deserialize_with = "nullable")]
+    pub current: MetricValueStatus,
+}
+
+/// The last use of a resource by one container.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerResourceMetricStatus {
+    /// The resource.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Its use.
+    #[serde(deserialize_with = "nullable")]
+    pub current: MetricValueStatus,
+    /// The container's name.
+    #[serde(deserialize_with = "nullable")]
+    pub container: String,
+}
+
+/// The last value of a metric from outside the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExternalMetricStatus {
+    /// The metric's name and selector.
+    #[serde(deserialize_with = "nullable")]
+    pub metric: MetricIdentifier,
+    /// Its value.
+    #[serde(deserialize_with = "nullable")]
+    pub current: MetricValueStatus,
+}
+
+/// A value in the forms a target can have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct MetricValueStatus {
+    /// The total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Quantity>,
+    /// The mean over the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_value: Option<Quantity>,
+    /// The mean over the pods in percent of what they request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_utilization: Option<i32>,
+}

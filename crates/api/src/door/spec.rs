@@ -1,0 +1,131 @@
+//! Autoscalers of every API become one [`Spec`].
+
+use engine::spec::{
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy, Share,
+    Source, Spec, TargetRef,
+};
+use jiff::SignedDuration;
+
+use crate::autoscaling::v2;
+use crate::selector::LabelSelector;
+
+/// The engine's view of an HPA with defaults applied.
+pub fn spec_of_hpa(hpa: &v2::HorizontalPodAutoscaler) -> Spec {
+    let spec = &hpa.spec;
+    Spec {
+        namespace: hpa.metadata.namespace.clone(),
+        name: hpa.metadata.name.clone(),
+        target: TargetRef { kind: spec.scale_target_ref.kind.clone(), name: spec.scale_target_ref.name.clone() },
+        min: spec.min_replicas.unwrap_or(1),
+        max: spec.max_replicas,
+        metrics: spec.metrics.iter().map(metric).collect(),
+        behavior: spec.behavior.as_ref().map(behavior),
+        aggregator: Aggregator::Max,
+    }
+}
+
+/// One metric. Which target field counts depends on the source (spec 4.1 – 4.5).
+pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
+    let (source, goal) = match spec.type_.as_str() {
+        v2::RESOURCE => {
+            let resource = spec.resource.clone().unwrap_or_default();
+            (Source::Resource { name: resource.name, of: Share::Requests }, per_pod_goal(&resource.target))
+        }
+        v2::CONTAINER_RESOURCE => {
+            let v2::ContainerResourceMetricSource { name, target, container } =
+                spec.container_resource.clone().unwrap_or_default();
+            (Source::ContainerResource { name, container, of: Share::Requests }, per_pod_goal(&target))
+        }
+        v2::PODS => {
+            let pods = spec.pods.clone().unwrap_or_default();
+            let goal = pods.target.average_value.as_ref().map_or(Goal::Missing, |v| Goal::AverageValue(v.milli_value()));
+            (Source::Pods(metric_id(&pods.metric)), goal)
+        }
+        v2::OBJECT => {
+            let object = spec.object.clone().unwrap_or_default();
+            let described = object.described_object;
+            let source = Source::Object {
+                kind: described.kind,
+                name: described.name,
+                api_version: Some(described.api_version).filter(|v| !v.is_empty()),
+                metric: metric_id(&object.metric),
+            };
+            (source, object_goal(&object.target))
+        }
+        v2::EXTERNAL => {
+            let external = spec.external.clone().unwrap_or_default();
+            (Source::External(metric_id(&external.metric)), external_goal(&external.target))
+        }
+        other => (Source::Unknown(other.to_owned()), Goal::Missing),
+    };
+    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+}
+
+/// A named metric with its selector, ready to be asked for.
+pub(super) fn metric_id(id: &v2::MetricIdentifier) -> MetricId {
+    MetricId {
+        name: id.name.clone(),
+        shown_selector: id.selector.as_ref().map_or_else(|| "nil".to_owned(), LabelSelector::go_string),
+        selector: LabelSelector::to_selector_or_nothing(id.selector.as_ref())
+            .map(|selector| selector.to_string())
+            .map_err(|error| error.to_string()),
+    }
+}
+
+/// Resource metrics do not look at the target's type, only at which field is there.
+fn per_pod_goal(target: &v2::MetricTarget) -> Goal {
+    match (&target.average_value, target.average_utilization) {
+        (Some(value), _) => Goal::AverageValue(value.milli_value()),
+        (None, Some(percent)) => Goal::Utilization(percent),
+        (None, None) => Goal::Missing,
+    }
+}
+
+/// Object metrics want type and field to agree (T24).
+fn object_goal(target: &v2::MetricTarget) -> Goal {
+    match (target.type_.as_str(), &target.value, &target.average_value) {
+        (v2::VALUE, Some(value), _) => Goal::Value(value.milli_value()),
+        (v2::AVERAGE_VALUE, _, Some(value)) => Goal::AverageValue(value.milli_value()),
+        _ => Goal::Missing,
+    }
+}
+
+/// External metrics prefer the average.
+fn external_goal(target: &v2::MetricTarget) -> Goal {
+    match (&target.average_value, &target.value) {
+        (Some(value), _) => Goal::AverageValue(value.milli_value()),
+        (None, Some(value)) => Goal::Value(value.milli_value()),
+        (None, None) => Goal::Missing,
+    }
+}
+
+/// Rates and windows. A direction that is absent only occurs in objects stored without defaults: it limits nothing.
+pub(super) fn behavior(behavior: &v2::HorizontalPodAutoscalerBehavior) -> Behavior {
+    let direction = |rules: Option<&v2::HPAScalingRules>| rules.map_or_else(no_rules, self::rules);
+    Behavior { up: direction(behavior.scale_up.as_ref()), down: direction(behavior.scale_down.as_ref()) }
+}
+
+fn no_rules() -> Rules {
+    Rules { window: None, select: SelectPolicy::Max, policies: Vec::new(), tolerance: None }
+}
+
+fn rules(rules: &v2::HPAScalingRules) -> Rules {
+    Rules {
+        window: rules.stabilization_window_seconds.map(|s| SignedDuration::from_secs(i64::from(s))),
+        select: match rules.select_policy.as_deref() {
+            Some("Min") => SelectPolicy::Min,
+            Some("Disabled") => SelectPolicy::Disabled,
+            _ => SelectPolicy::Max,
+        },
+        policies: rules.policies.iter().flatten().map(policy).collect(),
+        tolerance: rules.tolerance.as_ref().map(quantity::Quantity::as_f64),
+    }
+}
+
+fn policy(policy: &v2::HPAScalingPolicy) -> Policy {
+    Policy {
+        kind: if policy.type_ == "Pods" { PolicyKind::Pods } else { PolicyKind::Percent },
+        value: policy.value,
+        period: SignedDuration::from_secs(i64::from(policy.period_seconds)),
+    }
+}

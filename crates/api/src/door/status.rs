@@ -1,0 +1,113 @@
+//! The stored status, in and out.
+
+use engine::report::{Condition, Reading};
+use engine::{Course, Decision, Status};
+
+use crate::autoscaling::v2;
+
+/// The engine's view of a stored status. Metric slots are not carried over: no decision reads them.
+pub fn engine_status(status: &v2::HorizontalPodAutoscalerStatus) -> Status {
+    Status {
+        current_replicas: status.current_replicas,
+        desired_replicas: status.desired_replicas,
+        last_scale_time: status.last_scale_time,
+        metrics: None,
+        conditions: status.conditions.iter().map(condition_in).collect(),
+    }
+}
+
+/// The status to store after `decision` for an HPA with this spec. A step that could not read the scale leaves metrics
+/// as they were.
+pub fn stored_status(
+    spec: &v2::HorizontalPodAutoscalerSpec,
+    decision: &Decision,
+    old: &v2::HorizontalPodAutoscalerStatus,
+) -> v2::HorizontalPodAutoscalerStatus {
+    let mut new = hpa_status(spec, &decision.status);
+    if matches!(decision.course, Course::NoScale(_)) {
+        new.observed_generation = old.observed_generation;
+        new.current_metrics.clone_from(&old.current_metrics);
+    }
+    new
+}
+
+/// A status as the API shows it for an HPA with this spec.
+pub fn hpa_status(spec: &v2::HorizontalPodAutoscalerSpec, status: &Status) -> v2::HorizontalPodAutoscalerStatus {
+    v2::HorizontalPodAutoscalerStatus {
+        observed_generation: None,
+        last_scale_time: status.last_scale_time,
+        current_replicas: status.current_replicas,
+        desired_replicas: status.desired_replicas,
+        current_metrics: status.metrics.as_ref().map(|slots| metrics_out(spec, slots)),
+        conditions: status.conditions.iter().map(condition_out).collect(),
+    }
+}
+
+/// Whether two statuses say the same, so that a write can be saved (spec 3.0): numbers by value, times by the second
+/// that is stored, null and empty alike.
+pub fn same_status(old: &v2::HorizontalPodAutoscalerStatus, new: &v2::HorizontalPodAutoscalerStatus) -> bool {
+    fn list(metrics: &Option<Vec<v2::MetricStatus>>) -> &[v2::MetricStatus] {
+        metrics.as_deref().unwrap_or_default()
+    }
+    old.observed_generation == new.observed_generation
+        && old.last_scale_time == new.last_scale_time
+        && old.current_replicas == new.current_replicas
+        && old.desired_replicas == new.desired_replicas
+        && list(&old.current_metrics) == list(&new.current_metrics)
+        && old.conditions == new.conditions
+}
+
+fn metrics_out(spec: &v2::HorizontalPodAutoscalerSpec, slots: &[Option<Reading>]) -> Vec<v2::MetricStatus> {
+    let none = v2::MetricSpec::default();
+    slots
+        .iter()
+        .enumerate()
+        .map(|(index, slot)| match slot {
+            Some(reading) => metric_out(spec.metrics.get(index).unwrap_or(&none), reading),
+            None => v2::MetricStatus::default(),
+        })
+        .collect()
+}
+
+fn metric_out(spec: &v2::MetricSpec, reading: &Reading) -> v2::MetricStatus {
+    let current = v2::MetricValueStatus {
+        value: reading.value.clone(),
+        average_value: reading.average_value.clone(),
+        average_utilization: reading.average_utilization,
+    };
+    let mut out = v2::MetricStatus { type_: spec.type_.clone(), ..v2::MetricStatus::default() };
+    if let (v2::RESOURCE, Some(resource)) = (spec.type_.as_str(), &spec.resource) {
+        out.resource = Some(v2::ResourceMetricStatus { name: resource.name.clone(), current });
+    } else if let (v2::CONTAINER_RESOURCE, Some(resource)) = (spec.type_.as_str(), &spec.container_resource) {
+        let (name, container) = (resource.name.clone(), resource.container.clone());
+        out.container_resource = Some(v2::ContainerResourceMetricStatus { name, current, container });
+    } else if let (v2::PODS, Some(pods)) = (spec.type_.as_str(), &spec.pods) {
+        out.pods = Some(v2::PodsMetricStatus { metric: pods.metric.clone(), current });
+    } else if let (v2::OBJECT, Some(object)) = (spec.type_.as_str(), &spec.object) {
+        let (metric, described_object) = (object.metric.clone(), object.described_object.clone());
+        out.object = Some(v2::ObjectMetricStatus { metric, current, described_object });
+    } else if let (v2::EXTERNAL, Some(external)) = (spec.type_.as_str(), &spec.external) {
+        out.external = Some(v2::ExternalMetricStatus { metric: external.metric.clone(), current });
+    }
+    out
+}
+
+fn condition_in(condition: &v2::HorizontalPodAutoscalerCondition) -> Condition {
+    Condition {
+        kind: condition.type_.clone().into(),
+        status: condition.status.clone().into(),
+        since: condition.last_transition_time,
+        reason: condition.reason.clone().into(),
+        message: condition.message.clone().into(),
+    }
+}
+
+fn condition_out(condition: &Condition) -> v2::HorizontalPodAutoscalerCondition {
+    v2::HorizontalPodAutoscalerCondition {
+        type_: condition.kind.clone().into_owned(),
+        status: condition.status.clone().into_owned(),
+        last_transition_time: condition.since,
+        reason: condition.reason.clone().into_owned(),
+        message: condition.message.clone().into_owned(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Faults of single fields, worded and ordered as the API server reports them.
+
+use std::fmt;
+
+use crate::gotext;
+
+/// One fault of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Dotted path with list indices, e.g. `spec.metrics[0].resource.name`.
+    pub field: String,
+    /// What kind of fault it is.
+    pub kind: Kind,
+    /// The offending value as the API server prints it; empty where the kind shows none.
+    pub value: String,
+    /// The sentence after the value; may be empty.
+    pub detail: String,
+}
+
+/// The kinds of fault that occur here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A value is missing.
+    Required,
+    /// A value breaks a rule.
+    Invalid,
+    /// A value is not one of an enumeration.
+    NotSupported,
+    /// A field may not be set here.
+    Forbidden,
+    /// A value is longer than allowed.
+    TooLong,
+}
+
+impl Kind {
+    /// The machine-readable reason in the causes of an API error.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+        }
+    }
+}
+
+impl FieldError {
+    /// A missing value.
+    pub fn required(field: impl fmt::Display, detail: impl Into<String>) -> Self {
+        Self::new(Kind::Required, field, String::new(), detail)
+    }
+
+    /// A value that breaks a rule.
+    pub fn invalid(field: impl fmt::Display, value: impl Shown, detail: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, field, value.shown(), detail)
+    }
+
+    /// A value outside an enumeration; `supported` is listed as given.
+    pub fn not_supported(field: impl fmt::Display, value: impl Shown, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|word| gotext::quote(word)).collect();
+        let detail = format!("supported values: {}", list.join(", "));
+        Self::new(Kind::NotSupported, field, value.shown(), detail)
+    }
+
+    /// A field that may not be set.
+    pub fn forbidden(field: impl fmt::Display, detail: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, field, String::new(), detail)
+    }
+
+    /// A value longer than `limit` bytes.
+    pub fn too_long(field: impl fmt::Display, limit: usize) -> Self {
+        Self::new(Kind::TooLong, field, String::new(), format!("may not be more than {limit} bytes"))
+    }
+
+    fn new(kind: Kind, field: impl fmt::Display, value: String, detail: impl Into<String>) -> Self {
+        Self { field: field.to_string(), kind, value, detail: detail.into() }
+    }
+
+    /// The text without the path, as in the `message` of a cause.
+    pub fn message(&self) -> String {
+        let mut text = self.kind.words().to_owned();
+        for part in [&self.value, &self.detail] {
+            if !part.is_empty() {
+                text.push_str(": ");
+                text.push_str(part);
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message())
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// A value as it is printed inside a fault: numbers bare, strings quoted, the rest as JSON.
+pub trait Shown {
+    /// The printed form.
+    fn shown(&self) -> String;
+}
+
+impl Shown for i32 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for i64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for &str {
+    fn shown(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for &String {
+    fn shown(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for &quantity::Quantity {
+    fn shown(&self) -> String {
+        gotext::quote(&self.to_string())
+    }
+}
+
+/// An empty list prints as `null`, since Go's JSON does so for a list never filled.
+impl Shown for &[String] {
+    fn shown(&self) -> String {
+        if self.is_empty() { "null".to_owned() } else { gotext::json(self).unwrap_or_default() }
+    }
+}
+
+/// Several errors in one line: a single one bare, more in brackets, repeated texts once.
+pub fn aggregate<E: fmt::Display>(errors: &[E]) -> String {
+    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        assert_eq!(FieldError::required("a.b", "").to_string(), "a.b: Required value");
+        assert_eq!(FieldError::required("a", "why").to_string(), "a: Required value: why");
+        assert_eq!(FieldError::invalid("a", 3, "no").message(), "Invalid value: 3: no");
+        assert_eq!(FieldError::invalid("a", "", "no").message(), "Invalid value: \"\": no");
+        assert_eq!(
+            FieldError::not_supported("a", "x", &["p", "q"]).message(),
+            "Unsupported value: \"x\": supported values: \"p\", \"q\""
+        );
+        assert_eq!(FieldError::forbidden("a", "no").message(), "Forbidden: no");
+        assert_eq!(FieldError::invalid("v", &[][..], "n").message(), "Invalid value: null: n");
+        assert_eq!(FieldError::invalid("v", &["<".to_owned()][..], "n").message(), "Invalid value: [\"\\u003c\"]: n");
+    }
+
+    #[test]
+    fn aggregates() {
+        assert_eq!(aggregate(&["a"]), "a");
+        assert_eq!(aggregate(&["a", "a"]), "a");
+        assert_eq!(aggregate(&["a", "b", "a"]), "[a, b]");
+    }
+}

@@ -1,0 +1,83 @@
+//! The metadata every Kubernetes object has.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{is_zero, nullable};
+
+/// What identifies and describes an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ObjectMeta {
+    /// Unique within the namespace.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Prefix from which the server makes a name.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub generate_name: String,
+    /// The namespace; empty for objects outside of any.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// No longer filled by the server, but kept.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub self_link: String,
+    /// Unique over time and space.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Changes with every write; opaque.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Counts changes of the desired state; never assigned for autoscalers.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
+    pub generation: i64,
+    /// When the object was created.
+    #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Timestamp>,
+    /// When the object will be deleted.
+    #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Timestamp>,
+    /// Time allowed for a graceful end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// Labels, for selecting.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations, for tools.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// The objects this one depends on.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Who must agree before the object goes away.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// Who owns which fields; passed through unread.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub managed_fields: Vec<serde_json::Value>,
+}
+
+/// An object that another one depends on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct OwnerReference {
+    /// Group and version of the owner.
+    #[serde(deserialize_with = "nullable")]
+    pub api_version: String,
+    /// Kind of the owner.
+    #[serde(deserialize_with = "nullable")]
+    pub kind: String,
+    /// Name of the owner.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The owner's unique id.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+    /// Whether the owner manages the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Whether the owner's deletion waits for this object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}

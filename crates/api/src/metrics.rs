@@ -1,0 +1,229 @@
+//! The three metrics APIs as a client sees them: what is asked, what is answered, and the engine's view of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::observe::NamedSample;
+use engine::spec::{Metric, Source};
+use engine::{PodSamples, Sample, Samples};
+use jiff::{SignedDuration, Timestamp};
+use quantity::Quantity;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::nullable;
+use crate::time::{GO_ZERO, parse_go_duration};
+
+/// `metrics.k8s.io` list of pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodMetricsList {
+    /// One per pod.
+    #[serde(deserialize_with = "nullable")]
+    pub items: Vec<PodMetrics>,
+}
+
+/// Usage of one pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodMetrics {
+    /// Which pod.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: crate::pod::PodMeta,
+    /// End of the measurement.
+    pub timestamp: Option<Timestamp>,
+    /// Length of the measurement, as a Go duration.
+    #[serde(deserialize_with = "nullable")]
+    pub window: String,
+    /// Usage by container.
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<ContainerMetrics>,
+}
+
+/// Usage of one container.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerMetrics {
+    /// Name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Usage by resource.
+    #[serde(deserialize_with = "nullable")]
+    pub usage: BTreeMap<String, Quantity>,
+}
+
+/// `custom.metrics.k8s.io` list, v1beta1 or v1beta2.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MetricValueList {
+    /// One per object.
+    #[serde(deserialize_with = "nullable")]
+    pub items: Vec<MetricValue>,
+}
+
+/// Value of a custom metric of one object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MetricValue {
+    /// Which object.
+    #[serde(deserialize_with = "nullable")]
+    pub described_object: DescribedObject,
+    /// End of the measurement.
+    pub timestamp: Option<Timestamp>,
+    /// Length of the measurement (v1beta1 calls it `window`).
+    #[serde(alias = "window")]
+    pub window_seconds: Option<i64>,
+    /// The value.
+    #[serde(deserialize_with = "nullable")]
+    pub value: Quantity,
+}
+
+/// The object a custom metric describes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DescribedObject {
+    /// Name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+}
+
+/// `external.metrics.k8s.io` list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExternalMetricValueList {
+    /// One per series.
+    #[serde(deserialize_with = "nullable")]
+    pub items: Vec<ExternalMetricValue>,
+}
+
+/// Value of one series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExternalMetricValue {
+    /// The value.
+    #[serde(deserialize_with = "nullable")]
+    pub value: Quantity,
+}
+
+/// A request to a metrics API: path, and parameters by name, not yet encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Path.
+    pub path: String,
+    /// Parameters in the order of their names.
+    pub parameters: Vec<(&'static str, String)>,
+}
+
+impl Query {
+    /// The query of `metric` for pods selected by `selector`; none if the metric cannot be asked for.
+    /// `object_resource` is the plural resource (with group, if any) of an object metric's kind.
+    pub fn of(namespace: &str, selector: &str, metric: &Metric, object_resource: &str) -> Option<Self> {
+        let custom = format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}");
+        let query = |path, parameters: Vec<(&'static str, &str)>| {
+            let given = parameters.into_iter().filter(|(_, value)| !value.is_empty());
+            Self { path, parameters: given.map(|(name, value)| (name, value.to_owned())).collect() }
+        };
+        if !metric.can_be_asked() {
+            return None;
+        }
+        Some(match &metric.source {
+            Source::Resource { .. } | Source::ContainerResource { .. } => query(
+                format!("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"),
+                vec![("labelSelector", selector)],
+            ),
+            Source::Pods(id) => query(
+                format!("{custom}/pods/*/{}", id.name),
+                vec![("labelSelector", selector), ("metricLabelSelector", id.selector.as_deref().ok()?)],
+            ),
+            Source::Object { name, metric: id, .. } => {
+                let path = if object_resource == "namespaces" {
+                    format!("{custom}/metrics/{}", id.name)
+                } else {
+                    format!("{custom}/{object_resource}/{name}/{}", id.name)
+                };
+                query(path, vec![("metricLabelSelector", id.selector.as_deref().ok()?)])
+            }
+            Source::External(id) => query(
+                format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{}", id.name.to_lowercase()),
+                vec![("labelSelector", id.selector.as_deref().ok()?)],
+            ),
+            Source::Unknown(_) => return None,
+        })
+    }
+}
+
+/// Usage of `resource` by pod (or by `container` in each), or Kubernetes' text why there is none.
+pub fn resource_samples(
+    answer: Result<&PodMetricsList, &str>,
+    resource: &str,
+    container: Option<&str>,
+) -> Result<Vec<NamedSample>, String> {
+    let list = answer.map_err(|e| format!("unable to fetch metrics from resource metrics API: {e}"))?;
+    if list.items.is_empty() {
+        return Err("no metrics returned from resource metrics API".into());
+    }
+    Ok(list.items.iter().filter_map(|item| Some((name_of(&item.metadata.name), item.sample(resource, container)?))).collect())
+}
+
+/// A custom metric by pod, or Kubernetes' text why there is none.
+pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedSample>, String> {
+    let list = answer.map_err(custom_failure)?;
+    if list.items.is_empty() {
+        return Err("no metrics returned from custom metrics API".into());
+    }
+    let sample = |value: &MetricValue| Sample {
+        at: value.timestamp.unwrap_or(GO_ZERO),
+        window: SignedDuration::from_secs(value.window_seconds.unwrap_or(60)),
+        milli: value.value.milli_value(),
+    };
+    Ok(list.items.iter().map(|item| (name_of(&item.described_object.name), sample(item))).collect())
+}
+
+/// The one value of an object, or Kubernetes' text why there is none.
+pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<Samples, String> {
+    match answer.map_err(custom_failure)?.items.as_slice() {
+        [only] => Ok(Samples::Totals(vec![only.value.milli_value()])),
+        other => Err(custom_failure(&format!(
+            "the custom metrics API server returned {} results when we asked for exactly one",
+            other.len()
+        ))),
+    }
+}
+
+/// The values of an external metric's series, or Kubernetes' text why there is none.
+pub fn external_totals(answer: Result<&ExternalMetricValueList, &str>) -> Result<Samples, String> {
+    let list = answer.map_err(|e| format!("unable to fetch metrics from external metrics API: {e}"))?;
+    if list.items.is_empty() {
+        return Err("no metrics returned from external metrics API".into());
+    }
+    Ok(Samples::Totals(list.items.iter().map(|item| item.value.milli_value()).collect()))
+}
+
+/// Samples laid beside the pods of an observation.
+pub fn beside(pods: &[engine::Pod], samples: Vec<NamedSample>) -> Samples {
+    Samples::PerPod(PodSamples::join(pods, samples))
+}
+
+impl PodMetrics {
+    /// One pod's sample; none if a container lacks the resource (spec 5.1).
+    fn sample(&self, resource: &str, container: Option<&str>) -> Option<Sample> {
+        let usage = |c: &ContainerMetrics| c.usage.get(resource).map(Quantity::milli_value);
+        let milli = match container {
+            Some(name) => usage(self.containers.iter().find(|c| c.name == name)?)?,
+            None if self.containers.is_empty() => return None,
+            None => self.containers.iter().try_fold(0_i64, |sum, c| Some(sum.saturating_add(usage(c)?)))?,
+        };
+        Some(Sample {
+            at: self.timestamp.unwrap_or(GO_ZERO),
+            window: parse_go_duration(&self.window).unwrap_or(SignedDuration::ZERO),
+            milli,
+        })
+    }
+}
+
+fn custom_failure(error: &str) -> String {
+    format!("unable to fetch metrics from custom metrics API: {error}")
+}
+
+fn name_of(name: &str) -> Arc<str> {
+    name.into()
+}

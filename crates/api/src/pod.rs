@@ -1,0 +1,174 @@
+//! Pods as the API serves them, only what a decision looks at, and the engine's view of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::pod::{Amounts, Container as EngineContainer, Phase, Readiness, Resources, Shape, Truth};
+use jiff::Timestamp;
+use quantity::Quantity;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::nullable;
+
+/// A slim view of `v1.Pod`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Pod {
+    /// Name, namespace, labels.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: PodMeta,
+    /// Containers.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: PodSpec,
+    /// Phase and conditions.
+    #[serde(deserialize_with = "nullable")]
+    pub status: PodStatus,
+}
+
+/// Metadata of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodMeta {
+    /// Name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Namespace.
+    #[serde(deserialize_with = "nullable")]
+    pub namespace: String,
+    /// Labels.
+    #[serde(deserialize_with = "nullable")]
+    pub labels: BTreeMap<String, String>,
+    /// Set while the pod is being deleted.
+    pub deletion_timestamp: Option<Timestamp>,
+}
+
+/// What the pod runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// Regular containers.
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<Container>,
+    /// Init containers and sidecars.
+    #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    /// Requests and limits of the pod as a whole.
+    #[serde(deserialize_with = "nullable")]
+    pub resources: ResourceRequirements,
+    /// What the runtime adds.
+    #[serde(deserialize_with = "nullable")]
+    pub overhead: BTreeMap<String, Quantity>,
+}
+
+/// One container.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container {
+    /// Name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// `Always` makes an init container a sidecar.
+    pub restart_policy: Option<String>,
+    /// Requests and limits.
+    #[serde(deserialize_with = "nullable")]
+    pub resources: ResourceRequirements,
+}
+
+/// Requests and limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceRequirements {
+    /// What is set aside.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: BTreeMap<String, Quantity>,
+    /// What is allowed.
+    #[serde(deserialize_with = "nullable")]
+    pub limits: BTreeMap<String, Quantity>,
+}
+
+/// Where the pod is in its life.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, …
+    #[serde(deserialize_with = "nullable")]
+    pub phase: String,
+    /// When the kubelet took it on.
+    pub start_time: Option<Timestamp>,
+    /// Conditions.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<PodCondition>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodCondition {
+    /// What it is about.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    #[serde(deserialize_with = "nullable")]
+    pub status: String,
+    /// When the status last changed.
+    pub last_transition_time: Option<Timestamp>,
+}
+
+impl Pod {
+    /// The engine's view. `shape` is that of [`PodSpec::shape`], shared by siblings.
+    pub fn view(&self, shape: Arc<Shape>) -> engine::Pod {
+        let ready = self.status.conditions.iter().find(|c| c.kind == "Ready").map(|c| Readiness {
+            status: match c.status.as_str() {
+                "True" => Truth::True,
+                "False" => Truth::False,
+                _ => Truth::Unknown,
+            },
+            since: c.last_transition_time.unwrap_or(crate::time::GO_ZERO),
+        });
+        engine::Pod {
+            name: self.metadata.name.as_str().into(),
+            phase: match self.status.phase.as_str() {
+                "Pending" => Phase::Pending,
+                "Running" => Phase::Running,
+                "Failed" => Phase::Failed,
+                _ => Phase::Other,
+            },
+            deleting: self.metadata.deletion_timestamp.is_some(),
+            started: self.status.start_time,
+            ready,
+            shape,
+        }
+    }
+}
+
+impl PodSpec {
+    /// What pods of this spec have in common.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            containers: self.containers.iter().map(Container::view).collect(),
+            init_containers: self.init_containers.iter().map(Container::view).collect(),
+            pod: self.resources.view(),
+            overhead: amounts(&self.overhead),
+        }
+    }
+}
+
+impl Container {
+    fn view(&self) -> EngineContainer {
+        EngineContainer {
+            name: self.name.clone(),
+            restarts: self.restart_policy.as_deref() == Some("Always"),
+            resources: self.resources.view(),
+        }
+    }
+}
+
+impl ResourceRequirements {
+    fn view(&self) -> Resources {
+        Resources { requests: amounts(&self.requests), limits: amounts(&self.limits) }
+    }
+}
+
+fn amounts(map: &BTreeMap<String, Quantity>) -> Amounts {
+    map.iter().map(|(name, amount)| (name.clone(), amount.clone())).collect()
+}

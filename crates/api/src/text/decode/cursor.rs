@@ -1,0 +1,152 @@
+//! The deserializer at one node.
+
+use serde::de::{Deserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::access::{Entries, Items, Variant};
+use super::fault::{Fault, did_you_mean};
+use super::{Context, MOST, Unknown};
+use crate::text::path::Trail;
+use crate::text::{Key, Node, Problem, Value};
+
+/// A node being read, with the way to it.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) node: &'a Node,
+    pub(super) key: Option<&'a Key>,
+    pub(super) trail: &'a Trail<'a>,
+}
+
+impl Cursor<'_> {
+    /// Gives a fault that has no place yet the place of this node.
+    pub(super) fn blame(&self, fault: Fault) -> Fault {
+        fault.placed(|kind| {
+            let raw = self.context.source.slice(self.node.span);
+            let (mut span, path) = (self.node.place(self.key), self.trail.to_string());
+            if let Some((key, _)) = kind.field().and_then(|name| self.entry(name)) {
+                span = key.span;
+            }
+            let empty = kind.field().is_some_and(|name| self.entry(name).is_some());
+            let problem = Problem::at(self.context.source, span, kind.message(empty)).in_path(path);
+            match kind.hint(&self.node.value, raw) {
+                Some(hint) => problem.with_hint(hint),
+                None => problem,
+            }
+        })
+    }
+
+    fn entry(&self, name: &str) -> Option<&(Key, Node)> {
+        match &self.node.value {
+            Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
+            _ => None,
+        }
+    }
+
+    /// Reports every field of this map that is not among `fields`.
+    fn refuse_unknown(&self, entries: &[(Key, Node)], fields: &'static [&'static str]) {
+        let unknown = entries.iter().filter(|(key, _)| !fields.contains(&key.name.as_str()));
+        let mut problems = self.context.problems.borrow_mut();
+        let room = MOST.saturating_sub(problems.len());
+        for (key, _) in unknown.take(room) {
+            let problem = Problem::at(self.context.source, key.span, format!("unknown field `{}`", key.name))
+                .in_path(self.trail.to_string());
+            problems.push(match did_you_mean(&key.name, fields) {
+                Some(hint) => problem.with_hint(hint),
+                None => problem,
+            });
+        }
+    }
+
+    /// Integers as JSON made by Kubernetes' YAML reader has them: `10.0` is 10.
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.value {
+            Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => visitor.visit_i64(float as i64),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            self.integer(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Cursor<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(truth) => visitor.visit_bool(*truth),
+            Value::Int(integer) => match (i64::try_from(*integer), u64::try_from(*integer)) {
+                (_, Ok(integer)) => visitor.visit_u64(integer),
+                (Ok(integer), _) => visitor.visit_i64(integer),
+                _ => visitor.visit_i128(*integer),
+            },
+            Value::Float(float) => visitor.visit_f64(*float),
+            Value::String(text) => visitor.visit_str(text),
+            Value::Seq(items) => {
+                let mut items = Items::new(self, items);
+                let value = visitor.visit_seq(&mut items)?;
+                items.finish()?;
+                Ok(value)
+            }
+            Value::Map(entries) => visitor.visit_map(Entries::new(self, entries, None)),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.value {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Value::Map(entries) = &self.node.value else {
+            return Err(Fault::expected("a map", &self.node.value));
+        };
+        if self.context.unknown == Unknown::Refused {
+            self.refuse_unknown(entries, fields);
+        }
+        visitor.visit_map(Entries::new(self, entries, Some(fields)))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::String(name) => visitor.visit_enum(Variant { cursor: self, name, key: None, content: None }),
+            Value::Map(entries) if let [(key, node)] = entries.as_slice() => {
+                visitor.visit_enum(Variant { cursor: self, name: &key.name, key: Some(key), content: Some(node) })
+            }
+            found => Err(Fault::expected_one_of(variants, found)),
+        }
+    }
+
+    integers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+    }
+
+    forward_to_deserialize_any! {
+        bool f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        identifier ignored_any
+    }
+}

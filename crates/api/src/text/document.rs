@@ -1,0 +1,49 @@
+//! One document of a file.
+
+use serde::de::DeserializeOwned;
+
+use super::{Node, Problem, Source, Span, Value};
+
+/// One document and the source it came from.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Where it came from.
+    pub source: Source,
+    /// What it says.
+    pub root: Node,
+}
+
+impl Document {
+    /// Reads the document as a `T`; see [`Node::decode`].
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Vec<Problem>> {
+        self.root.decode(&self.source)
+    }
+
+    /// Reads the document as a `T`, ignoring unknown fields.
+    pub fn decode_lenient<T: DeserializeOwned>(&self) -> Result<T, Vec<Problem>> {
+        self.root.decode_lenient(&self.source)
+    }
+
+    /// Where to point for a path such as `spec.metrics[0]`, or for its nearest parent that exists.
+    pub fn locate(&self, path: &str) -> Span {
+        self.root.locate(path)
+    }
+
+    /// A problem at a path, for checks made after decoding; the message is shown as it is.
+    pub fn problem(&self, path: &str, message: impl AsRef<str>) -> Problem {
+        Problem::at(&self.source, self.locate(path), message)
+    }
+
+    /// The items of a `kind: List` as documents of their own; any other document as it is.
+    pub fn into_items(mut self) -> Vec<Self> {
+        let list = self.root.get("kind").and_then(Node::as_str) == Some("List");
+        if list && let Value::Map(entries) = &mut self.root.value {
+            let items = entries.iter_mut().find(|(key, _)| key.name == "items").map(|(_, node)| &mut node.value);
+            if let Some(Value::Seq(items)) = items {
+                let items = std::mem::take(items);
+                return items.into_iter().map(|root| Self { source: self.source.clone(), root }).collect();
+            }
+        }
+        vec![self]
+    }
+}

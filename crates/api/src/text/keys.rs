@@ -1,0 +1,73 @@
+//! What holds of the keys of maps.
+
+use std::collections::{HashMap, HashSet};
+
+use super::scalar::resolve;
+use super::syntax::{SPACES, TAB};
+use super::{Key, Node, Problem, Source, Span, Value};
+
+/// Refuses a bare word that is not text, unless writing it as text changes nothing.
+pub(super) fn is_text(source: &Source, word: &str, span: Span) -> Result<(), Problem> {
+    let (same, meaning) = match resolve(word) {
+        Value::Null => (false, "null"),
+        Value::Bool(truth) => (truth.to_string() == word, if truth { "true" } else { "false" }),
+        Value::Int(integer) => (integer.to_string() == word, "a number"),
+        Value::Float(float) => (float.to_string() == word, "a number"),
+        _ => (true, ""),
+    };
+    if same {
+        return Ok(());
+    }
+    let (found, quoted) = if word == "~" { ("nothing".to_owned(), String::new()) } else { (format!("`{word}`, which means {meaning}"), format!("quote it: \"{word}\"")) };
+    let problem = Problem::at(source, span, format!("expected a text as key, found {found}"));
+    Err(if quoted.is_empty() { problem } else { problem.with_hint(quoted) })
+}
+
+/// Refuses a tab in the indentation, which the parser lets pass at the start of a document.
+pub(super) fn indented_by_spaces(source: &Source, span: Span) -> Result<(), Problem> {
+    let before = source.text.get(..span.start).unwrap_or_default();
+    let rest = before.trim_end_matches([' ', '\t']);
+    let indents = rest.is_empty() || rest.ends_with(['\n', '\r', '\u{FEFF}']);
+    let blank = before.get(rest.len()..).filter(|_| indents).unwrap_or_default();
+    let Some(tab) = blank.find('\t') else { return Ok(()) };
+    let start = rest.len() + tab;
+    let place = Span { start, end: start + 1, line: span.line, column: tab as u32 + 1 };
+    Err(Problem::at(source, place, TAB).with_hint(SPACES))
+}
+
+/// Refuses a key that is given twice.
+pub(super) fn unique(source: &Source, entries: &[(Key, Node)]) -> Result<(), Problem> {
+    let mut seen: HashMap<&str, &Key> = HashMap::with_capacity(entries.len());
+    for (key, _) in entries {
+        if let Some(first) = seen.insert(&key.name, key) {
+            let problem = Problem::at(source, key.span, format!("duplicate key `{}`", key.name));
+            return Err(problem.with_hint(format!("first given in line {}", first.span.line)));
+        }
+    }
+    Ok(())
+}
+
+/// Adds what stands under `<<` and is not there yet; of several maps the first wins.
+pub(super) fn merge(
+    source: &Source,
+    entries: &mut Vec<(Key, Node)>,
+    merged: Vec<(Span, Node)>,
+) -> Result<(), Problem> {
+    if merged.is_empty() {
+        return Ok(());
+    }
+    let mut names: HashSet<String> = entries.iter().map(|(key, _)| key.name.clone()).collect();
+    for (span, node) in merged {
+        let maps = match node.value {
+            Value::Seq(items) => items.into_iter().map(|item| item.value).collect(),
+            value => vec![value],
+        };
+        for map in maps {
+            let Value::Map(others) = map else {
+                return Err(Problem::at(source, span, "expected a map or a list of maps to merge"));
+            };
+            entries.extend(others.into_iter().filter(|(key, _)| names.insert(key.name.clone())));
+        }
+    }
+    Ok(())
+}

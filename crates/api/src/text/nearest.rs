@@ -1,0 +1,54 @@
+//! "Did you mean …?"
+
+/// Words longer than this are not typing errors of anything we know.
+const LONGEST: usize = 64;
+
+/// The candidate that `word` was most likely meant to be, if any is close enough.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: Vec<char> = word.chars().take(LONGEST + 1).flat_map(char::to_lowercase).collect();
+    if word.is_empty() || word.len() > LONGEST {
+        return None;
+    }
+    let mut best: Option<(usize, &'a str)> = None;
+    for candidate in candidates {
+        let other: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
+        if other.len() > LONGEST {
+            continue;
+        }
+        // One slip in three letters; what is merely cut short counts as one slip.
+        let limit = word.len().max(other.len()).div_ceil(3).min(4);
+        let cut = word.len() >= 3 && (other.starts_with(&word) || word.starts_with(&other));
+        let distance = match distance(&word, &other) {
+            distance if cut && distance > 0 => distance.min(limit),
+            distance => distance,
+        };
+        let close = distance <= limit && distance < word.len().min(other.len()).max(1);
+        if close && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let mut left_a = None;
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        let mut left_b = None;
+        for (j, &y) in b.iter().enumerate() {
+            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let mut cost = (at(&above, j) + usize::from(x != y)).min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
+            if j > 0 && left_a == Some(y) && left_b == Some(x) {
+                cost = cost.min(at(&before, j - 1) + 1);
+            }
+            row.push(cost);
+            left_b = Some(y);
+        }
+        left_a = Some(x);
+        before = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().unwrap_or(a.len())
+}

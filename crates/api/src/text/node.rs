@@ -1,0 +1,117 @@
+//! The tree a text is read into.
+
+use serde::de::DeserializeOwned;
+use serde_json::Number;
+
+use super::decode::{self, Unknown};
+use super::path::{self, Step};
+use super::{Problem, Source, Span};
+
+/// A value and where it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it is written; behind an alias, where the anchor is.
+    pub span: Span,
+    /// The value.
+    pub value: Value,
+}
+
+/// What a node holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`, `~`, or nothing at all.
+    Null,
+    /// `true`, `yes`, `on` and their opposites.
+    Bool(bool),
+    /// An integer that fits into 64 bits, signed or not.
+    Int(i128),
+    /// Any other finite number.
+    Float(f64),
+    /// A text.
+    String(String),
+    /// A list.
+    Seq(Vec<Node>),
+    /// A map, in the order it is written.
+    Map(Vec<(Key, Node)>),
+}
+
+/// The name of an entry of a map and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Where it is written.
+    pub span: Span,
+    /// The name.
+    pub name: String,
+}
+
+impl Node {
+    /// Reads the node as a `T`; fields that `T` does not have are problems, and all of them are reported.
+    ///
+    /// Types with `#[serde(flatten)]` do not tell which fields they have and cannot be checked so.
+    pub fn decode<T: DeserializeOwned>(&self, source: &Source) -> Result<T, Vec<Problem>> {
+        decode::decode(self, source, Unknown::Refused)
+    }
+
+    /// Reads the node as a `T`, ignoring the fields that `T` does not have.
+    pub fn decode_lenient<T: DeserializeOwned>(&self, source: &Source) -> Result<T, Vec<Problem>> {
+        decode::decode(self, source, Unknown::Ignored)
+    }
+
+    /// The same tree without positions.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(truth) => Json::Bool(*truth),
+            Value::Int(integer) => Number::from_i128(*integer).map_or(Json::Null, Json::Number),
+            Value::Float(float) => Number::from_f64(*float).map_or(Json::Null, Json::Number),
+            Value::String(text) => Json::String(text.clone()),
+            Value::Seq(items) => items.iter().map(Node::to_json).collect(),
+            Value::Map(entries) => entries.iter().map(|(key, node)| (key.name.clone(), node.to_json())).collect(),
+        }
+    }
+
+    /// The node at a path such as `spec.metrics[0].resource` or `metadata.labels[app]`.
+    pub fn get(&self, path: &str) -> Option<&Node> {
+        path::steps(path).try_fold(self, |node, step| node.step(&step).map(|(_, child)| child))
+    }
+
+    /// Where to point for a path, or for its nearest parent that exists.
+    pub fn locate(&self, path: &str) -> Span {
+        let (mut key, mut node) = (None, self);
+        for step in path::steps(path) {
+            let Some(child) = node.step(&step) else { break };
+            (key, node) = child;
+        }
+        node.place(key)
+    }
+
+    /// The text, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What a complaint about this node points at: a scalar itself, otherwise the key it stands under.
+    pub(super) fn place(&self, key: Option<&Key>) -> Span {
+        let first = match &self.value {
+            Value::Map(entries) => entries.first().map(|(first, _)| first.span),
+            Value::Seq(items) => items.first().map(|first| first.place(None)),
+            _ if self.span.start < self.span.end => return self.span,
+            _ => None,
+        };
+        key.map(|key| key.span).or(first).unwrap_or(self.span)
+    }
+
+    pub(super) fn step(&self, step: &Step<'_>) -> Option<(Option<&Key>, &Node)> {
+        match (&self.value, step) {
+            (Value::Map(entries), Step::Key(name) | Step::Bracket(name)) => {
+                entries.iter().find(|(key, _)| key.name == *name).map(|(key, node)| (Some(key), node))
+            }
+            (Value::Seq(items), Step::Bracket(index)) => items.get(index.parse::<usize>().ok()?).map(|node| (None, node)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What was wrong with a text, where, and what to do about it.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use super::{Source, Span};
+
+/// Columns of the source line that are shown at most.
+const WIDTH: usize = 120;
+/// Columns kept before the place when a line does not fit.
+const LEAD: usize = 40;
+/// Columns a tab is shown in.
+const TAB: usize = 4;
+
+/// One thing wrong with a source, complete with the line to show for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The name of the source.
+    pub file: Arc<str>,
+    /// Where it is.
+    pub span: Span,
+    /// The field it concerns, such as `spec.metrics[0].resource`; empty for the whole document.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    excerpt: Box<Excerpt>,
+}
+
+/// The line of a problem, fit to be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    line: String,
+    indent: usize,
+    carets: usize,
+}
+
+impl Problem {
+    /// A problem at a place, with nothing known about the field.
+    pub fn at(source: &Source, span: Span, message: impl AsRef<str>) -> Self {
+        Self {
+            file: Arc::clone(&source.name),
+            span,
+            path: String::new(),
+            message: printable(message.as_ref()),
+            hint: None,
+            excerpt: Box::new(excerpt(source, span)),
+        }
+    }
+
+    /// Names the field concerned.
+    pub fn in_path(mut self, path: impl AsRef<str>) -> Self {
+        self.path = printable(path.as_ref());
+        self
+    }
+
+    /// Says what to do about it.
+    pub fn with_hint(mut self, hint: impl AsRef<str>) -> Self {
+        self.hint = Some(printable(hint.as_ref()));
+        self
+    }
+
+    /// The message with the line it is about and a caret under the place, without a final newline.
+    pub fn render(&self, colour: bool) -> String {
+        let (red, blue, bold, plain) = if colour {
+            ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m")
+        } else {
+            ("", "", "", "")
+        };
+        let Excerpt { line, indent, carets } = &*self.excerpt;
+        let number = self.span.line.to_string();
+        let (margin, indent, carets) =
+            (" ".repeat(number.len()), " ".repeat(*indent), "^".repeat(*carets));
+        let mut out = format!("{red}error{plain}{bold}: {self}{plain}\n{blue}{margin} |{plain}\n");
+        let _ = write!(out, "{blue}{number} |{plain} {line}\n{blue}{margin} |{plain} {indent}{red}{carets}");
+        if let Some(hint) = &self.hint {
+            let _ = write!(out, " {hint}");
+        }
+        out + plain
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.span.line, self.span.column, self.message)?;
+        if self.path.is_empty() { Ok(()) } else { write!(f, " in {}", self.path) }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Cuts the line out of the source, never looking at more of it than can be shown.
+fn excerpt(source: &Source, span: Span) -> Excerpt {
+    let (before, after) = source.text.split_at_checked(span.start).unwrap_or((&source.text, ""));
+    let mut lead: Vec<char> = line(before.chars().rev()).take(WIDTH + 1).collect();
+    let mut tail: Vec<char> = line(after.chars()).take(WIDTH + 1).collect();
+    if columns(&lead) + columns(&tail) > WIDTH {
+        lead = crop(&lead, LEAD);
+        tail = crop(&tail, WIDTH.saturating_sub(columns(&lead)));
+    }
+    lead.reverse();
+    let marked = line(source.slice(span).chars()).take(tail.len()).count();
+    let carets = tail.get(..marked).map_or(0, columns).max(1);
+    let line: String = lead.iter().chain(&tail).collect();
+    Excerpt { indent: columns(&lead), carets, line: line.trim_end().to_owned() }
+}
+
+/// The characters up to the next line break, as they are shown.
+fn line(characters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    characters.take_while(|c| !matches!(c, '\n' | '\r')).flat_map(|c| match c {
+        '\t' => std::iter::repeat_n(' ', TAB),
+        c if disturbs(c) => std::iter::repeat_n(char::REPLACEMENT_CHARACTER, 1),
+        c => std::iter::repeat_n(c, 1),
+    })
+}
+
+/// The first characters that fit into `room` columns, with an ellipsis for the others.
+fn crop(characters: &[char], room: usize) -> Vec<char> {
+    let mut used = 0;
+    let fits = characters.iter().take_while(|c| {
+        used += width(**c);
+        used <= room
+    });
+    let mut kept: Vec<char> = fits.copied().collect();
+    if kept.len() < characters.len() {
+        kept.push('…');
+    }
+    kept
+}
+
+fn columns(characters: &[char]) -> usize {
+    characters.iter().map(|c| width(*c)).sum()
+}
+
+/// The columns a terminal gives to a character: the blocks of wide and of combining ones.
+fn width(character: char) -> usize {
+    match u32::from(character) {
+        0x0300..=0x036F | 0x200B..=0x200D | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
+        0x1100..=0x115F | 0x2E80..=0x303E | 0x3041..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1F64F | 0x1F680..=0x1F6FF | 0x1F900..=0x1F9FF | 0x20000..=0x3FFFD => 2,
+        _ => 1,
+    }
+}
+
+/// Replaces what could disturb a terminal by its escape.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c != '\n' && disturbs(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+        out
+    })
+}
+
+/// Control characters and changes of direction.
+fn disturbs(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}

@@ -1,0 +1,193 @@
+//! Trees into YAML as kubectl lays it out.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::scalar::resolve;
+
+/// Bytes of a key above which a YAML reader wants it marked.
+const LONG_KEY: usize = 1000;
+
+/// Writes a value as block-style YAML that any reader, YAML 1.1 ones included, reads as the same value.
+pub fn to_yaml(value: &Value) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Object(entries) if !entries.is_empty() => map(&mut out, entries, 0),
+        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0),
+        scalar => {
+            self::scalar(&mut out, scalar, 2);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Writes entries at `indent`; the cursor already stands there.
+fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize) {
+    for (index, (key, value)) in entries.iter().enumerate() {
+        if index > 0 {
+            pad(out, indent);
+        }
+        let key = quoted(key);
+        if key.len() > LONG_KEY {
+            let _ = writeln!(out, "? {key}");
+            pad(out, indent);
+        } else {
+            out.push_str(&key);
+        }
+        out.push(':');
+        match value {
+            Value::Object(entries) if !entries.is_empty() => {
+                out.push('\n');
+                pad(out, indent + 2);
+                map(out, entries, indent + 2);
+            }
+            Value::Array(items) if !items.is_empty() => {
+                out.push('\n');
+                pad(out, indent);
+                list(out, items, indent);
+            }
+            value => {
+                out.push(' ');
+                scalar(out, value, indent + 2);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// Writes items at `indent`; the cursor already stands there.
+fn list(out: &mut String, items: &[Value], indent: usize) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            pad(out, indent);
+        }
+        out.push_str("- ");
+        match item {
+            Value::Object(entries) if !entries.is_empty() => map(out, entries, indent + 2),
+            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2),
+            item => {
+                scalar(out, item, indent + 2);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+fn pad(out: &mut String, indent: usize) {
+    out.extend(std::iter::repeat_n(' ', indent));
+}
+
+/// Writes what fits behind a key, or a block of lines at `indent`.
+fn scalar(out: &mut String, value: &Value, indent: usize) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+        Value::Number(number) => {
+            let text = number.to_string();
+            // Some readers of YAML 1.1 want the sign of an exponent.
+            match text.split_once('e') {
+                Some((digits, exponent)) if !exponent.starts_with(['-', '+']) => {
+                    let _ = write!(out, "{digits}e+{exponent}");
+                }
+                _ => out.push_str(&text),
+            }
+        }
+        Value::String(text) if literal(text) => lines(out, text, indent),
+        Value::String(text) => out.push_str(&quoted(text)),
+        Value::Array(_) => out.push_str("[]"),
+        Value::Object(_) => out.push_str("{}"),
+    }
+}
+
+/// Whether a text can stand as a block of lines and nothing of it be lost.
+fn literal(text: &str) -> bool {
+    let plain = |line: &str| !line.starts_with('\t') && line.chars().all(|c| c == '\t' || printable(c));
+    let blank = |line: &str| !line.is_empty() && line.trim_matches([' ', '\t']).is_empty();
+    text.contains('\n')
+        && !text.starts_with([' ', '\n'])
+        && text.split('\n').all(|line| plain(line) && !blank(line))
+}
+
+fn lines(out: &mut String, text: &str, indent: usize) {
+    let body = text.strip_suffix('\n');
+    out.push_str(match body {
+        None => "|-",
+        Some(body) if body.ends_with('\n') => "|+",
+        Some(_) => "|",
+    });
+    for line in body.unwrap_or(text).split('\n') {
+        out.push('\n');
+        if !line.is_empty() {
+            pad(out, indent);
+            out.push_str(line);
+        }
+    }
+}
+
+/// A text in the lightest form that is read back as the same text.
+fn quoted(text: &str) -> String {
+    if ambiguous(text) || !text.chars().all(printable) {
+        return escaped(text);
+    }
+    if plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
+}
+
+/// Whether some reader would take the bare word for something other than text.
+fn ambiguous(text: &str) -> bool {
+    let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
+    let value = matches!(resolve(text), super::Value::String(_));
+    !value || matches!(text, "=" | "<<") || (number && (text.parse::<f64>().is_ok() || time(text)))
+}
+
+/// Dates, and numbers to the base of sixty.
+fn time(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let mut date = text.split('-');
+    let year = date.next().is_some_and(|year| year.len() == 4 && digits(year));
+    let month = date.next().is_some_and(|month| month.len() <= 2 && digits(month));
+    let sixty = text.trim_start_matches(['+', '-']).split([':', '.']).all(|part| part.is_empty() || digits(part));
+    (year && month && date.next().is_some()) || (text.contains(':') && sixty)
+}
+
+/// Whether a text has no character that means something to YAML at its place.
+fn plain(text: &str) -> bool {
+    let mut characters = text.chars();
+    let first = match characters.next() {
+        None => false,
+        Some('-' | '?' | ':') => characters.next().is_some_and(|c| !matches!(c, ' ' | ',' | '[' | ']' | '{' | '}')),
+        Some(c) => !" ,[]{}#&*!|>'\"%@`".contains(c),
+    };
+    first
+        && !text.ends_with([' ', ':'])
+        && !text.starts_with("---")
+        && !text.starts_with("...")
+        && !text.contains(": ")
+        && !text.contains(" #")
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if printable(c) => out.push(c),
+            c => {
+                let code = u32::from(c);
+                let _ = if code > 0xFFFF { write!(out, "\\U{code:08X}") } else { write!(out, "\\u{code:04X}") };
+            }
+        }
+    }
+    out + "\""
+}
+
+/// Characters that YAML lets stand as they are, line breaks of YAML 1.1 and the mark of order excepted.
+fn printable(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{A0}'..='\u{2027}' | '\u{202A}'..='\u{D7FF}' | '\u{E000}'..='\u{FEFE}'
+        | '\u{FF00}'..='\u{FFFD}' | '\u{10000}'..='\u{10FFFF}')
+}

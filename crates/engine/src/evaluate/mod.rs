@@ -1,0 +1,431 @@
+//! Step 2: each metric by itself becomes a proposal, or a failure that says why (spec 4).
+
+mod pods;
+mod totals;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use quantity::{Format, Quantity};
+use serde::{Deserialize, Serialize};
+
+use crate::Text;
+use crate::config::Config;
+use crate::decision::Class;
+use crate::observe::{Observation, Samples};
+use crate::report::Reading;
+use crate::spec::{Goal, Metric, MetricId, Source, Tolerances};
+
+/// What one metric said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evaluation {
+    /// The metric's `type` in the API.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How messages name it.
+    pub name: String,
+    /// The proposal, or why there is none.
+    pub result: Result<Proposal, MetricFailure>,
+}
+
+/// What one metric proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proposal {
+    /// How many replicas.
+    pub replicas: i32,
+    /// What the metric was found to be.
+    pub reading: Reading,
+    /// How the count came about.
+    pub sum: Arithmetic,
+}
+
+/// The arithmetic behind a proposal, so that a person can redo it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Arithmetic {
+    /// A number per pod, averaged or as a percentage.
+    PerPod(PerPod),
+    /// One number against a target for the whole.
+    Total(Total),
+    /// One number against a target per replica.
+    PerReplica(PerReplica),
+}
+
+/// Pods averaged (spec 5.4, 5.5). Values in thousandths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PerPod {
+    /// How the pods were sorted.
+    pub pods: Tally,
+    /// Sum over the pods that count.
+    pub usage: i64,
+    /// Sum of what they request; absent for plain averages.
+    pub requests: Option<i64>,
+    /// Average or percentage, cut to a whole number.
+    pub found: i64,
+    /// What it should be.
+    pub target: i64,
+    /// Found by target.
+    pub ratio: f64,
+    /// The second look, when pods without a sample or not ready were given assumed values.
+    pub assumed: Option<Assumed>,
+    /// Pods the ratio was multiplied by.
+    pub count: i64,
+    /// Why the current count was kept, if it was.
+    pub kept: Option<Kept>,
+    /// Each pod, only when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Vec<PodVerdict>>,
+}
+
+/// The second look of spec 5.4: what was assumed, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Assumed {
+    /// Pods without a sample that were filled in.
+    pub missing: i64,
+    /// What they were filled in with, together.
+    pub missing_usage: i64,
+    /// Pods not ready that were taken as idle.
+    pub unready: i64,
+    /// Sum with the assumed values.
+    pub usage: i64,
+    /// Requests of all of them.
+    pub requests: Option<i64>,
+    /// Average or percentage with the assumed values.
+    pub found: i64,
+    /// The ratio with the assumed values.
+    pub ratio: f64,
+}
+
+/// Why a metric proposes the current count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kept {
+    /// The ratio is too close to 1.
+    WithinTolerance,
+    /// With assumed values the ratio is on the other side of 1.
+    DirectionFlips,
+    /// The count would move against the ratio.
+    CountFlips,
+}
+
+/// How pods were sorted (spec 5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    /// They count.
+    pub ready: i64,
+    /// Not ready yet.
+    pub unready: i64,
+    /// Without a sample.
+    pub missing: i64,
+    /// Ended, or being deleted.
+    pub ignored: i64,
+    /// Samples without a pod.
+    pub stray: i64,
+}
+
+/// How one pod was sorted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodVerdict {
+    /// Pod.
+    pub name: Arc<str>,
+    /// Group.
+    pub group: Group,
+    /// Its sample in thousandths.
+    pub usage: Option<i64>,
+    /// Its request in thousandths.
+    pub request: Option<i64>,
+}
+
+/// Groups of pods (spec 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Group {
+    /// Counts.
+    Ready,
+    /// Not ready yet.
+    Unready,
+    /// Without a sample.
+    Missing,
+    /// Ended, or being deleted.
+    Ignored,
+}
+
+/// One number against a target for the whole (spec 5.7).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Total {
+    /// The number in thousandths.
+    pub usage: i64,
+    /// What it should be.
+    pub target: i64,
+    /// Usage by target.
+    pub ratio: f64,
+    /// Pods that run and are ready; not counted within tolerance or at zero.
+    pub ready: Option<i64>,
+    /// Why the current count was kept, if it was.
+    pub kept: Option<Kept>,
+}
+
+/// One number against a target per replica (spec 5.8).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PerReplica {
+    /// The number in thousandths.
+    pub usage: i64,
+    /// What each replica should have of it.
+    pub target: i64,
+    /// Replicas that exist.
+    pub replicas: i32,
+    /// Usage by target and replicas.
+    pub ratio: f64,
+    /// Why the current count was kept, if it was.
+    pub kept: Option<Kept>,
+}
+
+/// Why a metric has no proposal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricFailure {
+    /// Reason of the condition and the event.
+    pub reason: Text,
+    /// Text of the event, and end of the condition's message.
+    pub text: String,
+    /// Text in the summary of all failures.
+    pub summary: String,
+    /// Whose fault it is.
+    pub class: Class,
+    /// How pods were sorted, where it got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Tally>,
+}
+
+/// What evaluating needs beside the metric.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) seen: &'a Observation,
+    pub(crate) config: &'a Config,
+    pub(crate) tolerances: Tolerances,
+    pub(crate) current: i32,
+    pub(crate) status_replicas: i32,
+    /// Whether each pod is to be recorded.
+    pub(crate) detail: bool,
+}
+
+/// A failure before it is dressed up for its metric type.
+struct Trouble {
+    text: String,
+    pods: Option<Tally>,
+}
+
+impl From<String> for Trouble {
+    fn from(text: String) -> Self {
+        Self { text, pods: None }
+    }
+}
+
+const NO_SAMPLES: &str = "the metrics source gave an answer of another shape than the metric needs";
+
+/// Evaluates metric number `index` of the spec.
+pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> Evaluation {
+    let samples = context.seen.samples.get(index);
+    let kind = metric.source.type_name().to_owned();
+    let name = display_name(metric);
+    let result = match &metric.source {
+        Source::Resource { name, of } => {
+            let per_pod = pods::Request { resource: Some(name), container: None, of: *of };
+            resource(context, samples, per_pod, metric.goal, "FailedGetResourceMetric", |res| {
+                format!("failed to get {res} resource metric value: ")
+            })
+        }
+        Source::ContainerResource { name, container, of } => {
+            let per_pod = pods::Request { resource: Some(name), container: Some(container), of: *of };
+            resource(context, samples, per_pod, metric.goal, "FailedGetContainerResourceMetric", |_| {
+                format!("failed to get {container} container metric value: ")
+            })
+        }
+        Source::Pods(id) => pods_metric(context, samples, id, metric.goal),
+        Source::Object { kind, name, metric: id, .. } => object(context, samples, id, (kind, name), metric.goal),
+        Source::External(id) => external(context, samples, id, metric.goal),
+        Source::Unknown(kind) => {
+            let text = format!("unknown metric source type \"{kind}\"");
+            Err(MetricFailure {
+                reason: "InvalidMetricSourceType".into(),
+                summary: text.clone(),
+                text,
+                class: Class::Spec,
+                pods: None,
+            })
+        }
+    };
+    Evaluation { kind, name, result }
+}
+
+/// How conditions and events name a metric (spec 4.1 – 4.5).
+fn display_name(metric: &Metric) -> String {
+    let utilization = matches!(metric.goal, Goal::Utilization(_));
+    let share = |of: &crate::spec::Share| match of {
+        crate::spec::Share::Requests => "request",
+        crate::spec::Share::Limits => "limit",
+    };
+    match &metric.source {
+        Source::Resource { name, of } if utilization => {
+            format!("{name} resource utilization (percentage of {})", share(of))
+        }
+        Source::ContainerResource { name, of, .. } if utilization => {
+            format!("{name} container resource utilization (percentage of {})", share(of))
+        }
+        Source::Resource { name, .. } | Source::ContainerResource { name, .. } => format!("{name} resource"),
+        Source::Pods(id) => format!("pods metric {}", id.name),
+        // Kubernetes calls a per-replica object metric external (T23).
+        Source::Object { metric: id, .. } if matches!(metric.goal, Goal::AverageValue(_)) => external_name(id),
+        Source::Object { kind, metric: id, .. } => format!("{kind} metric {}", id.name),
+        Source::External(id) => external_name(id),
+        Source::Unknown(kind) => kind.clone(),
+    }
+}
+
+fn external_name(id: &MetricId) -> String {
+    format!("external metric {}({})", id.name, id.shown_selector)
+}
+
+/// Resource and ContainerResource (spec 4.1, 4.2).
+fn resource(
+    context: &Context<'_>,
+    samples: Option<&Result<Samples, String>>,
+    request: pods::Request<'_>,
+    goal: Goal,
+    reason: &'static str,
+    prefix: impl Fn(&str) -> String,
+) -> Result<Proposal, MetricFailure> {
+    let res = request.resource.unwrap_or_default();
+    let fail = |trouble: Trouble, what: Option<&str>| {
+        let text = what.map_or(trouble.text.clone(), |what| format!("failed to get {res} {what}: {}", trouble.text));
+        failure(reason, format!("{}{text}", prefix(res)), text, trouble.pods)
+    };
+    let what = match goal {
+        Goal::AverageValue(_) => "usage",
+        Goal::Utilization(_) => "utilization",
+        Goal::Value(_) | Goal::Missing => {
+            let text = "invalid resource metric source: neither an average utilization target nor an average value \
+                        (usage) target was set";
+            return Err(fail(text.to_owned().into(), None));
+        }
+    };
+    let found = per_pod_samples(samples, || format!("unable to get metrics for resource {res}"))
+        .and_then(|samples| pods::evaluate(context, samples, request, goal));
+    found.map_err(|trouble| fail(trouble, Some(what)))
+}
+
+/// Pods metrics (spec 4.3).
+fn pods_metric(
+    context: &Context<'_>,
+    samples: Option<&Result<Samples, String>>,
+    id: &MetricId,
+    goal: Goal,
+) -> Result<Proposal, MetricFailure> {
+    let request = pods::Request { resource: None, container: None, of: crate::spec::Share::Requests };
+    id.selector
+        .as_ref()
+        .map_err(|e| Trouble::from(e.clone()))
+        .and_then(|_| per_pod_samples(samples, || format!("unable to get metric {}", id.name)))
+        .and_then(|samples| pods::evaluate(context, samples, request, goal))
+        .map_err(|t| {
+            failure("FailedGetPodsMetric", format!("failed to get pods metric value: {}", t.text), t.text, t.pods)
+        })
+}
+
+/// Object metrics (spec 4.4).
+fn object(
+    context: &Context<'_>,
+    samples: Option<&Result<Samples, String>>,
+    id: &MetricId,
+    (kind, name): (&str, &str),
+    goal: Goal,
+) -> Result<Proposal, MetricFailure> {
+    let ns = &context.seen.spec.namespace;
+    let fetched =
+        || totals_of(samples, |e| format!("unable to get metric {}: {kind} on {ns} {name}/{e}", id.name));
+    let mut prefix = "failed to get object metric value: ".to_owned();
+    let result = match (&id.selector, goal) {
+        (Err(e), _) => Err(e.clone()),
+        (Ok(_), Goal::Value(target)) => {
+            fetched().and_then(|t| totals::against_total(context, totals::single(t), target))
+        }
+        (Ok(_), Goal::AverageValue(target)) => {
+            prefix = format!("{prefix}failed to get {} object metric: ", id.name);
+            fetched().map(|t| totals::per_replica(context, totals::single(t), target, false))
+        }
+        (Ok(_), Goal::Utilization(_) | Goal::Missing) => {
+            Err("invalid object metric source: neither a value target nor an average value target was set".into())
+        }
+    };
+    result.map_err(|text| failure("FailedGetObjectMetric", format!("{prefix}{text}"), text, None))
+}
+
+/// External metrics (spec 4.5).
+fn external(
+    context: &Context<'_>,
+    samples: Option<&Result<Samples, String>>,
+    id: &MetricId,
+    goal: Goal,
+) -> Result<Proposal, MetricFailure> {
+    let (ns, name) = (&context.seen.spec.namespace, &id.name);
+    let fetched = || {
+        id.selector.as_ref().map_err(Clone::clone)?;
+        totals_of(samples, |e| {
+            format!("unable to get external metric {ns}/{name}/{}: {e}", id.shown_selector)
+        })
+    };
+    let mut prefix = format!("failed to get {name} external metric value: ");
+    let result = match goal {
+        Goal::AverageValue(target) => {
+            prefix = format!("{prefix}failed to get {name} external metric: ");
+            fetched().map(|t| totals::per_replica(context, totals::running_sum(t), target, true))
+        }
+        Goal::Value(target) => {
+            prefix = format!("{prefix}failed to get external metric {name}: ");
+            fetched().and_then(|t| totals::against_total(context, totals::sum(t), target))
+        }
+        Goal::Utilization(_) | Goal::Missing => {
+            Err("invalid external metric source: neither a value target nor an average value target was set".into())
+        }
+    };
+    result.map_err(|text| failure("FailedGetExternalMetric", format!("{prefix}{text}"), text, None))
+}
+
+fn failure(reason: &'static str, summary: String, text: String, pods: Option<Tally>) -> MetricFailure {
+    MetricFailure { reason: reason.into(), text, summary, class: Class::Internal, pods }
+}
+
+fn per_pod_samples(
+    samples: Option<&Result<Samples, String>>,
+    what: impl Fn() -> String,
+) -> Result<&crate::observe::PodSamples, Trouble> {
+    match samples {
+        Some(Ok(Samples::PerPod(samples))) => Ok(samples),
+        Some(Err(error)) => Err(format!("{}: {error}", what()).into()),
+        Some(Ok(_)) | None => Err(format!("{}: {NO_SAMPLES}", what()).into()),
+    }
+}
+
+fn totals_of(
+    samples: Option<&Result<Samples, String>>,
+    dress: impl Fn(&str) -> String,
+) -> Result<&[i64], String> {
+    match samples {
+        Some(Ok(Samples::Totals(totals))) => Ok(totals),
+        Some(Err(error)) => Err(dress(error)),
+        Some(Ok(_)) | None => Err(dress(NO_SAMPLES)),
+    }
+}
+
+/// `milli` as the API shows it.
+fn shown(milli: i64) -> Quantity {
+    Quantity::from_milli(milli, Format::DecimalSi)
+}

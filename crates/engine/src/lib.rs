@@ -1,0 +1,33 @@
+//! The pure core of Plimsoll: what was observed goes in, a [`Decision`] comes out.
+//!
+//! ```text
+//! Observation ─► Evaluation ─► Recommendation ─► Normalized ─► effect ─► report
+//! observe        evaluate      recommend         normalize     act       report
+//! ```
+//!
+//! Nothing here knows a clock, a network or a Kubernetes client: time is an argument, the scale write is a value that
+//! somebody else carries out ([`act`]), and everything that must be remembered between steps is in [`State`], which can
+//! be saved and loaded. The live controller and the simulator call the same [`State::step`].
+
+pub mod act;
+pub mod config;
+pub mod decision;
+pub mod evaluate;
+pub mod normalize;
+pub mod observe;
+pub mod pod;
+pub mod recommend;
+pub mod report;
+pub mod spec;
+pub mod state;
+
+pub use config::{Config, Gates};
+pub use decision::{Course, Decision, Outcome};
+pub use observe::{Observation, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection};
+pub use pod::{Phase, Pod, Shape};
+pub use report::{Condition, Event, Status};
+pub use spec::Spec;
+pub use state::State;
+
+/// Text that is usually one of ours (static) and sometimes a user's.
+pub type Text = std::borrow::Cow<'static, str>;

@@ -1,0 +1,100 @@
+//! Rates and bounds: how far one step may go (spec 6.2, 6.3, 6.4).
+
+use jiff::Timestamp;
+
+use super::{Limit, Limited, Rate};
+use crate::spec::{Behavior, PolicyKind, Rules, SelectPolicy, Spec};
+use crate::state::{Change, State, before};
+
+/// Without `behavior`: at most double, or four.
+pub(super) fn classic(spec: &Spec, current: i32, wanted: i32) -> Limited {
+    let most = (2.0 * f64::from(current)).max(4.0) as i32;
+    let rate = Some(Rate { replicas: most, policy: None, period_start: current });
+    let (high, why) = if spec.max > most { (most, Limit::Up) } else { (spec.max, Limit::TooMany) };
+    let (replicas, limit) = if wanted < spec.min {
+        (spec.min, Limit::TooFew)
+    } else if wanted > high {
+        (high, why)
+    } else {
+        (wanted, Limit::Within)
+    };
+    Limited { replicas, limit, rate }
+}
+
+/// With `behavior`: only the bound in the direction of travel is looked at.
+pub(super) fn with_behavior(
+    state: &State,
+    now: Timestamp,
+    behavior: &Behavior,
+    spec: &Spec,
+    current: i32,
+    wanted: i32,
+) -> Limited {
+    let within = |rate| Limited { replicas: wanted, limit: Limit::Within, rate };
+    if wanted > current {
+        let mut rate = allowed(state, now, &behavior.up, current, Direction::Up);
+        rate.replicas = rate.replicas.max(current);
+        let (cap, limit) =
+            if spec.max > rate.replicas { (rate.replicas, Limit::Up) } else { (spec.max, Limit::TooMany) };
+        if wanted > cap {
+            return Limited { replicas: cap, limit, rate: Some(rate) };
+        }
+        within(Some(rate))
+    } else if wanted < current {
+        let mut rate = allowed(state, now, &behavior.down, current, Direction::Down);
+        rate.replicas = rate.replicas.min(current);
+        let (floor, limit) =
+            if spec.min < rate.replicas { (rate.replicas, Limit::Down) } else { (spec.min, Limit::TooFew) };
+        if wanted < floor {
+            return Limited { replicas: floor, limit, rate: Some(rate) };
+        }
+        within(Some(rate))
+    } else {
+        within(None)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// What the policies allow together.
+fn allowed(state: &State, now: Timestamp, rules: &Rules, current: i32, direction: Direction) -> Rate {
+    let stay = Rate { replicas: current, policy: None, period_start: current };
+    if rules.select == SelectPolicy::Disabled {
+        return stay;
+    }
+    let highest = (direction == Direction::Up) == (rules.select == SelectPolicy::Max);
+    let each = rules.policies.iter().enumerate().map(|(index, policy)| {
+        let since = before(now, policy.period);
+        // Both lists count in both directions (T40).
+        let start = current.wrapping_sub(recent(&state.ups, since)).wrapping_add(recent(&state.downs, since));
+        let percent = f64::from(policy.value) / 100.0;
+        let replicas = match (direction, policy.kind) {
+            // Wraps as in Kubernetes: a huge value blocks instead of allowing (T32).
+            (Direction::Up, PolicyKind::Pods) => start.wrapping_add(policy.value),
+            (Direction::Down, PolicyKind::Pods) => start.wrapping_sub(policy.value),
+            (Direction::Up, PolicyKind::Percent) => as_i32((f64::from(start) * (1.0 + percent)).ceil()),
+            (Direction::Down, PolicyKind::Percent) => as_i32(f64::from(start) * (1.0 - percent)),
+        };
+        Rate { replicas, policy: Some(index), period_start: start }
+    });
+    let chosen = if highest {
+        each.reduce(|best, next| if next.replicas > best.replicas { next } else { best })
+    } else {
+        each.reduce(|best, next| if next.replicas < best.replicas { next } else { best })
+    };
+    chosen.unwrap_or(stay)
+}
+
+/// Sum of changes later than `since`.
+fn recent(changes: &[Change], since: Timestamp) -> i32 {
+    changes.iter().filter(|c| c.at > since).fold(0_i32, |sum, c| sum.wrapping_add(c.by))
+}
+
+/// A count too large to be one collapses to the smallest, as it does in Kubernetes (T32): the limit then blocks.
+fn as_i32(value: f64) -> i32 {
+    if value > f64::from(i32::MIN) - 1.0 && value < f64::from(i32::MAX) + 1.0 { value as i32 } else { i32::MIN }
+}

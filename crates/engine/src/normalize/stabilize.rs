@@ -1,0 +1,98 @@
+//! Windows: earlier recommendations hold back a change (spec 6.2, 6.3).
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Earlier, Hold, Stabilized};
+use crate::spec::Behavior;
+use crate::state::{Stamped, after, before};
+
+/// Without `behavior`: the highest of the window, even if that is above the current count (T8).
+pub(super) fn classic(
+    history: &mut Vec<Stamped>,
+    now: Timestamp,
+    window: SignedDuration,
+    desired: i32,
+) -> Stabilized {
+    let cutoff = before(now, window);
+    let mut best = desired;
+    let mut by: Option<Earlier> = None;
+    let mut until = None;
+    let mut free = None;
+    for (index, rec) in history.iter().enumerate() {
+        if rec.at < cutoff {
+            free = Some(index);
+            continue;
+        }
+        if rec.value > desired {
+            until = until.max(Some(after(rec.at, window)));
+        }
+        // Of equals the latest is named: it is the one that holds longest.
+        if rec.value > best || (by.is_some_and(|b| b.at < rec.at) && rec.value == best) {
+            best = rec.value;
+            by = Some(Earlier { replicas: rec.value, at: rec.at });
+        }
+    }
+    remember(history, free, Stamped { value: desired, at: now });
+    let hold = if best == desired { Hold::None } else { Hold::Down };
+    Stabilized { recommended: desired, replicas: best, hold, down_window: window, up_window: None, by, until }
+}
+
+/// With `behavior`: a window in each direction, and never past the current count because of history alone.
+pub(super) fn with_behavior(
+    history: &mut Vec<Stamped>,
+    now: Timestamp,
+    default_down: SignedDuration,
+    behavior: &Behavior,
+    current: i32,
+    desired: i32,
+) -> Stabilized {
+    let up = behavior.up.window.unwrap_or(SignedDuration::ZERO);
+    // Kubernetes cuts its setting to whole seconds here.
+    let down = behavior.down.window.unwrap_or(SignedDuration::from_secs(default_down.as_secs()));
+    let (up_cutoff, down_cutoff) = (before(now, up), before(now, down));
+    let (mut low, mut high) = (desired, desired);
+    let (mut low_by, mut high_by) = (None, None);
+    let (mut low_until, mut high_until) = (None, None);
+    let mut free = None;
+    for (index, rec) in history.iter().enumerate() {
+        let earlier = Earlier { replicas: rec.value, at: rec.at };
+        if rec.at > up_cutoff {
+            if rec.value < desired {
+                low_until = low_until.max(Some(after(rec.at, up)));
+            }
+            if rec.value < low || (low_by.is_some_and(|b: Earlier| b.at < rec.at) && rec.value == low) {
+                (low, low_by) = (rec.value, Some(earlier));
+            }
+        }
+        if rec.at > down_cutoff {
+            if rec.value > desired {
+                high_until = high_until.max(Some(after(rec.at, down)));
+            }
+            if rec.value > high || (high_by.is_some_and(|b: Earlier| b.at < rec.at) && rec.value == high) {
+                (high, high_by) = (rec.value, Some(earlier));
+            }
+        }
+        if rec.at < up_cutoff && rec.at < down_cutoff {
+            free = Some(index);
+        }
+    }
+    // First up to the lowest, then down to the highest: the order matters when they cross.
+    let replicas = current.max(low).min(high);
+    remember(history, free, Stamped { value: desired, at: now });
+    let (hold, by, until) = if replicas == desired {
+        (Hold::None, None, None)
+    } else if desired >= current {
+        (Hold::Up, low_by, low_until)
+    } else {
+        (Hold::Down, high_by, high_until)
+    };
+    Stabilized { recommended: desired, replicas, hold, down_window: down, up_window: Some(up), by, until }
+}
+
+/// Old slots are reused one at a time, never removed (T39).
+fn remember(history: &mut Vec<Stamped>, free: Option<usize>, new: Stamped) {
+    match free.and_then(|index| history.get_mut(index)) {
+        Some(slot) => *slot = new,
+        None => history.push(new),
+    }
+}

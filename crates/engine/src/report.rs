@@ -1,0 +1,140 @@
+//! Step 6: status, conditions and events, in the words of Kubernetes (spec 3.9, 3.10).
+
+use jiff::Timestamp;
+use quantity::Quantity;
+use serde::{Deserialize, Serialize};
+
+use crate::Text;
+
+/// Condition types.
+pub mod condition {
+    /// Whether the target's scale can be read and written.
+    pub const ABLE_TO_SCALE: &str = "AbleToScale";
+    /// Whether metrics could be turned into a count.
+    pub const SCALING_ACTIVE: &str = "ScalingActive";
+    /// Whether a limit held the count.
+    pub const SCALING_LIMITED: &str = "ScalingLimited";
+    /// Whether it was us who scaled the target to zero.
+    pub const SCALED_TO_ZERO: &str = "ScaledToZero";
+}
+
+/// What is stored on the object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// Replicas before this step's change.
+    pub current_replicas: i32,
+    /// Replicas after it.
+    pub desired_replicas: i32,
+    /// When we last changed the count.
+    pub last_scale_time: Option<Timestamp>,
+    /// One slot per metric of the spec, empty where it could not be read; absent when none was looked at.
+    pub metrics: Option<Vec<Option<Reading>>>,
+    /// Conditions in the order in which they first appeared.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a metric was found to be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Reading {
+    /// The value itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Quantity>,
+    /// Average over pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_value: Option<Quantity>,
+    /// Average percentage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_utilization: Option<i32>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: Text,
+    /// `True`, `False` or `Unknown`.
+    pub status: Text,
+    /// When the status last changed.
+    pub since: Option<Timestamp>,
+    /// One word.
+    pub reason: Text,
+    /// A sentence.
+    pub message: Text,
+}
+
+/// One event on the object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Normal or warning.
+    pub kind: EventKind,
+    /// One word.
+    pub reason: Text,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Event type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventKind {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl Status {
+    /// The condition of this type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| c.kind == kind)
+    }
+
+    /// Whether the condition of this type is `True`.
+    pub fn is_true(&self, kind: &str) -> bool {
+        self.condition(kind).is_some_and(|c| c.status == "True")
+    }
+
+    /// Sets a condition in place; its time moves only when its status does (spec 3.0).
+    pub fn set(
+        &mut self,
+        now: Timestamp,
+        kind: &'static str,
+        status: bool,
+        reason: impl Into<Text>,
+        message: impl Into<Text>,
+    ) {
+        let status: Text = if status { "True".into() } else { "False".into() };
+        let (reason, message) = (reason.into(), message.into());
+        if let Some(found) = self.conditions.iter_mut().find(|c| c.kind == kind) {
+            if found.status != status {
+                found.since = Some(now);
+                found.status = status;
+            }
+            found.reason = reason;
+            found.message = message;
+        } else {
+            self.conditions.push(Condition { kind: kind.into(), status, since: Some(now), reason, message });
+        }
+    }
+
+    /// Removes a condition.
+    pub fn unset(&mut self, kind: &str) {
+        self.conditions.retain(|c| c.kind != kind);
+    }
+}
+
+impl Event {
+    /// An event that somebody should look at.
+    pub fn warning(reason: impl Into<Text>, message: impl Into<String>) -> Self {
+        Self { kind: EventKind::Warning, reason: reason.into(), message: message.into() }
+    }
+
+    /// An event that is as it should be.
+    pub fn normal(reason: impl Into<Text>, message: impl Into<String>) -> Self {
+        Self { kind: EventKind::Normal, reason: reason.into(), message: message.into() }
+    }
+}

@@ -1,0 +1,1 @@
+//! Virtual time, workload and load models, reports: the engine without a cluster.

@@ -1,0 +1,121 @@
+//! Keeps the arrows of the architecture pointing one way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+use serde::Deserialize;
+
+/// Which of our crates each of our crates may use directly. A crate that is not listed fails the check.
+const OURS: &[(&str, &[&str])] = &[
+    ("quantity", &[]),
+    ("engine", &["quantity"]),
+    ("api", &["engine", "quantity"]),
+    ("sim", &["api", "engine", "quantity"]),
+    ("plimsoll", &["api", "engine", "quantity", "sim"]),
+    ("xtask", &["api", "engine", "quantity", "sim"]),
+];
+
+/// What a crate must not reach, however far down.
+const NEVER: &[(&str, &[&str])] = &[
+    ("quantity", &["jiff", "tokio", "hyper", "kube", "k8s-openapi"]),
+    ("engine", &["tokio", "hyper", "kube", "kube-core", "k8s-openapi", "axum", "rustls"]),
+    ("sim", &["tokio", "hyper", "kube", "axum", "rustls", "socket2", "mio"]),
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: BTreeSet<String>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dep>,
+}
+
+#[derive(Deserialize)]
+struct Dep {
+    pkg: String,
+    dep_kinds: Vec<DepKind>,
+}
+
+#[derive(Deserialize)]
+struct DepKind {
+    kind: Option<String>,
+}
+
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let problems = check(&metadata()?);
+    for problem in &problems {
+        eprintln!("error: {problem}");
+    }
+    println!("{} crates looked at, {} arrows point the wrong way", OURS.len(), problems.len());
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn metadata() -> anyhow::Result<Metadata> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo).args(["metadata", "--format-version", "1", "--locked"]).output()?;
+    anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("failed to read cargo metadata")
+}
+
+fn check(metadata: &Metadata) -> Vec<String> {
+    let names: BTreeMap<&str, &str> = metadata.packages.iter().map(|p| (p.id.as_str(), p.name.as_str())).collect();
+    let name = |id: &str| names.get(id).copied().unwrap_or_default().to_owned();
+    // Only what ships counts: tests may use what they like.
+    let uses: BTreeMap<String, Vec<String>> = metadata
+        .resolve
+        .nodes
+        .iter()
+        .map(|node| {
+            let shipped = node.deps.iter().filter(|d| d.dep_kinds.iter().any(|k| k.kind.is_none()));
+            (name(&node.id), shipped.map(|d| name(&d.pkg)).collect())
+        })
+        .collect();
+    let ours: BTreeSet<String> = metadata.workspace_members.iter().map(|id| name(id)).collect();
+    let mut problems = Vec::new();
+    for member in &ours {
+        let Some((_, allowed)) = OURS.iter().find(|(crate_name, _)| crate_name == member) else {
+            problems.push(format!("{member} has no place in the architecture: add it to xtask/src/arrows.rs"));
+            continue;
+        };
+        for used in uses.get(member).into_iter().flatten().filter(|used| ours.contains(*used)) {
+            if !allowed.contains(&used.as_str()) {
+                problems.push(format!("{member} uses {used}; it may use only {allowed:?}"));
+            }
+        }
+    }
+    for (member, never) in NEVER {
+        let reached = reach(member, &uses);
+        problems.extend(never.iter().filter(|n| reached.contains(**n)).map(|n| format!("{member} reaches {n}")));
+    }
+    problems
+}
+
+fn reach(from: &str, uses: &BTreeMap<String, Vec<String>>) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut todo = vec![from.to_owned()];
+    while let Some(next) = todo.pop() {
+        for used in uses.get(&next).into_iter().flatten() {
+            if reached.insert(used.clone()) {
+                todo.push(used.clone());
+            }
+        }
+    }
+    reached
+}

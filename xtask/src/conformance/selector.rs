@@ -1,0 +1,122 @@
+//! Label and field selectors (`selector.jsonl`).
+
+use std::collections::BTreeMap;
+
+use api::selector::{FieldSelector, LabelSelector, Selector};
+use serde_json::{Value, json};
+
+use super::Difference;
+
+pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
+    let mut differences = Vec::new();
+    match record["op"].as_str() {
+        Some("parse") => check_text(record, &mut differences)?,
+        Some("labelSelector") => check_object(record, &mut differences)?,
+        Some("fields") => check_fields(record, &mut differences)?,
+        other => return Err(format!("unknown op {other:?}")),
+    }
+    Ok(differences)
+}
+
+fn check_text(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
+    let text = record["in"].as_str().ok_or("`in` is no text")?;
+    match Selector::parse(text) {
+        Err(error) => compare("error", &record["error"], &json!(error.to_string()), differences),
+        Ok(selector) => {
+            let mut out = described(&selector);
+            match selector.to_label_selector() {
+                Ok(object) => out["labelSelector"] = json!(object),
+                Err(error) => out["labelSelectorError"] = json!(error.to_string()),
+            }
+            compare("out", &record["out"], &out, differences);
+            check_matches(record, &selector, differences)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_object(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
+    let object: Option<LabelSelector> = serde_json::from_value(record["in"].clone()).map_err(|e| e.to_string())?;
+    match LabelSelector::to_selector_or_nothing(object.as_ref()) {
+        Err(error) => {
+            let text = json!(error.to_string());
+            let known = record["errorAnyOf"].as_array().is_some_and(|any| any.contains(&text));
+            if !known {
+                compare("error", &record["error"], &text, differences);
+            }
+        }
+        Ok(selector) => {
+            compare("out", &record["out"], &described(&selector), differences);
+            check_matches(record, &selector, differences)?;
+        }
+    }
+    if let Some(format) = record.get("format") {
+        compare("format", format, &json!(LabelSelector::display(object.as_ref())), differences);
+    }
+    Ok(())
+}
+
+fn check_matches(record: &Value, selector: &Selector, differences: &mut Vec<Difference>) -> Result<(), String> {
+    for (i, case) in record["matches"].as_array().into_iter().flatten().enumerate() {
+        let labels: BTreeMap<String, String> =
+            serde_json::from_value(case["labels"].clone()).map_err(|e| e.to_string())?;
+        compare(&format!("matches[{i}]"), &case["match"], &json!(selector.matches_map(&labels)), differences);
+    }
+    Ok(())
+}
+
+fn described(selector: &Selector) -> Value {
+    let requirements: Vec<Value> = selector
+        .requirements()
+        .iter()
+        .map(|r| json!({"key": r.key(), "operator": r.operator().name(), "values": r.values()}))
+        .collect();
+    json!({"string": selector.to_string(), "empty": selector.is_everything(), "requirements": requirements})
+}
+
+fn check_fields(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
+    let text = record["in"].as_str().ok_or("`in` is no text")?;
+    let selector = match FieldSelector::parse(text) {
+        Ok(selector) => selector,
+        Err(error) => {
+            compare("error", &record["error"], &json!(error.to_string()), differences);
+            return Ok(());
+        }
+    };
+    compare("parsed", &record["parsed"], &json!(selector.to_string()), differences);
+    for (kind, namespaced) in [("podmetrics", true), ("nodemetrics", false)] {
+        compare(kind, &record[kind], &listed(&selector, &record[kind], namespaced), differences);
+    }
+    Ok(())
+}
+
+/// What a list of the metrics API does with the selector; nodes have no namespace to select by.
+fn listed(selector: &FieldSelector, expected: &Value, namespaced: bool) -> Value {
+    if let Err(error) = selector.restricted_to(&["metadata.name", "metadata.namespace"]) {
+        return json!({"error": error.to_string()});
+    }
+    let matches: Vec<Value> = expected["matches"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|object| {
+            let matched = selector.matches(|field| match field {
+                "metadata.name" => object["name"].as_str().unwrap_or_default(),
+                "metadata.namespace" if namespaced => object["namespace"].as_str().unwrap_or_default(),
+                _ => "",
+            });
+            json!({"name": object["name"], "namespace": object["namespace"], "match": matched})
+        })
+        .collect();
+    let mut out = json!({"string": selector.to_string(), "matches": matches});
+    if let Some(name) = selector.exact("metadata.name") {
+        out["exactName"] = json!(name);
+    }
+    out
+}
+
+fn compare(at: &str, expected: &Value, got: &Value, differences: &mut Vec<Difference>) {
+    if expected != got {
+        differences.push(Difference::json(at, expected, got));
+    }
+}
