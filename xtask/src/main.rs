@@ -2,6 +2,7 @@
 
 mod arrows;
 mod conformance;
+mod real;
 mod vectors;
 
 use std::process::ExitCode;
@@ -16,6 +17,9 @@ enum Task {
     Conformance(conformance::Args),
     /// Check that dependencies between our crates point one way, as docs/architecture.md says.
     Arrows,
+    /// Build and run a real Kubernetes control plane on loopback.
+    #[command(subcommand)]
+    Real(real::Real),
     /// Compress vectors into tests/vectors.
     Vectors(vectors::Args),
 }
@@ -24,6 +28,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Conformance(args) => conformance::run(&args),
         Task::Arrows => arrows::run(),
+        Task::Real(args) => real::run(&args),
         Task::Vectors(args) => vectors::run(&args),
     }
 }

@@ -108,47 +108,55 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A value as it is printed inside a fault: numbers bare, strings quoted, the rest as JSON.
+/// A value as it is printed inside a fault: numbers bare, plain strings quoted, the rest as JSON.
 pub trait Shown {
     /// The printed form.
-    fn shown(&self) -> String;
+    fn shown(self) -> String;
 }
 
 impl Shown for i32 {
-    fn shown(&self) -> String {
+    fn shown(self) -> String {
         self.to_string()
     }
 }
 
 impl Shown for i64 {
-    fn shown(&self) -> String {
+    fn shown(self) -> String {
         self.to_string()
     }
 }
 
 impl Shown for &str {
-    fn shown(&self) -> String {
+    fn shown(self) -> String {
         gotext::quote(self)
     }
 }
 
 impl Shown for &String {
-    fn shown(&self) -> String {
+    fn shown(self) -> String {
         gotext::quote(self)
     }
 }
 
-impl Shown for &quantity::Quantity {
-    fn shown(&self) -> String {
-        gotext::quote(&self.to_string())
+/// A value of one of Go's named string types, a quantity or a structure: printed as JSON.
+pub struct Json<'a, T: ?Sized>(pub &'a T);
+
+impl<T: serde::Serialize + ?Sized> Shown for Json<'_, T> {
+    fn shown(self) -> String {
+        gotext::json(self.0).unwrap_or_default()
     }
 }
 
 /// An empty list prints as `null`, since Go's JSON does so for a list never filled.
 impl Shown for &[String] {
-    fn shown(&self) -> String {
+    fn shown(self) -> String {
         if self.is_empty() { "null".to_owned() } else { gotext::json(self).unwrap_or_default() }
     }
+}
+
+/// The text of the API error for an object with faults, e.g. `Kind.group "name" is invalid: …`.
+pub fn invalid_object(kind: &str, group: &str, name: &str, faults: &[FieldError]) -> String {
+    format!("{kind}.{group} {} is invalid: {}", gotext::quote(name), aggregate(faults))
 }
 
 /// Several errors in one line: a single one bare, more in brackets, repeated texts once.
@@ -182,7 +190,10 @@ mod tests {
         );
         assert_eq!(FieldError::forbidden("a", "no").message(), "Forbidden: no");
         assert_eq!(FieldError::invalid("v", &[][..], "n").message(), "Invalid value: null: n");
-        assert_eq!(FieldError::invalid("v", &["<".to_owned()][..], "n").message(), "Invalid value: [\"\\u003c\"]: n");
+        assert_eq!(
+            FieldError::invalid("v", &["<".to_owned()][..], "n").message(),
+            "Invalid value: [\"\\u003c\"]: n"
+        );
     }
 
     #[test]

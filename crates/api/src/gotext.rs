@@ -34,7 +34,8 @@ fn push_escape(out: &mut String, code: u32) {
     };
 }
 
-fn is_printable(c: char) -> bool {
+/// Whether Go takes a character for printable.
+pub(crate) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }

@@ -8,8 +8,6 @@ use jiff::tz::Offset;
 use serde::de::{Deserializer, Visitor};
 use serde::ser::Serializer;
 
-use crate::gotext;
-
 /// The name under which instants announce themselves to a deserializer.
 pub(crate) const NAME: &str = "Time";
 
@@ -19,7 +17,7 @@ pub enum TimeError {
     /// The text does not follow the layout.
     #[error(
         "parsing time {} as \"2006-01-02T15:04:05Z07:00\": cannot parse {} as {}",
-        gotext::quote(.text), gotext::quote(.rest), gotext::quote(.element)
+        quoted(.text), quoted(.rest), quoted(.element)
     )]
     Layout {
         /// The whole text.
@@ -30,7 +28,7 @@ pub enum TimeError {
         element: &'static str,
     },
     /// A number is too large for its place.
-    #[error("parsing time {}: {part} out of range", gotext::quote(.text))]
+    #[error("parsing time {}: {part} out of range", quoted(.text))]
     Range {
         /// The whole text.
         text: String,
@@ -38,13 +36,27 @@ pub enum TimeError {
         part: &'static str,
     },
     /// Something follows the instant.
-    #[error("parsing time {}: extra text: {}", gotext::quote(.text), gotext::quote(.extra))]
+    #[error("parsing time {}: extra text: {}", quoted(.text), quoted(.extra))]
     Extra {
         /// The whole text.
         text: String,
         /// What follows.
         extra: String,
     },
+}
+
+/// A text as Go's time package quotes it: every byte outside of printable ASCII escaped.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
 }
 
 /// The instant as the API writes it, e.g. `2026-01-01T00:00:30Z`.
@@ -94,8 +106,15 @@ impl Reader<'_> {
         if !self.rest.is_empty() {
             return Err(TimeError::Extra { text: self.text.to_owned(), extra: self.rest.to_owned() });
         }
-        let civil =
-            DateTime::new(year as i16, month as i8, day as i8, hour as i8, minute as i8, second as i8, nanosecond);
+        let civil = DateTime::new(
+            year as i16,
+            month as i8,
+            day as i8,
+            hour as i8,
+            minute as i8,
+            second as i8,
+            nanosecond,
+        );
         let out_of_range = TimeError::Range { text: self.text.to_owned(), part: "day" };
         civil.and_then(|civil| offset.to_timestamp(civil)).map_err(|_| out_of_range)
     }
@@ -148,7 +167,8 @@ impl Reader<'_> {
             Some('-') => -1,
             _ => return Err(failed),
         };
-        let number = |from: usize| self.rest.get(from..from + 2).and_then(|digits| digits.parse::<i32>().ok());
+        let number =
+            |from: usize| self.rest.get(from..from + 2).and_then(|digits| digits.parse::<i32>().ok());
         let colon = self.rest.get(3..4) == Some(":");
         let (Some(hours), true, Some(minutes)) = (number(1), colon, number(4)) else { return Err(failed) };
         self.check(hours <= 24, "time zone offset hour")?;
@@ -231,7 +251,10 @@ mod tests {
             ("2026-13-01T00:00:00Z", "parsing time \"2026-13-01T00:00:00Z\": month out of range".to_owned()),
             ("2026-02-30T00:00:00Z", "parsing time \"2026-02-30T00:00:00Z\": day out of range".to_owned()),
             ("2026-01-01T00:00:00Zx", "parsing time \"2026-01-01T00:00:00Zx\": extra text: \"x\"".to_owned()),
-            ("2026-01-01T00:00:00", format!("parsing time \"2026-01-01T00:00:00\" {as_layout} \"\" as \"Z07:00\"")),
+            (
+                "2026-01-01T00:00:00",
+                format!("parsing time \"2026-01-01T00:00:00\" {as_layout} \"\" as \"Z07:00\""),
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(parse(text).unwrap_err().to_string(), expected);

@@ -1,18 +1,23 @@
 //! Wire types, defaults, validation and conversion of every API Plimsoll speaks.
 
+pub mod age;
 pub mod autoscaling;
-pub mod scale;
-pub mod pod;
-pub mod overlap;
-pub mod metrics;
+pub mod decode;
 pub mod door;
 pub mod field;
 mod gosort;
 pub mod gotext;
 pub mod instant;
+pub mod manifest;
 pub mod meta;
+pub mod metrics;
 pub mod names;
+pub mod overlap;
+pub mod plimsoll;
+pub mod pod;
+pub mod scale;
 pub mod selector;
+pub mod table;
 pub mod text;
 pub mod time;
 mod wire;

@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::nullable;
 use crate::time::{GO_ZERO, parse_go_duration};
+use crate::wire::nullable;
 
 /// `metrics.k8s.io` list of pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -143,7 +143,10 @@ impl Query {
                 query(path, vec![("metricLabelSelector", id.selector.as_deref().ok()?)])
             }
             Source::External(id) => query(
-                format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{}", id.name.to_lowercase()),
+                format!(
+                    "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{}",
+                    id.name.to_lowercase()
+                ),
                 vec![("labelSelector", id.selector.as_deref().ok()?)],
             ),
             Source::Unknown(_) => return None,
@@ -161,7 +164,11 @@ pub fn resource_samples(
     if list.items.is_empty() {
         return Err("no metrics returned from resource metrics API".into());
     }
-    Ok(list.items.iter().filter_map(|item| Some((name_of(&item.metadata.name), item.sample(resource, container)?))).collect())
+    Ok(list
+        .items
+        .iter()
+        .filter_map(|item| Some((name_of(&item.metadata.name), item.sample(resource, container)?)))
+        .collect())
 }
 
 /// A custom metric by pod, or Kubernetes' text why there is none.

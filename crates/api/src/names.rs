@@ -83,7 +83,11 @@ pub fn dns_label_faults(name: &str) -> Vec<String> {
         faults.push("must be no more than 63 characters".to_owned());
     }
     if !is_dns_label(name) {
-        faults.push(if is_subdomain(name) { "must not contain dots".to_owned() } else { LABEL_RULE.to_owned() });
+        faults.push(if is_subdomain(name) {
+            "must not contain dots".to_owned()
+        } else {
+            LABEL_RULE.to_owned()
+        });
     }
     faults
 }
@@ -103,25 +107,25 @@ pub fn path_segment_faults(name: &str) -> Vec<String> {
 /// Letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit.
 fn is_name(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bounded_by(bytes, u8::is_ascii_alphanumeric)
+    bounded_by(bytes, |byte| byte.is_ascii_alphanumeric())
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 fn is_dns_label(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bounded_by(bytes, is_lower_alphanumeric) && bytes.iter().all(|b| is_lower_alphanumeric(b) || *b == b'-')
+    bounded_by(bytes, is_lower_alphanumeric) && bytes.iter().all(|b| is_lower_alphanumeric(*b) || *b == b'-')
 }
 
 fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-fn is_lower_alphanumeric(byte: &u8) -> bool {
+fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-fn bounded_by(bytes: &[u8], allowed: impl Fn(&u8) -> bool) -> bool {
-    bytes.first().is_some_and(&allowed) && bytes.last().is_some_and(&allowed)
+fn bounded_by(bytes: &[u8], allowed: impl Fn(u8) -> bool) -> bool {
+    bytes.first().is_some_and(|first| allowed(*first)) && bytes.last().is_some_and(|last| allowed(*last))
 }
 
 #[cfg(test)]
@@ -133,7 +137,9 @@ mod tests {
         for good in ["a", "A_b-C.d", "k8s.io/name", "1", "a.b/c"] {
             assert!(label_key_faults(good).is_empty(), "{good}");
         }
-        for (bad, count) in [("", 2), ("/a", 1), ("a/", 2), ("-/", 3), ("a/b/c", 1), ("A.B/c", 1), ("é", 1), ("a ", 1)] {
+        for (bad, count) in
+            [("", 2), ("/a", 1), ("a/", 2), ("-/", 3), ("a/b/c", 1), ("A.B/c", 1), ("é", 1), ("a ", 1)]
+        {
             assert_eq!(label_key_faults(bad).len(), count, "{bad}");
         }
         assert_eq!(label_key_faults(&"k".repeat(64)), ["name part must be no more than 63 bytes"]);

@@ -20,7 +20,11 @@ pub struct ResourceKind {
 impl ResourceKind {
     /// `resource.group`, or just the resource in the core group.
     pub fn group_resource(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 }
 

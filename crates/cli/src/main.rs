@@ -1,2 +1,27 @@
-//! The `plimsoll` binary.
-fn main() {}
+//! The `plimsoll` binary: one file per command.
+
+mod commands;
+mod failure;
+mod files;
+mod output;
+mod scenario;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Keeps Kubernetes workloads at their line, and can say why.
+#[derive(Parser)]
+#[command(name = "plimsoll", version, about, propagate_version = true, after_help = commands::EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

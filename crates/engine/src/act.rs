@@ -58,7 +58,9 @@ impl Write {
     /// After [`Move::Refetch`], whether it worked or not: a failed read is only logged.
     pub fn refetched(&mut self) -> Move {
         match self.last.take() {
-            Some(error) if error.conflict && self.attempts < ATTEMPTS => Move::Wait(SignedDuration::from_millis(10)),
+            Some(error) if error.conflict && self.attempts < ATTEMPTS => {
+                Move::Wait(SignedDuration::from_millis(10))
+            }
             Some(error) => Move::Done(Err(error)),
             None => Move::Done(Ok(())),
         }

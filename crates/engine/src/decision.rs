@@ -10,7 +10,7 @@ use crate::normalize::Normalized;
 use crate::observe::{Scale, ScaleFailure};
 use crate::recommend::Recommendation;
 use crate::report::{Event, Status, condition};
-use crate::spec::Spec;
+use crate::spec::{Spec, Tolerances};
 
 /// What one step decided. [`crate::State::settle`] completes it once the scale write is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub struct Decision {
     pub scale: Option<Scale>,
     /// Which way the step took.
     pub course: Course,
+    /// How many pods the target's selector matches, where that was looked at.
+    pub selected: Option<usize>,
+    /// How far ratios may be from 1 before they count.
+    pub tolerances: Tolerances,
     /// What each metric said, in the order of the spec.
     pub evaluations: Vec<Evaluation>,
     /// How they became one number; absent if metrics were not looked at or failed.
@@ -108,7 +112,11 @@ impl Course {
         let current = scale.spec_replicas;
         if current == 0 {
             let ours = config.gates.scale_to_zero && status.is_true(condition::SCALED_TO_ZERO);
-            return if ours && (spec.min != 0 || spec.can_leave_zero()) { Self::Metrics } else { Self::Disabled };
+            return if ours && (spec.min != 0 || spec.can_leave_zero()) {
+                Self::Metrics
+            } else {
+                Self::Disabled
+            };
         }
         if current > spec.max {
             Self::AboveMax

@@ -13,21 +13,27 @@ pub mod act;
 pub mod config;
 pub mod decision;
 pub mod evaluate;
+pub mod explain;
+mod float;
 pub mod normalize;
 pub mod observe;
 pub mod pod;
 pub mod recommend;
 pub mod report;
+pub mod settle;
 pub mod spec;
 pub mod state;
+pub mod step;
 
 pub use config::{Config, Gates};
 pub use decision::{Course, Decision, Outcome};
 pub use observe::{Observation, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection};
 pub use pod::{Phase, Pod, Shape};
 pub use report::{Condition, Event, Status};
+pub use settle::Written;
 pub use spec::Spec;
 pub use state::State;
+pub use step::Detail;
 
 /// Text that is usually one of ours (static) and sometimes a user's.
 pub type Text = std::borrow::Cow<'static, str>;

@@ -37,7 +37,7 @@ pub struct Substitute {
 /// What came of combining.
 pub(crate) struct Combined {
     /// The recommendation, or the failure to show as the reason why there is none.
-    pub(crate) result: Result<Recommendation, Option<MetricFailure>>,
+    pub(crate) result: Result<Recommendation, Option<Box<MetricFailure>>>,
     /// Summary of failures, also when the others were enough.
     pub(crate) error: Option<String>,
 }
@@ -54,9 +54,9 @@ pub(crate) fn combine(
     memory.resize(metrics.len(), None);
     let mut proposals: Vec<(usize, i32)> = Vec::with_capacity(evaluations.len());
     let mut substitutes = Vec::new();
-    let mut failures: Vec<&MetricFailure> = Vec::new();
+    let mut failures: Vec<&Box<MetricFailure>> = Vec::new();
     let mut blocking = 0_usize;
-    let mut floor = i32::MIN;
+    let mut holding = None;
     for (index, ((metric, evaluation), last)) in metrics.iter().zip(evaluations).zip(memory).enumerate() {
         match &evaluation.result {
             Ok(proposal) => {
@@ -67,28 +67,32 @@ pub(crate) fn combine(
             }
             Err(failure) => {
                 failures.push(failure);
-                match stand_in(now, current, metric.on_failure, *last) {
+                match stand_in(now, metric.on_failure, *last) {
                     StandIn::Blocks => blocking += 1,
                     StandIn::LeftOut => substitutes.push((index, None)),
                     StandIn::Number(n) => substitutes.push((index, Some(n))),
-                    StandIn::Holds => {
-                        floor = current;
-                        substitutes.push((index, Some(current)));
-                    }
+                    StandIn::Holds => holding = holding.or(Some(failure)),
                 }
             }
         }
     }
     let total = metrics.len();
     let error = failures.first().map(|first| {
-        format!("invalid metrics ({} invalid out of {total}), first error is: {}", failures.len(), first.summary)
+        format!(
+            "invalid metrics ({} invalid out of {total}), first error is: {}",
+            failures.len(),
+            first.summary
+        )
     });
     proposals.extend(substitutes.iter().filter_map(|(index, n)| Some((*index, (*n)?))));
     proposals.sort_unstable_by_key(|(index, _)| *index);
-    let chosen = aggregate(aggregator, &proposals).map(|(n, winner)| (n.max(floor), winner));
+    let chosen = aggregate(aggregator, &proposals).filter(|_| holding.is_none());
     let (replicas, winner) = match chosen {
         Some((replicas, winner)) if blocking == 0 || replicas >= current => (replicas, winner),
-        _ => return Combined { result: Err(failures.first().map(|f| (*f).clone())), error },
+        _ => {
+            let shown = holding.or(failures.first().copied());
+            return Combined { result: Err(shown.cloned()), error };
+        }
     };
     let metric = match winner.and_then(|w| evaluations.get(w)) {
         Some(evaluation) => evaluation.name.clone(),
@@ -110,7 +114,7 @@ enum StandIn {
     Holds,
 }
 
-fn stand_in(now: Timestamp, current: i32, policy: FailurePolicy, last: Option<Stamped>) -> StandIn {
+fn stand_in(now: Timestamp, policy: FailurePolicy, last: Option<Stamped>) -> StandIn {
     match policy {
         FailurePolicy::Kubernetes => StandIn::Blocks,
         FailurePolicy::Hold => StandIn::Holds,
@@ -118,7 +122,6 @@ fn stand_in(now: Timestamp, current: i32, policy: FailurePolicy, last: Option<St
         FailurePolicy::Static(replicas) => StandIn::Number(replicas),
         FailurePolicy::LastGood(keep) => match last {
             Some(last) if now.duration_since(last.at) <= keep => StandIn::Number(last.value),
-            _ if current >= 0 => StandIn::Holds,
             _ => StandIn::Blocks,
         },
     }

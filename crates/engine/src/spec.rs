@@ -150,11 +150,11 @@ pub enum FailurePolicy {
     /// The Kubernetes rule: others may raise the count, nobody may lower it.
     #[default]
     Kubernetes,
-    /// It proposes the current count, and the count does not go down.
+    /// The count stays as it is, whatever other metrics propose.
     Hold,
     /// As if the metric were not listed.
     Ignore,
-    /// Its last proposal stands for this long, then it holds.
+    /// Its last proposal stands for this long, then the Kubernetes rule applies.
     LastGood(SignedDuration),
     /// It proposes this many replicas.
     Static(i32),

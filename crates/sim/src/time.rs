@@ -218,7 +218,11 @@ impl<'de> Deserialize<'de> for Millis {
 
             // Zero needs no unit.
             fn visit_u64<E: Error>(self, number: u64) -> Result<Millis, E> {
-                if number == 0 { Ok(Millis::ZERO) } else { Err(E::invalid_type(Unexpected::Unsigned(number), &self)) }
+                if number == 0 {
+                    Ok(Millis::ZERO)
+                } else {
+                    Err(E::invalid_type(Unexpected::Unsigned(number), &self))
+                }
             }
         }
         deserializer.deserialize_str(Text)

@@ -1,9 +1,13 @@
 //! Holds Plimsoll against recorded answers of the real thing.
 
+mod conversion;
 mod quantity;
 mod read;
 mod scenario;
 mod selector;
+#[cfg(test)]
+mod tests;
+mod validation;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -113,8 +117,8 @@ pub(crate) fn replay(file: &Path, only: Option<&str>, show: usize, tally: &mut T
 fn check(kind: Kind, record: &Value) -> Result<Vec<Difference>, String> {
     match kind {
         Kind::Scenario => scenario::check(record),
-        Kind::Validation => Err("later validation".into()),
-        Kind::Conversion => Err("later conversion".into()),
+        Kind::Validation => validation::check(record),
+        Kind::Conversion => conversion::check(record),
         Kind::Printing => Err("later printing".into()),
         Kind::Quantity => quantity::check(record),
         Kind::Selector => selector::check(record),

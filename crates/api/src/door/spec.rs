@@ -1,12 +1,13 @@
 //! Autoscalers of every API become one [`Spec`].
 
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy, Share,
-    Source, Spec, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
+    Share, Source, Spec, TargetRef,
 };
 use jiff::SignedDuration;
 
 use crate::autoscaling::v2;
+use crate::plimsoll::{self, Autoscaler};
 use crate::selector::LabelSelector;
 
 /// The engine's view of an HPA with defaults applied.
@@ -15,12 +16,51 @@ pub fn spec_of_hpa(hpa: &v2::HorizontalPodAutoscaler) -> Spec {
     Spec {
         namespace: hpa.metadata.namespace.clone(),
         name: hpa.metadata.name.clone(),
-        target: TargetRef { kind: spec.scale_target_ref.kind.clone(), name: spec.scale_target_ref.name.clone() },
+        target: TargetRef {
+            kind: spec.scale_target_ref.kind.clone(),
+            name: spec.scale_target_ref.name.clone(),
+        },
         min: spec.min_replicas.unwrap_or(1),
         max: spec.max_replicas,
         metrics: spec.metrics.iter().map(metric).collect(),
         behavior: spec.behavior.as_ref().map(behavior),
         aggregator: Aggregator::Max,
+    }
+}
+
+/// The engine's view of an Autoscaler with defaults applied: that of the HPA it resembles, plus what v2 has no field for.
+pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
+    let mut spec = spec_of_hpa(&plimsoll::v2_view(autoscaler.clone()));
+    spec.aggregator = match autoscaler.spec.replicas_aggregator.as_deref() {
+        Some("min") => Aggregator::Min,
+        Some("average") => Aggregator::Average,
+        _ => Aggregator::Max,
+    };
+    for (metric, own) in spec.metrics.iter_mut().zip(&autoscaler.spec.metrics) {
+        if let Source::Resource { of, .. } | Source::ContainerResource { of, .. } = &mut metric.source {
+            *of = share(own);
+        }
+        metric.on_failure = own.on_failure.as_ref().map_or(FailurePolicy::Kubernetes, failure_policy);
+    }
+    spec
+}
+
+fn share(metric: &plimsoll::MetricSpec) -> Share {
+    let targets =
+        [metric.resource.as_ref().map(|r| &r.target), metric.container_resource.as_ref().map(|r| &r.target)];
+    let limits = targets.into_iter().flatten().any(|t| t.percentage_of.as_deref() == Some("limits"));
+    if limits { Share::Limits } else { Share::Requests }
+}
+
+fn failure_policy(policy: &plimsoll::FailurePolicy) -> FailurePolicy {
+    match policy.policy.as_str() {
+        "hold" => FailurePolicy::Hold,
+        "ignore" => FailurePolicy::Ignore,
+        "lastGood" => FailurePolicy::LastGood(SignedDuration::from_secs(i64::from(
+            policy.for_seconds.unwrap_or_default(),
+        ))),
+        "static" => FailurePolicy::Static(policy.replicas.unwrap_or_default()),
+        _ => FailurePolicy::Kubernetes,
     }
 }
 
@@ -38,7 +78,11 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
         }
         v2::PODS => {
             let pods = spec.pods.clone().unwrap_or_default();
-            let goal = pods.target.average_value.as_ref().map_or(Goal::Missing, |v| Goal::AverageValue(v.milli_value()));
+            let goal = pods
+                .target
+                .average_value
+                .as_ref()
+                .map_or(Goal::Missing, |v| Goal::AverageValue(v.milli_value()));
             (Source::Pods(metric_id(&pods.metric)), goal)
         }
         v2::OBJECT => {

@@ -32,7 +32,10 @@ pub fn stored_status(
 }
 
 /// A status as the API shows it for an HPA with this spec.
-pub fn hpa_status(spec: &v2::HorizontalPodAutoscalerSpec, status: &Status) -> v2::HorizontalPodAutoscalerStatus {
+pub fn hpa_status(
+    spec: &v2::HorizontalPodAutoscalerSpec,
+    status: &Status,
+) -> v2::HorizontalPodAutoscalerStatus {
     v2::HorizontalPodAutoscalerStatus {
         observed_generation: None,
         last_scale_time: status.last_scale_time,

@@ -43,10 +43,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
             return tokens;
         }
         rest = rest.get(token.text.len()..).unwrap_or_default();
-        // The reference reads a NUL as the end of a word, and as the end of everything where a token starts.
-        if token.kind == TokenKind::Word {
-            rest = rest.strip_prefix('\0').unwrap_or(rest);
-        }
+        // The reference reads a NUL as the end of a token, and as the end of everything where a token starts.
+        rest = rest.strip_prefix('\0').unwrap_or(rest);
     }
 }
 

@@ -113,7 +113,8 @@ impl Selector {
 
     /// Whether an object with these labels is selected; `labels` finds the value of a key.
     pub fn matches<'a>(&self, labels: impl Fn(&str) -> Option<&'a str>) -> bool {
-        !self.nothing && self.requirements.iter().all(|requirement| requirement.accepts(labels(&requirement.key)))
+        !self.nothing
+            && self.requirements.iter().all(|requirement| requirement.accepts(labels(&requirement.key)))
     }
 
     /// Whether an object with this map of labels is selected.
@@ -174,7 +175,9 @@ impl Requirement {
     /// Whether a label with this value, or its absence, satisfies the requirement.
     pub fn accepts(&self, value: Option<&str>) -> bool {
         match self.operator {
-            Operator::Equals | Operator::DoubleEquals | Operator::In => value.is_some_and(|value| self.lists(value)),
+            Operator::Equals | Operator::DoubleEquals | Operator::In => {
+                value.is_some_and(|value| self.lists(value))
+            }
             Operator::NotEquals | Operator::NotIn => value.is_none_or(|value| !self.lists(value)),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
@@ -222,13 +225,25 @@ fn requirement_faults(key: &str, operator: Operator, values: &[String]) -> Vec<F
     faults.extend(key_fault("key", key));
     match operator {
         Operator::In | Operator::NotIn if values.is_empty() => {
-            faults.push(FieldError::invalid("values", values, "for 'in', 'notin' operators, values set can't be empty"));
+            faults.push(FieldError::invalid(
+                "values",
+                values,
+                "for 'in', 'notin' operators, values set can't be empty",
+            ));
         }
         Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if values.len() != 1 => {
-            faults.push(FieldError::invalid("values", values, "exact-match compatibility requires one single value"));
+            faults.push(FieldError::invalid(
+                "values",
+                values,
+                "exact-match compatibility requires one single value",
+            ));
         }
         Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-            faults.push(FieldError::invalid("values", values, "values set must be empty for exists and does not exist"));
+            faults.push(FieldError::invalid(
+                "values",
+                values,
+                "values set must be empty for exists and does not exist",
+            ));
         }
         Operator::GreaterThan | Operator::LessThan => {
             if values.len() != 1 {

@@ -51,7 +51,8 @@ struct Parser<'a> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
-    let unexpected = |token: Token<'_>, expected| ParseError::Unexpected { found: token.text.to_owned(), expected };
+    let unexpected =
+        |token: Token<'_>, expected| ParseError::Unexpected { found: token.text.to_owned(), expected };
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut requirements = Vec::new();
     if parser.peek().kind == TokenKind::End {

@@ -30,7 +30,10 @@ fn canonical_texts() {
 #[test]
 fn error_texts() {
     let cases = [
-        ("cheddar cheese", "unable to parse requirement: found 'cheese', expected: in, notin, =, ==, !=, gt, lt"),
+        (
+            "cheddar cheese",
+            "unable to parse requirement: found 'cheese', expected: in, notin, =, ==, !=, gt, lt",
+        ),
         (",", "found ',', expected: !, identifier, or 'end of string'"),
         ("a,", "found '', expected: identifier after ','"),
         ("a=b c", "found 'c', expected: ',' or 'end of string'"),
@@ -95,8 +98,12 @@ fn objects() {
     assert_eq!(LabelSelector::display(None), "<none>");
     assert_eq!(LabelSelector::display(Some(&LabelSelector::default())), "<none>");
     let odd: LabelSelector =
-        serde_json::from_str(r#"{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Equals"}]}"#).unwrap();
-    assert_eq!(odd.to_selector().unwrap_err().to_string(), "\"Equals\" is not a valid label selector operator");
+        serde_json::from_str(r#"{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Equals"}]}"#)
+            .unwrap();
+    assert_eq!(
+        odd.to_selector().unwrap_err().to_string(),
+        "\"Equals\" is not a valid label selector operator"
+    );
     assert_eq!(LabelSelector::display(Some(&odd)), "<error>");
     let text = |text: &str| Selector::parse(text).unwrap().to_label_selector();
     assert_eq!(text("a>1").unwrap_err().to_string(), "\"gt\" isn't supported in label selectors");
@@ -106,12 +113,21 @@ fn objects() {
 #[test]
 fn field_selectors() {
     let parse = FieldSelector::parse;
-    assert_eq!(parse("metadata.name==b,metadata.name!=a,=").unwrap().to_string(), "metadata.name!=a,metadata.name=b");
+    assert_eq!(
+        parse("metadata.name==b,metadata.name!=a,=").unwrap().to_string(),
+        "metadata.name!=a,metadata.name=b"
+    );
     assert_eq!(parse(r"a=b\,c\=d\\").unwrap().exact("a"), Some(r"b,c=d\"));
     assert_eq!(parse(r"a=b\,c\=d\\").unwrap().to_string(), r"a=b\,c\=d\\");
     assert_eq!(parse("x,a").unwrap_err().to_string(), "invalid selector: 'x,a'; can't understand 'a'");
-    assert_eq!(parse("a=b=c").unwrap_err().to_string(), "invalid field selector: unescaped character in value: 61");
-    assert_eq!(parse(r"a=\x").unwrap_err().to_string(), r"invalid field selector: invalid escape sequence: \x");
+    assert_eq!(
+        parse("a=b=c").unwrap_err().to_string(),
+        "invalid field selector: unescaped character in value: 61"
+    );
+    assert_eq!(
+        parse(r"a=\x").unwrap_err().to_string(),
+        r"invalid field selector: invalid escape sequence: \x"
+    );
     assert_eq!(
         parse("spec.x=1").unwrap().restricted_to(&["metadata.name"]).unwrap_err().to_string(),
         "\"spec.x\" is not a known field selector: only \"metadata.name\""
@@ -124,8 +140,24 @@ fn field_selectors() {
 /// Texts dense in what the grammar reacts to.
 fn selector_like() -> impl Strategy<Value = String> {
     let part = prop_oneof![
-        Just("in"), Just("notin"), Just("("), Just(")"), Just(","), Just("="), Just("=="), Just("!="), Just("!"),
-        Just(">"), Just("<"), Just(" "), Just("\0"), Just("a"), Just("k8s.io/b"), Just("5"), Just("é"), Just("-"),
+        Just("in"),
+        Just("notin"),
+        Just("("),
+        Just(")"),
+        Just(","),
+        Just("="),
+        Just("=="),
+        Just("!="),
+        Just("!"),
+        Just(">"),
+        Just("<"),
+        Just(" "),
+        Just("\0"),
+        Just("a"),
+        Just("k8s.io/b"),
+        Just("5"),
+        Just("é"),
+        Just("-"),
     ];
     prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
 }

@@ -38,7 +38,8 @@ impl Document {
     pub fn into_items(mut self) -> Vec<Self> {
         let list = self.root.get("kind").and_then(Node::as_str) == Some("List");
         if list && let Value::Map(entries) = &mut self.root.value {
-            let items = entries.iter_mut().find(|(key, _)| key.name == "items").map(|(_, node)| &mut node.value);
+            let items =
+                entries.iter_mut().find(|(key, _)| key.name == "items").map(|(_, node)| &mut node.value);
             if let Some(Value::Seq(items)) = items {
                 let items = std::mem::take(items);
                 return items.into_iter().map(|root| Self { source: self.source.clone(), root }).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::problem::shortened;
 use super::scalar::resolve;
 use super::syntax::{SPACES, TAB};
 use super::{Key, Node, Problem, Source, Span, Value};
@@ -18,9 +19,11 @@ pub(super) fn is_text(source: &Source, word: &str, span: Span) -> Result<(), Pro
     if same {
         return Ok(());
     }
-    let (found, quoted) = if word == "~" { ("nothing".to_owned(), String::new()) } else { (format!("`{word}`, which means {meaning}"), format!("quote it: \"{word}\"")) };
-    let problem = Problem::at(source, span, format!("expected a text as key, found {found}"));
-    Err(if quoted.is_empty() { problem } else { problem.with_hint(quoted) })
+    if source.slice(span).is_empty() {
+        return Err(Problem::at(source, span, "expected a text as key, found nothing"));
+    }
+    let message = format!("expected a text as key, found `{word}`, which means {meaning}");
+    Err(Problem::at(source, span, message).with_hint(format!("quote it: \"{word}\"")))
 }
 
 /// Refuses a tab in the indentation, which the parser lets pass at the start of a document.
@@ -40,7 +43,7 @@ pub(super) fn unique(source: &Source, entries: &[(Key, Node)]) -> Result<(), Pro
     let mut seen: HashMap<&str, &Key> = HashMap::with_capacity(entries.len());
     for (key, _) in entries {
         if let Some(first) = seen.insert(&key.name, key) {
-            let problem = Problem::at(source, key.span, format!("duplicate key `{}`", key.name));
+            let problem = Problem::at(source, key.span, format!("duplicate key `{}`", shortened(&key.name)));
             return Err(problem.with_hint(format!("first given in line {}", first.span.line)));
         }
     }

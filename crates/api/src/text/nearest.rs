@@ -15,15 +15,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         if other.len() > LONGEST {
             continue;
         }
-        // One slip in three letters; what is merely cut short counts as one slip.
+        // One slip in three letters, or a word that is merely cut short.
         let limit = word.len().max(other.len()).div_ceil(3).min(4);
-        let cut = word.len() >= 3 && (other.starts_with(&word) || word.starts_with(&other));
-        let distance = match distance(&word, &other) {
-            distance if cut && distance > 0 => distance.min(limit),
-            distance => distance,
-        };
+        let distance = distance(&word, &other);
         let close = distance <= limit && distance < word.len().min(other.len()).max(1);
-        if close && best.is_none_or(|(least, _)| distance < least) {
+        let cut = word.len() >= 3 && other.starts_with(&word);
+        let distance = if close { distance } else { limit + 1 };
+        if (close || cut) && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }
@@ -40,7 +38,8 @@ fn distance(a: &[char], b: &[char]) -> usize {
         let mut left_b = None;
         for (j, &y) in b.iter().enumerate() {
             let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
-            let mut cost = (at(&above, j) + usize::from(x != y)).min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
+            let mut cost =
+                (at(&above, j) + usize::from(x != y)).min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
             if j > 0 && left_a == Some(y) && left_b == Some(x) {
                 cost = cost.min(at(&before, j - 1) + 1);
             }

@@ -67,7 +67,9 @@ impl Node {
             Value::Float(float) => Number::from_f64(*float).map_or(Json::Null, Json::Number),
             Value::String(text) => Json::String(text.clone()),
             Value::Seq(items) => items.iter().map(Node::to_json).collect(),
-            Value::Map(entries) => entries.iter().map(|(key, node)| (key.name.clone(), node.to_json())).collect(),
+            Value::Map(entries) => {
+                entries.iter().map(|(key, node)| (key.name.clone(), node.to_json())).collect()
+            }
         }
     }
 
@@ -105,12 +107,19 @@ impl Node {
         key.map(|key| key.span).or(first).unwrap_or(self.span)
     }
 
+    /// The key of an entry of this map.
+    pub(super) fn key(&self, name: &str) -> Option<&Key> {
+        self.step(&Step::Key(name))?.0
+    }
+
     pub(super) fn step(&self, step: &Step<'_>) -> Option<(Option<&Key>, &Node)> {
         match (&self.value, step) {
             (Value::Map(entries), Step::Key(name) | Step::Bracket(name)) => {
                 entries.iter().find(|(key, _)| key.name == *name).map(|(key, node)| (Some(key), node))
             }
-            (Value::Seq(items), Step::Bracket(index)) => items.get(index.parse::<usize>().ok()?).map(|node| (None, node)),
+            (Value::Seq(items), Step::Bracket(index)) => {
+                items.get(index.parse::<usize>().ok()?).map(|node| (None, node))
+            }
             _ => None,
         }
     }

@@ -16,6 +16,9 @@ const MAX_COPIED: usize = 1_000_000;
 /// Levels of lists and maps; serde_json has the same limit.
 const MAX_DEPTH: usize = 128;
 
+/// The namespace of `!!`.
+const CORE: &str = "tag:yaml.org,2002:";
+
 pub(super) const TOO_DEEP: &str = "nested too deeply: expected at most 128 levels";
 
 /// Reads every document of a YAML or JSON text, skipping empty ones.
@@ -30,7 +33,8 @@ pub fn parse(source: &Source) -> Result<Vec<Document>, Problem> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    let mut builder = Builder { source, open: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0, copied: 0 };
+    let mut builder =
+        Builder { source, open: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0, copied: 0 };
     let mut documents = Vec::new();
     for event in Parser::new_from_str_with_options(&source.text, options) {
         let (event, span) = event.map_err(|error| syntax::problem(source, &error))?;
@@ -147,8 +151,8 @@ impl Builder<'_> {
         let value = match tag {
             None if style == ScalarStyle::Plain => resolve(text),
             None => Value::String(text.to_owned()),
-            Some(tag) => match tag.core_suffix() {
-                Some(core) => tagged(core, text).ok_or_else(|| {
+            Some(tag) => match tag.suffix_in_namespace(CORE) {
+                Some(core) => tagged(&core, text).ok_or_else(|| {
                     self.problem(span, format!("the tag `{}` does not fit this value", tag.original()))
                 })?,
                 None if tag.original() == "!" => Value::String(text.to_owned()),
@@ -165,7 +169,8 @@ impl Builder<'_> {
     }
 
     fn unknown_tag(&self, tag: &Tag, span: Span) -> Problem {
-        self.problem(span, format!("unknown tag `{}`", tag.original())).with_hint("an unquoted text cannot begin with `!`")
+        self.problem(span, format!("unknown tag `{}`", tag.original()))
+            .with_hint("an unquoted text cannot begin with `!`")
     }
 
     fn open(
@@ -179,7 +184,9 @@ impl Builder<'_> {
         if self.expects_key() {
             return Err(self.problem(span, "expected a text as key, found a list or map"));
         }
-        if let Some((tag, span)) = tag.filter(|(tag, _)| !matches!(tag.core_suffix(), Some("map" | "seq"))) {
+        if let Some((tag, span)) =
+            tag.filter(|(tag, _)| !matches!(tag.suffix_in_namespace(CORE).as_deref(), Some("map" | "seq")))
+        {
             return Err(self.unknown_tag(tag, span));
         }
         if self.open.len() >= MAX_DEPTH {
@@ -234,7 +241,9 @@ impl Builder<'_> {
     fn copy(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Problem> {
         self.copied += nodes + bytes / 64;
         if self.copied > MAX_COPIED {
-            return Err(self.problem(span, "anchors and aliases repeat too much: expected at most a million values"));
+            return Err(
+                self.problem(span, "anchors and aliases repeat too much: expected at most a million values")
+            );
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// Characters of a key that a path shows.
-const LONGEST: usize = 64;
+use super::problem::shortened;
 
 /// One step of a written path.
 pub(super) enum Step<'a> {
@@ -42,17 +41,16 @@ impl fmt::Display for Trail<'_> {
             Trail::Root => Ok(()),
             Trail::Index(parent, index) => write!(f, "{parent}[{index}]"),
             Trail::Key(parent, name) => {
-                let shown: String = name.chars().take(LONGEST).collect();
-                let cut = if shown.len() < name.len() { "…" } else { "" };
+                let shown = shortened(name);
                 let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$');
                 if name.is_empty() || !name.chars().all(word) {
-                    return write!(f, "{parent}[{shown}{cut}]");
+                    return write!(f, "{parent}[{shown}]");
                 }
                 write!(f, "{parent}")?;
                 if !matches!(parent, Trail::Root) {
                     f.write_char('.')?;
                 }
-                write!(f, "{shown}{cut}")
+                write!(f, "{shown}")
             }
         }
     }

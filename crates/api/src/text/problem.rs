@@ -9,6 +9,8 @@ use super::{Source, Span};
 const WIDTH: usize = 120;
 /// Columns kept before the place when a line does not fit.
 const LEAD: usize = 40;
+/// Characters of a text of the user that a message repeats.
+const QUOTED: usize = 64;
 /// Columns a tab is shown in.
 const TAB: usize = 4;
 
@@ -56,22 +58,23 @@ impl Problem {
     }
 
     /// Says what to do about it.
-    pub fn with_hint(mut self, hint: impl AsRef<str>) -> Self {
-        self.hint = Some(printable(hint.as_ref()));
+    pub fn with_hint(self, hint: impl AsRef<str>) -> Self {
+        self.maybe_hint(Some(hint))
+    }
+
+    /// Says what to do about it, if anything is known.
+    pub(super) fn maybe_hint(mut self, hint: Option<impl AsRef<str>>) -> Self {
+        self.hint = hint.map(|hint| printable(hint.as_ref()));
         self
     }
 
     /// The message with the line it is about and a caret under the place, without a final newline.
     pub fn render(&self, colour: bool) -> String {
-        let (red, blue, bold, plain) = if colour {
-            ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m")
-        } else {
-            ("", "", "", "")
-        };
+        let (red, blue, bold, plain) =
+            if colour { ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m") } else { ("", "", "", "") };
         let Excerpt { line, indent, carets } = &*self.excerpt;
         let number = self.span.line.to_string();
-        let (margin, indent, carets) =
-            (" ".repeat(number.len()), " ".repeat(*indent), "^".repeat(*carets));
+        let (margin, indent, carets) = (" ".repeat(number.len()), " ".repeat(*indent), "^".repeat(*carets));
         let mut out = format!("{red}error{plain}{bold}: {self}{plain}\n{blue}{margin} |{plain}\n");
         let _ = write!(out, "{blue}{number} |{plain} {line}\n{blue}{margin} |{plain} {indent}{red}{carets}");
         if let Some(hint) = &self.hint {
@@ -137,9 +140,18 @@ fn columns(characters: &[char]) -> usize {
 fn width(character: char) -> usize {
     match u32::from(character) {
         0x0300..=0x036F | 0x200B..=0x200D | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
-        0x1100..=0x115F | 0x2E80..=0x303E | 0x3041..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF
-        | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6
-        | 0x1F300..=0x1F64F | 0x1F680..=0x1F6FF | 0x1F900..=0x1F9FF | 0x20000..=0x3FFFD => 2,
+        0x1100..=0x115F
+        | 0x2E80..=0x303E
+        | 0x3041..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1F64F
+        | 0x1F680..=0x1F6FF
+        | 0x1F900..=0x1F9FF
+        | 0x20000..=0x3FFFD => 2,
         _ => 1,
     }
 }
@@ -147,9 +159,22 @@ fn width(character: char) -> usize {
 /// Replaces what could disturb a terminal by its escape.
 pub(super) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c != '\n' && disturbs(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+        if c != '\n' && disturbs(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
         out
     })
+}
+
+/// The beginning of a text of the user, enough to recognize it.
+pub(super) fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(QUOTED).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Control characters and changes of direction.

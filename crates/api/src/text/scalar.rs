@@ -6,7 +6,9 @@ use super::Value;
 pub(super) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Value::Bool(true),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Value::Bool(true)
+        }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
             Value::Bool(false)
         }
@@ -54,7 +56,9 @@ fn integer(plain: &str) -> Option<i128> {
         [b'0', b'x' | b'X', ..] => (16, unsigned.get(2..)?),
         [b'0', b'o' | b'O', ..] => (8, unsigned.get(2..)?),
         // Go's reader takes a sign after `0b` too.
-        [b'0', b'b', b'+' | b'-', ..] if sign == 1 => return i64::from_str_radix(unsigned.get(2..)?, 2).ok().map(i128::from),
+        [b'0', b'b', b'+' | b'-', ..] if sign == 1 => {
+            return i64::from_str_radix(unsigned.get(2..)?, 2).ok().map(i128::from);
+        }
         [b'0', b'b' | b'B', ..] => (2, unsigned.get(2..)?),
         [b'0', _, ..] => (8, unsigned.get(1..)?),
         _ => (10, unsigned),
@@ -72,7 +76,8 @@ fn float(plain: &str) -> Option<f64> {
 
 /// After a leading dot, underscores may stand only between digits.
 fn between_digits(text: &str) -> Option<String> {
-    let digit = |index: Option<usize>| index.and_then(|i| text.as_bytes().get(i)).is_some_and(u8::is_ascii_digit);
+    let digit =
+        |index: Option<usize>| index.and_then(|i| text.as_bytes().get(i)).is_some_and(u8::is_ascii_digit);
     let fits = text.match_indices('_').all(|(i, _)| digit(i.checked_sub(1)) && digit(i.checked_add(1)));
     fits.then(|| text.replace('_', ""))
 }

@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 /// A stretch of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first byte.
     pub start: usize,
@@ -52,9 +52,7 @@ impl Source {
     fn from_utf8(name: Arc<str>, bytes: &[u8]) -> Result<Self, Problem> {
         match str::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(name, text)),
-            Err(error) => {
-                Err(Self::new(name, String::from_utf8_lossy(bytes)).not_text(error.valid_up_to()))
-            }
+            Err(error) => Err(Self::new(name, String::from_utf8_lossy(bytes)).not_text(error.valid_up_to())),
         }
     }
 

@@ -15,8 +15,7 @@ pub(super) fn problem(source: &Source, error: &ScanError) -> Problem {
         column: u32::try_from(error.marker().col() + 1).unwrap_or(u32::MAX),
     };
     let (message, hint) = words(error.kind());
-    let problem = Problem::at(source, span, message);
-    if hint.is_empty() { problem } else { problem.with_hint(hint) }
+    Problem::at(source, span, message).maybe_hint((!hint.is_empty()).then_some(hint))
 }
 
 pub(super) const TAB: &str = "expected spaces, found a tab";
@@ -37,7 +36,9 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         E::SimpleKeyExpected | E::InvalidSimpleKey => ("expected `:` after this key", ""),
         E::ExpectedBlockMappingKey | E::MappingKeyNotAllowed => ("expected a key at this indentation", ALIGN),
         E::ExpectedBlockSequenceEntry => ("expected another `- ` item or the end of the list", ALIGN),
-        E::BlockSequenceEntryNotAllowed => ("a list cannot begin here", "put its first `- ` on a line of its own"),
+        E::BlockSequenceEntryNotAllowed => {
+            ("a list cannot begin here", "put its first `- ` on a line of its own")
+        }
         E::InvalidIndentation | E::InvalidBlockScalarIndent | E::InvalidFlowScalarIndent => {
             ("expected a different indentation", ALIGN)
         }
@@ -52,15 +53,23 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         }
         E::UnclosedQuotedScalar => ("expected a closing quote", CLOSE),
         E::InvalidQuotedScalarIndent => ("expected the rest of a quoted text, indented further", CLOSE),
-        E::DocumentIndicatorInQuotedScalar => ("expected a closing quote, found the end of the document", CLOSE),
-        E::InvalidTrailingSingleQuotedScalar | E::InvalidTrailingDoubleQuotedScalar => {
-            ("expected the end of the line after the closing quote", "double or escape a quote inside the text")
+        E::DocumentIndicatorInQuotedScalar => {
+            ("expected a closing quote, found the end of the document", CLOSE)
         }
+        E::InvalidTrailingSingleQuotedScalar | E::InvalidTrailingDoubleQuotedScalar => (
+            "expected the end of the line after the closing quote",
+            "double or escape a quote inside the text",
+        ),
         E::UnknownQuotedScalarEscape => ("unknown escape in double quotes", "write `\\\\` for a backslash"),
+        E::UnexpectedCharacter { character } if character.is_control() => {
+            ("expected text, found a control character", "write it as an escape in double quotes")
+        }
         E::UnexpectedCharacter { character } => {
             return (format!("a text cannot begin with `{character}`"), "put it in quotes");
         }
-        E::UnknownAnchor => ("no anchor of this name is defined above", "an unquoted text cannot begin with `*`"),
+        E::UnknownAnchor => {
+            ("no anchor of this name is defined above", "an unquoted text cannot begin with `*`")
+        }
         E::ExpectedDocumentStart => ("expected the end of the document or `---`", ""),
         E::RecursionLimitExceeded => (super::parse::TOO_DEEP, ""),
         E::ExpectedNodeContent => ("expected a value", ""),

@@ -28,9 +28,15 @@ fn refused(text: &str) -> String {
 
 /// Compares what is shown, leaving out the indentation of the test and its first newline.
 fn assert_shown(shown: &str, expected: &str) {
-    let margin = expected.lines().find(|line| !line.trim().is_empty()).map_or(0, |line| line.len() - line.trim_start().len());
+    let margin = expected
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .map_or(0, |line| line.len() - line.trim_start().len());
     let expected: Vec<&str> = expected.trim_matches(['\n', ' ']).lines().collect();
-    let expected: Vec<&str> =
-        expected.iter().enumerate().map(|(i, line)| if i == 0 { line } else { line.get(margin..).unwrap_or("") }).collect();
+    let expected: Vec<&str> = expected
+        .iter()
+        .enumerate()
+        .map(|(i, line)| if i == 0 { line } else { line.get(margin..).unwrap_or("") })
+        .collect();
     assert_eq!(shown, expected.join("\n"), "\n--- shown\n{shown}\n");
 }

@@ -147,7 +147,8 @@ fn time(text: &str) -> bool {
     let mut date = text.split('-');
     let year = date.next().is_some_and(|year| year.len() == 4 && digits(year));
     let month = date.next().is_some_and(|month| month.len() <= 2 && digits(month));
-    let sixty = text.trim_start_matches(['+', '-']).split([':', '.']).all(|part| part.is_empty() || digits(part));
+    let sixty =
+        text.trim_start_matches(['+', '-']).split([':', '.']).all(|part| part.is_empty() || digits(part));
     (year && month && date.next().is_some()) || (text.contains(':') && sixty)
 }
 
@@ -156,7 +157,9 @@ fn plain(text: &str) -> bool {
     let mut characters = text.chars();
     let first = match characters.next() {
         None => false,
-        Some('-' | '?' | ':') => characters.next().is_some_and(|c| !matches!(c, ' ' | ',' | '[' | ']' | '{' | '}')),
+        Some('-' | '?' | ':') => {
+            characters.next().is_some_and(|c| !matches!(c, ' ' | ',' | '[' | ']' | '{' | '}'))
+        }
         Some(c) => !" ,[]{}#&*!|>'\"%@`".contains(c),
     };
     first
@@ -179,7 +182,8 @@ fn escaped(text: &str) -> String {
             c if printable(c) => out.push(c),
             c => {
                 let code = u32::from(c);
-                let _ = if code > 0xFFFF { write!(out, "\\U{code:08X}") } else { write!(out, "\\u{code:04X}") };
+                let _ =
+                    if code > 0xFFFF { write!(out, "\\U{code:08X}") } else { write!(out, "\\u{code:04X}") };
             }
         }
     }

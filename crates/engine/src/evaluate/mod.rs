@@ -26,7 +26,7 @@ pub struct Evaluation {
     /// How messages name it.
     pub name: String,
     /// The proposal, or why there is none.
-    pub result: Result<Proposal, MetricFailure>,
+    pub result: Result<Proposal, Box<MetricFailure>>,
 }
 
 /// What one metric proposes.
@@ -68,6 +68,7 @@ pub struct PerPod {
     /// What it should be.
     pub target: i64,
     /// Found by target.
+    #[serde(with = "crate::float")]
     pub ratio: f64,
     /// The second look, when pods without a sample or not ready were given assumed values.
     pub assumed: Option<Assumed>,
@@ -97,6 +98,7 @@ pub struct Assumed {
     /// Average or percentage with the assumed values.
     pub found: i64,
     /// The ratio with the assumed values.
+    #[serde(with = "crate::float")]
     pub ratio: f64,
 }
 
@@ -165,6 +167,7 @@ pub struct Total {
     /// What it should be.
     pub target: i64,
     /// Usage by target.
+    #[serde(with = "crate::float")]
     pub ratio: f64,
     /// Pods that run and are ready; not counted within tolerance or at zero.
     pub ready: Option<i64>,
@@ -183,6 +186,7 @@ pub struct PerReplica {
     /// Replicas that exist.
     pub replicas: i32,
     /// Usage by target and replicas.
+    #[serde(with = "crate::float")]
     pub ratio: f64,
     /// Why the current count was kept, if it was.
     pub kept: Option<Kept>,
@@ -250,17 +254,15 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
             })
         }
         Source::Pods(id) => pods_metric(context, samples, id, metric.goal),
-        Source::Object { kind, name, metric: id, .. } => object(context, samples, id, (kind, name), metric.goal),
+        Source::Object { kind, name, metric: id, .. } => {
+            object(context, samples, id, (kind, name), metric.goal)
+        }
         Source::External(id) => external(context, samples, id, metric.goal),
         Source::Unknown(kind) => {
             let text = format!("unknown metric source type \"{kind}\"");
-            Err(MetricFailure {
-                reason: "InvalidMetricSourceType".into(),
-                summary: text.clone(),
-                text,
-                class: Class::Spec,
-                pods: None,
-            })
+            let summary = text.clone();
+            let reason = "InvalidMetricSourceType".into();
+            Err(Box::new(MetricFailure { reason, summary, text, class: Class::Spec, pods: None }))
         }
     };
     Evaluation { kind, name, result }
@@ -283,7 +285,9 @@ fn display_name(metric: &Metric) -> String {
         Source::Resource { name, .. } | Source::ContainerResource { name, .. } => format!("{name} resource"),
         Source::Pods(id) => format!("pods metric {}", id.name),
         // Kubernetes calls a per-replica object metric external (T23).
-        Source::Object { metric: id, .. } if matches!(metric.goal, Goal::AverageValue(_)) => external_name(id),
+        Source::Object { metric: id, .. } if matches!(metric.goal, Goal::AverageValue(_)) => {
+            external_name(id)
+        }
         Source::Object { kind, metric: id, .. } => format!("{kind} metric {}", id.name),
         Source::External(id) => external_name(id),
         Source::Unknown(kind) => kind.clone(),
@@ -302,10 +306,11 @@ fn resource(
     goal: Goal,
     reason: &'static str,
     prefix: impl Fn(&str) -> String,
-) -> Result<Proposal, MetricFailure> {
+) -> Result<Proposal, Box<MetricFailure>> {
     let res = request.resource.unwrap_or_default();
     let fail = |trouble: Trouble, what: Option<&str>| {
-        let text = what.map_or(trouble.text.clone(), |what| format!("failed to get {res} {what}: {}", trouble.text));
+        let text =
+            what.map_or(trouble.text.clone(), |what| format!("failed to get {res} {what}: {}", trouble.text));
         failure(reason, format!("{}{text}", prefix(res)), text, trouble.pods)
     };
     let what = match goal {
@@ -328,7 +333,7 @@ fn pods_metric(
     samples: Option<&Result<Samples, String>>,
     id: &MetricId,
     goal: Goal,
-) -> Result<Proposal, MetricFailure> {
+) -> Result<Proposal, Box<MetricFailure>> {
     let request = pods::Request { resource: None, container: None, of: crate::spec::Share::Requests };
     id.selector
         .as_ref()
@@ -336,7 +341,12 @@ fn pods_metric(
         .and_then(|_| per_pod_samples(samples, || format!("unable to get metric {}", id.name)))
         .and_then(|samples| pods::evaluate(context, samples, request, goal))
         .map_err(|t| {
-            failure("FailedGetPodsMetric", format!("failed to get pods metric value: {}", t.text), t.text, t.pods)
+            failure(
+                "FailedGetPodsMetric",
+                format!("failed to get pods metric value: {}", t.text),
+                t.text,
+                t.pods,
+            )
         })
 }
 
@@ -347,7 +357,7 @@ fn object(
     id: &MetricId,
     (kind, name): (&str, &str),
     goal: Goal,
-) -> Result<Proposal, MetricFailure> {
+) -> Result<Proposal, Box<MetricFailure>> {
     let ns = &context.seen.spec.namespace;
     let fetched =
         || totals_of(samples, |e| format!("unable to get metric {}: {kind} on {ns} {name}/{e}", id.name));
@@ -362,7 +372,8 @@ fn object(
             fetched().map(|t| totals::per_replica(context, totals::single(t), target, false))
         }
         (Ok(_), Goal::Utilization(_) | Goal::Missing) => {
-            Err("invalid object metric source: neither a value target nor an average value target was set".into())
+            Err("invalid object metric source: neither a value target nor an average value target was set"
+                .into())
         }
     };
     result.map_err(|text| failure("FailedGetObjectMetric", format!("{prefix}{text}"), text, None))
@@ -374,7 +385,7 @@ fn external(
     samples: Option<&Result<Samples, String>>,
     id: &MetricId,
     goal: Goal,
-) -> Result<Proposal, MetricFailure> {
+) -> Result<Proposal, Box<MetricFailure>> {
     let (ns, name) = (&context.seen.spec.namespace, &id.name);
     let fetched = || {
         id.selector.as_ref().map_err(Clone::clone)?;
@@ -393,14 +404,15 @@ fn external(
             fetched().and_then(|t| totals::against_total(context, totals::sum(t), target))
         }
         Goal::Utilization(_) | Goal::Missing => {
-            Err("invalid external metric source: neither a value target nor an average value target was set".into())
+            Err("invalid external metric source: neither a value target nor an average value target was set"
+                .into())
         }
     };
     result.map_err(|text| failure("FailedGetExternalMetric", format!("{prefix}{text}"), text, None))
 }
 
-fn failure(reason: &'static str, summary: String, text: String, pods: Option<Tally>) -> MetricFailure {
-    MetricFailure { reason: reason.into(), text, summary, class: Class::Internal, pods }
+fn failure(reason: &'static str, summary: String, text: String, pods: Option<Tally>) -> Box<MetricFailure> {
+    Box::new(MetricFailure { reason: reason.into(), text, summary, class: Class::Internal, pods })
 }
 
 fn per_pod_samples(

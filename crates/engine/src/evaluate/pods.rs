@@ -64,13 +64,13 @@ pub(super) fn evaluate(
     if let Some(text) = first_unrequested {
         return Err(trouble(text));
     }
-    let look = |with: &With| match goal {
+    let look = |with: With| match goal {
         Goal::Utilization(target) => sums.utilization(target, with),
         Goal::AverageValue(target) | Goal::Value(target) => Some(sums.average(target, with)),
         Goal::Missing => None,
     };
     let nobody = || trouble("no metrics returned matched known pods".into());
-    let first = look(&With::default()).ok_or_else(nobody)?;
+    let first = look(With::default()).ok_or_else(nobody)?;
 
     let target = match goal {
         Goal::Utilization(t) => i64::from(t),
@@ -97,7 +97,7 @@ pub(super) fn evaluate(
 fn decide(
     context: &Context<'_>,
     sums: &Sums,
-    look: &impl Fn(&With) -> Option<Look>,
+    look: &impl Fn(With) -> Option<Look>,
     first: &Look,
     sum: &mut PerPod,
 ) -> Option<i32> {
@@ -114,8 +114,10 @@ fn decide(
         }
         return Some(ceil(ratio * sums.tally.ready as f64));
     }
-    let with = With { missing: ratio < 1.0 || ratio > 1.0, full: ratio < 1.0, unready: growing_with_unready };
-    let second = look(&with)?;
+    // Neither at exactly 1 nor when there is no ratio at all.
+    let off_target = ratio.partial_cmp(&1.0).is_some_and(std::cmp::Ordering::is_ne);
+    let with = With { missing: off_target, full: ratio < 1.0, unready: growing_with_unready };
+    let second = look(with)?;
     sum.assumed = Some(Assumed {
         missing: if with.missing { sums.tally.missing } else { 0 },
         missing_usage: if with.full { clamp(second.filled) } else { 0 },
@@ -164,13 +166,16 @@ struct Look {
 }
 
 impl Sums {
-    fn participants(&self, with: &With) -> i64 {
+    fn participants(&self, with: With) -> i64 {
         let t = &self.tally;
-        t.ready + t.stray + if with.missing { t.missing } else { 0 } + if with.unready { t.unready } else { 0 }
+        t.ready
+            + t.stray
+            + if with.missing { t.missing } else { 0 }
+            + if with.unready { t.unready } else { 0 }
     }
 
     /// Percentage of requests, cut to a whole number before the ratio is taken (T2).
-    fn utilization(&self, target: i32, with: &With) -> Option<Look> {
+    fn utilization(&self, target: i32, with: With) -> Option<Look> {
         let filled = if with.full { self.missing_fill } else { 0 };
         let usage = self.usage + filled;
         let requests = self.ready_requests
@@ -189,7 +194,7 @@ impl Sums {
     }
 
     /// Plain average; strays are part of it.
-    fn average(&self, target: i64, with: &With) -> Look {
+    fn average(&self, target: i64, with: With) -> Look {
         let filled = if with.full { i128::from(target) * i128::from(self.tally.missing) } else { 0 };
         let usage = self.usage + self.stray_usage + filled;
         let count = self.participants(with);
@@ -232,7 +237,12 @@ fn sort(
         sums.add(group, sample.map_or(0, |s| s.milli), amount, fill_percent);
         if let Some(detail) = &mut detail {
             let request = percent.map(|_| amount);
-            detail.push(PodVerdict { name: pod.name.clone(), group, usage: sample.map(|s| s.milli), request });
+            detail.push(PodVerdict {
+                name: pod.name.clone(),
+                group,
+                usage: sample.map(|s| s.milli),
+                request,
+            });
         }
     }
     sums.tally.stray = samples.stray.len() as i64;

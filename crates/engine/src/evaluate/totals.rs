@@ -64,7 +64,13 @@ pub(super) fn per_replica(context: &Context<'_>, usage: i64, target: i64, capped
         0 => i64::MIN,
         _ => (usage as f64 / f64::from(existing)).ceil() as i64,
     };
-    let sum = PerReplica { usage, target, replicas: existing, ratio, kept: within.then_some(Kept::WithinTolerance) };
+    let sum = PerReplica {
+        usage,
+        target,
+        replicas: existing,
+        ratio,
+        kept: within.then_some(Kept::WithinTolerance),
+    };
     let reading = Reading { average_value: Some(shown(average)), ..Reading::default() };
     Proposal { replicas, reading, sum: Arithmetic::PerReplica(sum) }
 }
@@ -74,7 +80,8 @@ fn ready_pods(context: &Context<'_>) -> Result<i64, String> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
         return Err(
-            "unable to calculate ready pods: no pods returned by selector while calculating replica count".into()
+            "unable to calculate ready pods: no pods returned by selector while calculating replica count"
+                .into(),
         );
     }
     let ready = |p: &&crate::pod::Pod| {

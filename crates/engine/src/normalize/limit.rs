@@ -96,5 +96,9 @@ fn recent(changes: &[Change], since: Timestamp) -> i32 {
 
 /// A count too large to be one collapses to the smallest, as it does in Kubernetes (T32): the limit then blocks.
 fn as_i32(value: f64) -> i32 {
-    if value > f64::from(i32::MIN) - 1.0 && value < f64::from(i32::MAX) + 1.0 { value as i32 } else { i32::MIN }
+    if value > f64::from(i32::MIN) - 1.0 && value < f64::from(i32::MAX) + 1.0 {
+        value as i32
+    } else {
+        i32::MIN
+    }
 }

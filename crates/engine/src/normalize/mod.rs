@@ -107,14 +107,19 @@ impl Limit {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Within => ("DesiredWithinRange", "the desired count is within the acceptable range"),
-            Self::TooFew => ("TooFewReplicas", "the desired replica count is less than the minimum replica count"),
-            Self::TooMany => ("TooManyReplicas", "the desired replica count is more than the maximum replica count"),
+            Self::TooFew => {
+                ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+            }
+            Self::TooMany => {
+                ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+            }
             Self::Up => {
                 ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
             }
-            Self::Down => {
-                ("ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate")
-            }
+            Self::Down => (
+                "ScaleDownLimit",
+                "the desired replica count is decreasing faster than the maximum scale rate",
+            ),
         }
     }
 }
@@ -154,7 +159,8 @@ pub(crate) fn normalize(
         }
         Some(behavior) => {
             let recommendations = &mut state.recommendations;
-            let stabilized = stabilize::with_behavior(recommendations, now, window, behavior, current, desired);
+            let stabilized =
+                stabilize::with_behavior(recommendations, now, window, behavior, current, desired);
             let limited = limit::with_behavior(state, now, behavior, spec, current, stabilized.replicas);
             (stabilized, limited)
         }

@@ -1,9 +1,9 @@
 //! Load: how much work arrives, as a sum of shapes over virtual time.
 
-pub mod trace;
-mod wave;
 #[cfg(test)]
 mod tests;
+pub mod trace;
+mod wave;
 
 use std::sync::Arc;
 
@@ -98,6 +98,16 @@ impl Load {
     /// The sum of `shapes` with `noises` on top.
     pub fn new(shapes: Vec<Shape>, noises: Vec<Noise>) -> Self {
         Self { shapes, noises }
+    }
+
+    /// How many shapes it has, noise included.
+    pub fn len(&self) -> usize {
+        self.shapes.len() + self.noises.len()
+    }
+
+    /// Whether it is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The level at a moment; what came before the start is as it is at the start. Never below zero.

@@ -28,7 +28,12 @@ fn shapes_by_table() {
         ("step", step(Millis::NEVER), vec![0, 9, 10, 1000], vec![1.0, 1.0, 5.0, 5.0]),
         ("step back", step(secs(20)), vec![9, 10, 19, 20], vec![1.0, 5.0, 5.0, 1.0]),
         ("ramp", ramp, vec![0, 10, 15, 20, 30], vec![10.0, 10.0, 5.0, 0.0, 0.0]),
-        ("spike", spike(10, 10, 10), vec![0, 10, 15, 20, 30, 35, 40, 50], vec![0.0, 0.0, 5.0, 10.0, 10.0, 5.0, 0.0, 0.0]),
+        (
+            "spike",
+            spike(10, 10, 10),
+            vec![0, 10, 15, 20, 30, 35, 40, 50],
+            vec![0.0, 0.0, 5.0, 10.0, 10.0, 5.0, 0.0, 0.0],
+        ),
         ("square spike", spike(0, 10, 0), vec![9, 10, 19, 20, 99], vec![0.0, 10.0, 10.0, 0.0, 0.0]),
         ("wave", wave, vec![10, 20, 30, 40, 50, 0], vec![6.0, 4.0, 2.0, 4.0, 6.0, 4.0]),
     ] {
@@ -38,7 +43,8 @@ fn shapes_by_table() {
 
 #[test]
 fn shapes_add_up_and_never_go_below_zero() {
-    let shapes = vec![Shape::Constant(5.0), Shape::Ramp { from: 0.0, to: -20.0, start: secs(0), end: secs(20) }];
+    let shapes =
+        vec![Shape::Constant(5.0), Shape::Ramp { from: 0.0, to: -20.0, start: secs(0), end: secs(20) }];
     let load = Load::new(shapes, Vec::new());
     assert_eq!([0, 2, 10].map(|s| load.at(secs(s))), [5.0, 3.0, 0.0]);
     assert_eq!(load.at(secs(-60)), load.at(secs(0)));
@@ -84,7 +90,10 @@ fn traces_by_table() {
         [(plain, reading()), (clock, reading()), (unix, reading()), (later, from_start), (wide, column)]
     {
         let trace = trace(text, &how).unwrap();
-        assert_eq!([-5, 0, 5, 10, 15, 20, 99].map(|s| trace.at(secs(s))), [10.0, 10.0, 15.0, 20.0, 10.0, 0.0, 0.0]);
+        assert_eq!(
+            [-5, 0, 5, 10, 15, 20, 99].map(|s| trace.at(secs(s))),
+            [10.0, 10.0, 15.0, 20.0, 10.0, 0.0, 0.0]
+        );
     }
     let held = trace(plain, &Reading { interpolate: false, scale: 2.0, ..reading() }).unwrap();
     assert_eq!([0, 9, 10, 99].map(|s| held.at(secs(s))), [20.0, 20.0, 40.0, 0.0]);

@@ -83,7 +83,8 @@ impl Trace {
             times.iter_mut().for_each(|time| *time -= begin);
         }
         // The last row lasts as long as the one before it, so that 24 hourly rows make a day.
-        let last = times.len().checked_sub(2).and_then(|i| times.get(i)).zip(times.last()).map_or(1, |(a, b)| b - a);
+        let last =
+            times.len().checked_sub(2).and_then(|i| times.get(i)).zip(times.last()).map_or(1, |(a, b)| b - a);
         let period = reading.repeat.then_some(end - begin + last);
         Ok(Self { times, values, interpolate: reading.interpolate, period })
     }
@@ -164,8 +165,9 @@ impl<'a> Rows<'a> {
             if line.trim().is_empty() || line.trim_start().starts_with('#') {
                 continue;
             }
-            let separator =
-                *self.separator.get_or_insert_with(|| *[',', ';', '\t'].iter().find(|s| line.contains(**s)).unwrap_or(&','));
+            let separator = *self
+                .separator
+                .get_or_insert_with(|| *[',', ';', '\t'].iter().find(|s| line.contains(**s)).unwrap_or(&','));
             let mut fields = Vec::new();
             let mut place = begin;
             for field in line.split(separator) {
@@ -198,6 +200,7 @@ impl<'a> Row<'a> {
             return self.problem(0, format!("the first row has no names, so there is no column `{name}`"));
         }
         let names: Vec<&str> = self.fields.iter().map(|(_, text)| *text).collect();
-        self.problem(0, format!("there is no column `{name}`")).with_hint(format!("columns: {}", names.join(", ")))
+        self.problem(0, format!("there is no column `{name}`"))
+            .with_hint(format!("columns: {}", names.join(", ")))
     }
 }

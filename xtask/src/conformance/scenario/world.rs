@@ -10,7 +10,7 @@ use api::selector::Selector;
 use api::{door, metrics};
 use engine::act::{Move, Write, WriteError};
 use engine::spec::{Metric, Source};
-use engine::state::Written;
+use engine::Written;
 use engine::{Config, Decision, Gates, Observation, Samples, Scale, ScaleFailure, Selection, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use spec::{
     ContainerResourceMetricSource, CrossVersionObjectReference, ExternalMetricSource, HPAScalingPolicy,
-    HPAScalingRules, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec,
-    MetricTarget, ObjectMetricSource, PodsMetricSource, ResourceMetricSource,
+    HPAScalingRules, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier,
+    MetricSpec, MetricTarget, ObjectMetricSource, PodsMetricSource, ResourceMetricSource,
 };
 pub use status::{
     ContainerResourceMetricStatus, ExternalMetricStatus, HorizontalPodAutoscalerCondition,

@@ -3,8 +3,9 @@
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::address;
 use super::cursor::Cursor;
-use super::fault::Fault;
+use super::fault::{Fault, Placed};
 use crate::text::path::Trail;
 use crate::text::{Key, Node, Problem, Value};
 
@@ -30,9 +31,14 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let Some(node) = self.nodes.get(self.next) else { return Ok(None) };
-        let trail = Trail::Index(self.cursor.trail, self.next);
-        self.next += 1;
+        let (index, node) = loop {
+            let Some(node) = self.nodes.get(self.next) else { return Ok(None) };
+            self.next += 1;
+            if !self.cursor.context.is_faulty(node) {
+                break (self.next - 1, node);
+            }
+        };
+        let trail = Trail::Index(self.cursor.trail, index);
         let cursor = Cursor { node, key: None, trail: &trail, ..self.cursor };
         seed.deserialize(cursor).map(Some).map_err(|fault| cursor.blame(fault))
     }
@@ -61,7 +67,11 @@ impl<'a> Entries<'a> {
 
     /// Unknown fields have been dealt with; a field without a value is absent, as for Kubernetes.
     fn wanted(&self, (key, node): &(Key, Node)) -> bool {
-        self.fields.is_none_or(|fields| fields.contains(&key.name.as_str()) && node.value != Value::Null)
+        let faulty = self.cursor.context.is_faulty(node);
+        !faulty
+            && self
+                .fields
+                .is_none_or(|fields| fields.contains(&key.name.as_str()) && node.value != Value::Null)
     }
 }
 
@@ -72,7 +82,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         while let Some(entry) = self.rest.next() {
             if self.wanted(entry) {
                 self.value = Some(entry);
-                let name = Name { cursor: self.cursor, key: &entry.0 };
+                let name = Name { cursor: self.cursor, key: &entry.0, node: &entry.1 };
                 return seed.deserialize(name).map(Some).map_err(|fault| name.blame(fault));
             }
         }
@@ -94,17 +104,18 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 struct Name<'a> {
     cursor: Cursor<'a>,
     key: &'a Key,
+    /// What to leave out if the key is wrong.
+    node: &'a Node,
 }
 
 impl Name<'_> {
     fn blame(&self, fault: Fault) -> Fault {
         fault.placed(|kind| {
-            let problem = Problem::at(self.cursor.context.source, self.key.span, kind.message(false))
-                .in_path(self.cursor.trail.to_string());
-            match kind.hint(&Value::Null, "") {
-                Some(hint) => problem.with_hint(hint),
-                None => problem,
-            }
+            let name = Node { span: self.key.span, value: Value::String(self.key.name.clone()) };
+            let problem = Problem::at(self.cursor.context.source, name.span, kind.message(&name, ""));
+            let problem =
+                problem.in_path(self.cursor.trail.to_string()).maybe_hint(kind.hint(&name.value, ""));
+            Placed { problem, culprit: address(self.node), missing: None, consequence: false }
         })
     }
 }
@@ -131,7 +142,11 @@ impl<'de> Deserializer<'de> for Name<'_> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -141,7 +156,7 @@ impl<'de> Deserializer<'de> for Name<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let Self { cursor, key } = self;
+        let Self { cursor, key, .. } = self;
         visitor.visit_enum(Variant { cursor, name: &key.name, key: Some(key), content: None })
     }
 
@@ -184,7 +199,7 @@ impl<'de> EnumAccess<'de> for Variant<'_> {
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Fault> {
         let value = match self.key {
             Some(key) => {
-                let name = Name { cursor: self.cursor, key };
+                let name = Name { cursor: self.cursor, key, node: self.cursor.node };
                 seed.deserialize(name).map_err(|fault| name.blame(fault))
             }
             None => seed.deserialize(serde::de::value::StrDeserializer::new(self.name)),
@@ -213,7 +228,11 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         self.content(|cursor| cursor.deserialize_tuple(length, visitor))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
         self.content(|cursor| cursor.deserialize_struct("", fields, visitor))
     }
 }

@@ -4,9 +4,11 @@ use serde::de::{Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::access::{Entries, Items, Variant};
-use super::fault::{Fault, did_you_mean};
-use super::{Context, MOST, Unknown};
-use crate::text::path::Trail;
+use super::fault::{Fault, Kind, Placed};
+use super::words::did_you_mean;
+use super::{Context, MOST, Unknown, address};
+use crate::text::path::{Step, Trail};
+use crate::text::problem::shortened;
 use crate::text::{Key, Node, Problem, Value};
 
 /// A node being read, with the way to it.
@@ -21,26 +23,25 @@ pub(super) struct Cursor<'a> {
 impl Cursor<'_> {
     /// Gives a fault that has no place yet the place of this node.
     pub(super) fn blame(&self, fault: Fault) -> Fault {
+        // What could not be left out, as the content of a variant, is left out with its parent.
+        if self.context.is_faulty(self.node) {
+            return fault.consequence();
+        }
         fault.placed(|kind| {
             let raw = self.context.source.slice(self.node.span);
-            let (mut span, path) = (self.node.place(self.key), self.trail.to_string());
-            if let Some((key, _)) = kind.field().and_then(|name| self.entry(name)) {
-                span = key.span;
-            }
-            let empty = kind.field().is_some_and(|name| self.entry(name).is_some());
-            let problem = Problem::at(self.context.source, span, kind.message(empty)).in_path(path);
-            match kind.hint(&self.node.value, raw) {
-                Some(hint) => problem.with_hint(hint),
-                None => problem,
-            }
+            let key = kind.field().and_then(|name| self.node.key(name));
+            let span = key.map_or_else(|| self.node.place(self.key), |key| key.span);
+            let problem = Problem::at(self.context.source, span, kind.message(self.node, raw));
+            let problem =
+                problem.in_path(self.trail.to_string()).maybe_hint(kind.hint(&self.node.value, raw));
+            let missing = kind.missing();
+            let consequence = matches!(kind, Kind::Consequence)
+                || match missing.map(|name| self.node.step(&Step::Key(name))) {
+                    None => self.context.lacks_part_of(self.node),
+                    Some(entry) => entry.is_some_and(|(_, node)| self.context.is_faulty(node)),
+                };
+            Placed { problem, culprit: address(self.node), missing, consequence }
         })
-    }
-
-    fn entry(&self, name: &str) -> Option<&(Key, Node)> {
-        match &self.node.value {
-            Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
-            _ => None,
-        }
     }
 
     /// Reports every field of this map that is not among `fields`.
@@ -49,19 +50,22 @@ impl Cursor<'_> {
         let mut problems = self.context.problems.borrow_mut();
         let room = MOST.saturating_sub(problems.len());
         for (key, _) in unknown.take(room) {
-            let problem = Problem::at(self.context.source, key.span, format!("unknown field `{}`", key.name))
-                .in_path(self.trail.to_string());
-            problems.push(match did_you_mean(&key.name, fields) {
-                Some(hint) => problem.with_hint(hint),
-                None => problem,
-            });
+            let problem = Problem::at(
+                self.context.source,
+                key.span,
+                format!("unknown field `{}`", shortened(&key.name)),
+            )
+            .in_path(self.trail.to_string());
+            problems.push(problem.maybe_hint(did_you_mean(&key.name, fields)));
         }
     }
 
     /// Integers as JSON made by Kubernetes' YAML reader has them: `10.0` is 10.
     fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.value {
-            Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => visitor.visit_i64(float as i64),
+            Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => {
+                visitor.visit_i64(float as i64)
+            }
             _ => self.deserialize_any(visitor),
         }
     }
@@ -106,7 +110,11 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -132,10 +140,15 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::String(name) => visitor.visit_enum(Variant { cursor: self, name, key: None, content: None }),
-            Value::Map(entries) if let [(key, node)] = entries.as_slice() => {
-                visitor.visit_enum(Variant { cursor: self, name: &key.name, key: Some(key), content: Some(node) })
+            Value::String(name) => {
+                visitor.visit_enum(Variant { cursor: self, name, key: None, content: None })
             }
+            Value::Map(entries) if let [(key, node)] = entries.as_slice() => visitor.visit_enum(Variant {
+                cursor: self,
+                name: &key.name,
+                key: Some(key),
+                content: Some(node),
+            }),
             found => Err(Fault::expected_one_of(variants, found)),
         }
     }

@@ -4,31 +4,54 @@ use std::fmt::{self, Display};
 
 use serde::de::{Expected, Unexpected};
 
-use crate::text::{Problem, Value, nearest};
-
-/// Characters of a wrong text that are shown.
-const SHOWN: usize = 40;
-/// Alternatives that are listed.
-const LISTED: usize = 8;
+use super::words::{describe, did_you_mean, listed, meant, range, unexpected, wanted, written};
+use crate::text::problem::shortened;
+use crate::text::{Node, Problem, Span, Value};
 
 /// An error on its way up to the node that it is about.
 #[derive(Debug)]
 pub(super) enum Fault {
     Floating(Box<Kind>),
-    Placed(Box<Problem>, Option<&'static str>),
+    Placed(Box<Placed>),
+}
+
+/// An error that has found its node.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) problem: Problem,
+    /// The address of the node to leave out to find further errors.
+    pub(super) culprit: usize,
+    /// The field that is missing, if one is.
+    pub(super) missing: Option<&'static str>,
+    /// Whether it comes of another node having been left out.
+    pub(super) consequence: bool,
 }
 
 /// The kinds of errors.
 #[derive(Debug)]
 pub(super) enum Kind {
+    /// What comes of an error that is known.
+    Consequence,
     Custom(String),
     /// What was found and what was wanted.
-    Type { found: String, expected: String },
+    Type {
+        found: String,
+        expected: String,
+    },
     /// An integer beyond its type.
-    Range { found: String, expected: &'static str },
+    Range {
+        found: String,
+        expected: &'static str,
+    },
     Missing(&'static str),
-    Field { name: String, known: &'static [&'static str] },
-    Variant { name: String, known: &'static [&'static str] },
+    Field {
+        name: String,
+        known: &'static [&'static str],
+    },
+    Variant {
+        name: String,
+        known: &'static [&'static str],
+    },
 }
 
 impl Fault {
@@ -49,27 +72,38 @@ impl Fault {
         Self::new(Kind::Type { found, expected: format!("a list of {expected}") })
     }
 
-    /// Makes a problem of an error that is not one yet.
-    pub(super) fn placed(self, place: impl FnOnce(&Kind) -> Problem) -> Self {
+    /// Leaves an error without a place to the parent, as known.
+    pub(super) fn consequence(self) -> Self {
         match self {
-            Self::Floating(kind) => {
-                let missing = if let Kind::Missing(name) = *kind { Some(name) } else { None };
-                Self::Placed(Box::new(place(&kind)), missing)
-            }
+            Self::Floating(_) => Self::new(Kind::Consequence),
             placed @ Self::Placed(..) => placed,
         }
     }
 
-    /// The problem, unless it follows from one that is known: a misspelt field is also a missing one.
-    pub(super) fn into_problem(self, known: &[Problem]) -> Option<Problem> {
-        let Self::Placed(problem, missing) = self else { return None };
-        let hint = missing.map(meant);
-        let follows = known.iter().any(|other| hint.is_some() && other.path == problem.path && other.hint == hint);
-        (!follows).then_some(*problem)
+    /// Gives an error its place, unless it has one.
+    pub(super) fn placed(self, place: impl FnOnce(&Kind) -> Placed) -> Self {
+        match self {
+            Self::Floating(kind) => Self::Placed(Box::new(place(&kind))),
+            placed @ Self::Placed(..) => placed,
+        }
+    }
+}
+
+impl Placed {
+    /// Whether it follows from what is known: a misspelt field is also a missing one.
+    pub(super) fn follows(&self, known: &[Problem]) -> bool {
+        let hint = self.missing.map(meant);
+        let misspelt =
+            |other: &Problem| hint.is_some() && other.path == self.problem.path && other.hint == hint;
+        self.consequence || known.iter().any(misspelt)
     }
 }
 
 impl Kind {
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        if let Self::Missing(name) = self { Some(name) } else { None }
+    }
+
     /// The field of the map that the error is about, if it is about one.
     pub(super) fn field(&self) -> Option<&str> {
         match self {
@@ -79,18 +113,24 @@ impl Kind {
         }
     }
 
-    /// What is wrong; a missing field may be there with nothing in it.
-    pub(super) fn message(&self, empty: bool) -> String {
+    /// What is wrong with a node, given how it is written.
+    pub(super) fn message(&self, node: &Node, raw: &str) -> String {
         match self {
-            Self::Custom(message) if message.starts_with("data did not match any variant of untagged enum") => {
+            Self::Custom(message)
+                if message.starts_with("data did not match any variant of untagged enum") =>
+            {
                 "the value has none of the forms that are accepted here".to_owned()
             }
+            Self::Consequence => String::new(),
             Self::Custom(message) => message.clone(),
-            Self::Type { found, expected } => format!("expected {expected}, found {found}"),
+            Self::Type { found, expected } => {
+                let found = written(&node.value, raw).unwrap_or_else(|| found.clone());
+                format!("expected {expected}, found {found}")
+            }
             Self::Range { found, expected } => format!("{found} is out of range: expected {expected}"),
-            Self::Missing(name) if empty => format!("field `{name}` has no value"),
+            Self::Missing(name) if node.key(name).is_some() => format!("field `{name}` has no value"),
             Self::Missing(name) => format!("missing field `{name}`"),
-            Self::Field { name, .. } => format!("unknown field `{name}`"),
+            Self::Field { name, .. } => format!("unknown field `{}`", shortened(name)),
             Self::Variant { name, .. } => format!("unknown value `{}`", shortened(name)),
         }
     }
@@ -126,8 +166,11 @@ impl std::error::Error for Fault {}
 impl Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Floating(kind) => f.write_str(&kind.message(false)),
-            Self::Placed(problem, _) => problem.fmt(f),
+            Self::Floating(kind) => {
+                let nowhere = Node { span: Span::default(), value: Value::Null };
+                f.write_str(&kind.message(&nowhere, ""))
+            }
+            Self::Placed(placed) => placed.problem.fmt(f),
         }
     }
 }
@@ -165,86 +208,4 @@ impl serde::de::Error for Fault {
     fn missing_field(name: &'static str) -> Self {
         Self::new(Kind::Missing(name))
     }
-}
-
-/// The hint for a misspelt name.
-pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
-    nearest(name, known.iter().copied()).map(meant)
-}
-
-fn meant(name: &str) -> String {
-    format!("did you mean `{name}`?")
-}
-
-fn listed(known: &[&str]) -> String {
-    let names: Vec<String> = known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more = if known.len() > LISTED { ", …" } else { "" };
-    format!("one of {}{more}", names.join(", "))
-}
-
-fn shortened(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
-}
-
-fn describe(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Int(integer) => format!("the integer {integer}"),
-        Value::Float(float) => format!("the number {float}"),
-        Value::String(text) => format!("the string \"{}\"", shortened(text)),
-        Value::Seq(_) => "a list".to_owned(),
-        Value::Map(_) => "a map".to_owned(),
-    }
-}
-
-fn unexpected(found: Unexpected<'_>) -> String {
-    match found {
-        Unexpected::Bool(truth) => truth.to_string(),
-        Unexpected::Unsigned(integer) => format!("the integer {integer}"),
-        Unexpected::Signed(integer) => format!("the integer {integer}"),
-        Unexpected::Float(float) => format!("the number {float}"),
-        Unexpected::Str(text) => format!("the string \"{}\"", shortened(text)),
-        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
-        Unexpected::Seq => "a list".to_owned(),
-        Unexpected::Map => "a map".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// The words of serde for what it wants, in those of a person who writes YAML.
-fn wanted(expected: &str) -> String {
-    let words = match expected {
-        _ if range(expected).is_some() => "an integer",
-        "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        "a sequence" => "a list",
-        "unit" => "nothing",
-        "variant identifier" | "field identifier" => "a name",
-        _ if expected.starts_with("struct ") => "a map",
-        _ if expected.starts_with("internally tagged enum ") => "a map",
-        _ => expected,
-    };
-    match words.strip_prefix("a tuple of size ") {
-        Some(length) => format!("a list of {length}"),
-        None => words.to_owned(),
-    }
-}
-
-fn range(integer: &str) -> Option<&'static str> {
-    Some(match integer {
-        "i8" => "-128 to 127",
-        "i16" => "-32768 to 32767",
-        "i32" => "-2147483648 to 2147483647",
-        "i64" | "isize" => "-9223372036854775808 to 9223372036854775807",
-        "u8" => "0 to 255",
-        "u16" => "0 to 65535",
-        "u32" => "0 to 4294967295",
-        "u64" | "usize" => "0 to 18446744073709551615",
-        _ => return None,
-    })
 }

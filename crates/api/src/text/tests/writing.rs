@@ -56,11 +56,32 @@ fn texts_are_quoted_only_when_needed() {
     for text in bare.split('|').filter(|text| !matches!(*text, "{" | "")) {
         assert_eq!(to_yaml(&json!(text)), format!("{text}\n"));
     }
-    let doubled = ["", "yes", "y", "null", "~", "1", "0777", "1_000", "1e3", ".5", ".inf", "2026-11-30", "12:30", "=", "<<", "a\tb", "\u{85}"];
+    let doubled = [
+        "",
+        "yes",
+        "y",
+        "null",
+        "~",
+        "1",
+        "0777",
+        "1_000",
+        "1e3",
+        ".5",
+        ".inf",
+        "2026-11-30",
+        "12:30",
+        "=",
+        "<<",
+        "a\tb",
+        "\u{85}",
+    ];
     for text in doubled {
         assert!(to_yaml(&json!(text)).starts_with('"'), "{text}");
     }
-    let single = [" a", "a ", "a: b", "a #b", "a:", "- a", "-", "? a", "#a", "&a", "*a", "!a", "|", ">", "'a'", "\"a\"", "%a", "@a", "`a`", "[a", "{a", "---", "..."];
+    let single = [
+        " a", "a ", "a: b", "a #b", "a:", "- a", "-", "? a", "#a", "&a", "*a", "!a", "|", ">", "'a'",
+        "\"a\"", "%a", "@a", "`a`", "[a", "{a", "---", "...",
+    ];
     for text in single {
         assert!(to_yaml(&json!(text)).starts_with('\''), "{text}");
     }

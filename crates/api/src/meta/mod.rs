@@ -1,5 +1,7 @@
 //! The metadata every Kubernetes object has.
 
+pub mod validation;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -53,9 +55,36 @@ pub struct ObjectMeta {
     /// Who must agree before the object goes away.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Who owns which fields; passed through unread.
+    /// Who owns which fields.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
-    pub managed_fields: Vec<serde_json::Value>,
+    pub managed_fields: Vec<ManagedFieldsEntry>,
+}
+
+/// The fields one manager owns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManagedFieldsEntry {
+    /// The manager's name.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub manager: String,
+    /// `Apply` or `Update`.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub operation: String,
+    /// Group and version the fields are named by.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// When the entry was last changed.
+    #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
+    pub time: Option<Timestamp>,
+    /// `FieldsV1`.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub fields_type: String,
+    /// The fields; passed through unread.
+    #[serde(rename = "fieldsV1", skip_serializing_if = "Option::is_none")]
+    pub fields_v1: Option<serde_json::Value>,
+    /// The subresource written through.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
 }
 
 /// An object that another one depends on.

@@ -1,0 +1,126 @@
+//! What the API server accepts: paths, kinds, texts and order of faults as in Kubernetes 1.36 (spec 1.4).
+//!
+//! All versions are validated in the shape of v2.
+
+mod behavior;
+mod metrics;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use behavior::behavior_faults;
+pub(crate) use metrics::{
+    container_resource_faults, external_faults, identifier_faults, object_faults, pods_faults,
+    resource_faults, target_faults,
+};
+pub(crate) use reference::{ReferenceRules, reference_faults};
+
+use super::gates::FeatureGates;
+use super::v2::{self, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec};
+use crate::field::FieldError;
+use crate::meta::validation as meta;
+use crate::names;
+
+/// What validation makes an exception for, on update mostly because the stored object already has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) min_replicas: i32,
+    pub(crate) scale_target_ref: ReferenceRules,
+    pub(crate) described_object: ReferenceRules,
+}
+
+/// The faults of a new autoscaler.
+pub fn validate_create(new: &HorizontalPodAutoscaler, gates: FeatureGates) -> Vec<FieldError> {
+    let mut faults = meta::validate_create(&new.metadata, names::subdomain_faults);
+    faults.extend(spec_faults(&new.spec, rules(&new.spec, None, gates)));
+    faults
+}
+
+/// The faults of an autoscaler that replaces `old`.
+pub fn validate_update(
+    new: &HorizontalPodAutoscaler,
+    old: &HorizontalPodAutoscaler,
+    gates: FeatureGates,
+) -> Vec<FieldError> {
+    let mut faults = meta::validate_update(&new.metadata, &old.metadata);
+    faults.extend(spec_faults(&new.spec, rules(&new.spec, Some(&old.spec), gates)));
+    faults
+}
+
+/// The faults of a status that replaces that of `old`.
+pub fn validate_status_update(
+    new: &HorizontalPodAutoscaler,
+    old: &HorizontalPodAutoscaler,
+) -> Vec<FieldError> {
+    let mut faults = meta::validate_update(&new.metadata, &old.metadata);
+    for (field, count) in
+        [("currentReplicas", new.status.current_replicas), ("desiredReplicas", new.status.desired_replicas)]
+    {
+        if count < 0 {
+            let detail = "must be greater than or equal to 0";
+            faults.push(FieldError::invalid(format_args!("status.{field}"), count, detail));
+        }
+    }
+    faults
+}
+
+/// Ratcheting: what the stored object already has stays allowed.
+pub(crate) fn rules(
+    new: &HorizontalPodAutoscalerSpec,
+    old: Option<&HorizontalPodAutoscalerSpec>,
+    gates: FeatureGates,
+) -> Rules {
+    let zero_before = old.is_some_and(|old| old.min_replicas == Some(0));
+    let target = &new.scale_target_ref;
+    let target_kept = old.is_some_and(|old| {
+        old.scale_target_ref.api_version == target.api_version && old.scale_target_ref.kind == target.kind
+    });
+    let described = ReferenceRules { any_api_version: false, empty_group: true };
+    let broken_before = old.is_some_and(|old| {
+        let objects = old.metrics.iter().filter(|metric| metric.type_ == v2::OBJECT);
+        objects
+            .filter_map(|metric| metric.object.as_ref())
+            .any(|object| reference::api_version_fault(&object.described_object, described).is_some())
+    });
+    Rules {
+        min_replicas: i32::from(!gates.scale_to_zero && !zero_before),
+        scale_target_ref: ReferenceRules {
+            any_api_version: target_kept,
+            // The only scalable kind of the core group.
+            empty_group: !target_kept && target.kind == "ReplicationController",
+        },
+        described_object: ReferenceRules { any_api_version: broken_before, ..described },
+    }
+}
+
+fn spec_faults(spec: &HorizontalPodAutoscalerSpec, rules: Rules) -> Vec<FieldError> {
+    let mut faults = bound_faults(spec.min_replicas, spec.max_replicas, rules.min_replicas);
+    faults.extend(reference_faults("spec.scaleTargetRef", &spec.scale_target_ref, rules.scale_target_ref));
+    faults.extend(metrics::metrics_faults(&spec.metrics, spec.min_replicas, rules.described_object));
+    if let Some(behavior) = &spec.behavior {
+        faults.extend(behavior_faults(behavior));
+    }
+    faults
+}
+
+/// The faults of `spec.minReplicas` and `spec.maxReplicas`.
+pub(crate) fn bound_faults(min: Option<i32>, max: i32, lowest: i32) -> Vec<FieldError> {
+    let mut faults = Vec::new();
+    if let Some(min) = min.filter(|min| *min < lowest) {
+        let detail = format!("must be greater than or equal to {lowest}");
+        faults.push(FieldError::invalid("spec.minReplicas", min, detail));
+    }
+    if max == 0 {
+        faults.push(FieldError::required("spec.maxReplicas", "must be set and greater than 0"));
+    } else if max < 0 {
+        faults.push(FieldError::invalid("spec.maxReplicas", max, "must be greater than or equal to 1"));
+    }
+    if min.is_some_and(|min| max < min) {
+        faults.push(FieldError::invalid(
+            "spec.maxReplicas",
+            max,
+            "must be greater than or equal to `minReplicas`",
+        ));
+    }
+    faults
+}

@@ -1,0 +1,138 @@
+//! Autoscalers as users write them in files: read strictly, with every complaint at its line and column.
+
+use serde::de::DeserializeOwned;
+
+use crate::autoscaling::{self, Defaults, FeatureGates, Version, Versioned, v2, validation};
+use crate::field::FieldError;
+use crate::plimsoll::{self, Autoscaler, proposal};
+use crate::text::{Document, Node, Problem, nearest};
+
+/// What a document turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Manifest {
+    /// A HorizontalPodAutoscaler, in the version it was written in, as it was written.
+    Hpa(Box<Versioned>),
+    /// An Autoscaler of our own, as it was written.
+    Autoscaler(Box<Autoscaler>),
+    /// An autoscaler in the shape once proposed as `autoscaling/v2alpha1`, as it was written.
+    Proposal(Box<proposal::HorizontalPodAutoscaler>),
+    /// Something that is not ours to read.
+    Other {
+        /// Group and version.
+        api_version: String,
+        /// Kind.
+        kind: String,
+    },
+}
+
+impl Manifest {
+    /// Reads a document. Unknown fields, wrong types and kinds of ours in versions that do not exist are problems.
+    pub fn read(document: &Document) -> Result<Self, Vec<Problem>> {
+        let api_version = text_of(document, "apiVersion")?;
+        let kind = text_of(document, "kind")?;
+        if kind == autoscaling::KIND && api_version == proposal::PROPOSAL_API_VERSION {
+            return Ok(Self::Proposal(document.decode()?));
+        }
+        if kind == plimsoll::KIND && api_version.starts_with(plimsoll::GROUP) {
+            if api_version != plimsoll::API_VERSION {
+                let text =
+                    format!("Autoscaler has no version {api_version}; known: {}", plimsoll::API_VERSION);
+                return Err(vec![document.problem("apiVersion", text)]);
+            }
+            return Ok(Self::Autoscaler(document.decode()?));
+        }
+        if kind == autoscaling::KIND {
+            let Some(version) = Version::from_api_version(&api_version) else {
+                return Err(vec![unknown_version(document, &api_version)]);
+            };
+            return Ok(Self::Hpa(Box::new(decode_hpa(document, version)?)));
+        }
+        Ok(Self::Other { api_version, kind })
+    }
+}
+
+fn decode_hpa(document: &Document, version: Version) -> Result<Versioned, Vec<Problem>> {
+    fn read<T: DeserializeOwned>(document: &Document) -> Result<T, Vec<Problem>> {
+        document.decode()
+    }
+    Ok(match version {
+        Version::V1 => Versioned::V1(read(document)?),
+        Version::V2 => Versioned::V2(read(document)?),
+        Version::V2beta1 => Versioned::V2beta1(read(document)?),
+        Version::V2beta2 => Versioned::V2beta2(read(document)?),
+    })
+}
+
+/// The object as the API server would store it, or what it would complain about.
+pub fn admit_hpa(
+    document: &Document,
+    mut hpa: Versioned,
+    gates: FeatureGates,
+) -> Result<v2::HorizontalPodAutoscaler, Vec<Problem>> {
+    hpa.set_defaults();
+    let mut stored =
+        hpa.into_v2().map_err(|e| vec![document.problem("metadata.annotations", e.to_string())])?;
+    if stored.metadata.namespace.is_empty() {
+        stored.metadata.namespace = "default".into();
+    }
+    stored.set_defaults();
+    let faults = validation::validate_create(&stored, gates);
+    if faults.is_empty() {
+        Ok(stored)
+    } else {
+        Err(faults.iter().map(|fault| placed(document, fault)).collect())
+    }
+}
+
+/// An Autoscaler as it would be stored, or what would be complained about.
+pub fn admit_autoscaler(document: &Document, mut autoscaler: Autoscaler) -> Result<Autoscaler, Vec<Problem>> {
+    if autoscaler.metadata.namespace.is_empty() {
+        autoscaler.metadata.namespace = "default".into();
+    }
+    autoscaler.set_defaults();
+    let faults = plimsoll::validate_create(&autoscaler);
+    if faults.is_empty() {
+        Ok(autoscaler)
+    } else {
+        Err(faults.iter().map(|fault| placed(document, fault)).collect())
+    }
+}
+
+/// A proposed autoscaler as the Autoscaler it converts to.
+pub fn admit_proposal(
+    document: &Document,
+    proposed: proposal::HorizontalPodAutoscaler,
+) -> Result<Autoscaler, Vec<Problem>> {
+    let placed =
+        |faults: Vec<FieldError>| faults.iter().map(|fault| placed(document, fault)).collect::<Vec<_>>();
+    admit_autoscaler(document, proposed.into_autoscaler().map_err(placed)?)
+}
+
+/// A complaint of the API at the place it is about.
+pub fn placed(document: &Document, fault: &FieldError) -> Problem {
+    document.problem(&fault.field, fault.to_string()).in_path(&fault.field)
+}
+
+fn text_of(document: &Document, name: &str) -> Result<String, Vec<Problem>> {
+    match document.root.get(name) {
+        Some(node) => match Node::as_str(node) {
+            Some(text) if !text.is_empty() => Ok(text.to_owned()),
+            _ => Err(vec![document.problem(name, format!("{name} must be a text such as autoscaling/v2"))]),
+        },
+        None => {
+            Err(vec![document.problem("", format!("this document has no {name}; every manifest needs one"))])
+        }
+    }
+}
+
+fn unknown_version(document: &Document, api_version: &str) -> Problem {
+    let known = [Version::V2, Version::V1, Version::V2beta2, Version::V2beta1].map(Version::api_version);
+    let problem = document.problem(
+        "apiVersion",
+        format!("HorizontalPodAutoscaler has no version {api_version}; known: {}", known.join(", ")),
+    );
+    match nearest(api_version, known) {
+        Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}

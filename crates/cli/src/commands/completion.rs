@@ -1,0 +1,25 @@
+//! `plimsoll completion`: scripts for shells.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::failure::Outcome;
+use crate::output;
+
+/// Print the completion script of a shell
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  source <(plimsoll completion bash)
+  plimsoll completion zsh > ~/.zfunc/_plimsoll
+  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish")]
+pub(crate) struct Args {
+    /// Which shell.
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "plimsoll", &mut script);
+    output::text_out(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,102 @@
+//! `simulate --compare`: several configurations on the same load, in one table.
+
+use api::table::Table;
+use api::text::Source;
+use serde::Serialize;
+use sim::report::Finished;
+use sim::scenario::Variation;
+use sim::{Scenario, Summary, WorkloadSummary};
+
+use super::{Args, play, stem};
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::output::{self, Format};
+use crate::scenario;
+
+/// One configuration's figures for one workload.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Figures<'a> {
+    configuration: &'a str,
+    workload: &'a str,
+    changes: u64,
+    #[serde(flatten)]
+    summary: &'a WorkloadSummary,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let given = files::read_all(&args.files)?;
+    let variants = files::read_all(&args.compare)?;
+    // Without a file of its own, the first configuration brings the load.
+    let base: &[Source] = if given.is_empty() { variants.get(..1).unwrap_or_default() } else { &given };
+    let names = names(args);
+    let mut runs = Vec::new();
+    for (variant, name) in variants.iter().zip(&names) {
+        let variation = Variation { sources: std::slice::from_ref(variant), seed: args.seed };
+        let scenario = scenario::load(base, variation)?;
+        if scenario.autoscalers.is_empty() {
+            return Err(Failure::input(format!("{}: there is no autoscaler to compare", variant.name)));
+        }
+        let (witness, summary) = play(args, &scenario)?;
+        runs.push((name, scenario, witness, summary));
+    }
+    let finished: Vec<Finished<'_>> = runs
+        .iter()
+        .map(|(name, scenario, witness, summary)| Finished { name, about: "", scenario, summary, witness })
+        .collect();
+    let mut sources = given.clone();
+    sources.extend(variants.iter().cloned());
+    super::report(args, &finished, &sources)?;
+    let figures: Vec<Figures<'_>> =
+        runs.iter().flat_map(|(name, scenario, _, summary)| figures(name, scenario, summary)).collect();
+    match args.output {
+        Format::Json | Format::Yaml => output::value(args.output, &figures)?,
+        Format::Table | Format::Wide => output::text_out(&table(&figures).to_string())?,
+    }
+    if let Some(report) = &args.report {
+        eprintln!("report: {}", report.display());
+    }
+    Ok(())
+}
+
+/// Names that tell the configurations apart: the file's, with its folder where that is not enough.
+fn names(args: &Args) -> Vec<String> {
+    let short: Vec<String> = args.compare.iter().map(|path| stem(path)).collect();
+    let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
+    short
+        .iter()
+        .zip(&args.compare)
+        .map(|(name, path)| if is_unique(name) { name.clone() } else { path.display().to_string() })
+        .collect()
+}
+
+fn figures<'a>(
+    configuration: &'a str,
+    scenario: &'a Scenario,
+    summary: &'a Summary,
+) -> impl Iterator<Item = Figures<'a>> {
+    scenario.workloads.iter().zip(&summary.workloads).enumerate().map(move |(index, (plan, workload))| Figures {
+        configuration,
+        workload: &plan.name,
+        changes: scenario::changes(scenario, summary, index),
+        summary: workload,
+    })
+}
+
+fn table(figures: &[Figures<'_>]) -> Table {
+    let columns = ["Configuration", "Workload", "Pod-hours", "Unserved", "Share", "Changes", "Worst reaction", "Max"];
+    let mut table = Table::new(columns);
+    for row in figures {
+        table.rows.push(vec![
+            row.configuration.to_owned(),
+            row.workload.to_owned(),
+            format!("{:.2}", row.summary.pod_hours),
+            format!("{:.0} s", row.summary.short_seconds),
+            format!("{:.2} %", row.summary.unserved_share * 100.0),
+            row.changes.to_string(),
+            format!("{:.0} s", row.summary.worst_reaction_seconds),
+            row.summary.max_replicas.to_string(),
+        ]);
+    }
+    table
+}

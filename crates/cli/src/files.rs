@@ -1,0 +1,71 @@
+//! Reading what the user names, and writing so that nothing half-done is left behind.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use api::text::Source;
+
+use crate::failure::Failure;
+
+/// More than any manifest needs; a guard against being handed a disk image.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Reads a file; `-` is standard input.
+pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .take(LARGEST)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Failure::file("read", Path::new("standard input"), &e))?;
+        return Ok(Source::from_bytes("<stdin>", &bytes)?);
+    }
+    Ok(Source::from_bytes(path.display().to_string(), &bytes(path)?)?)
+}
+
+/// Reads several files.
+pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    paths.iter().map(|path| read(path)).collect()
+}
+
+/// Reads a file as it is.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let fail = |e: &std::io::Error| Failure::Input(format!("failed to read {}: {e}", path.display()));
+    let file = std::fs::File::open(path).map_err(|e| fail(&e))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| fail(&e))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Failure::input(format!("{} is larger than 64 MiB", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file whole or not at all: first beside it, then in its place.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let fail = |e: &std::io::Error| Failure::file("write", path, e);
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let attempt = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    attempt().map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        fail(&error)
+    })
+}
+
+/// Whether a file could be written: said before the work, not after it.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::input(format!("{} is a folder; name a file", path.display())));
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::input(format!("there is no folder {}", folder.display())));
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The forms in which commands print.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::failure::Outcome;
+
+/// `-o` for commands that print values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// For people, with more columns.
+    Wide,
+    /// For programs.
+    Json,
+    /// For files.
+    Yaml,
+}
+
+/// Prints a value as JSON or YAML.
+pub(crate) fn value(format: Format, value: &impl Serialize) -> Outcome {
+    let json = serde_json::to_value(value)
+        .map_err(|e| crate::failure::Failure::Outside(format!("failed to write the output: {e}")))?;
+    let text = match format {
+        Format::Yaml => api::text::to_yaml(&json),
+        _ => format!("{json:#}\n"),
+    };
+    text_out(&text)
+}
+
+/// Prints text as it is.
+pub(crate) fn text_out(text: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,239 @@
+//! What a step costs: wall time, and instructions as callgrind counts them.
+//!
+//! The program runs itself under `valgrind --tool=callgrind`, which counts only inside [`measured`]. A harness such as
+//! gungraun would need a runner of exactly its own version beside valgrind; this needs valgrind alone.
+
+#![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod table;
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use engine::pod::{Container, Readiness, Resources, Truth};
+use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, MetricId, Share, Source, Spec, TargetRef};
+use engine::{
+    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, State, Status,
+};
+use jiff::{SignedDuration, Timestamp};
+use quantity::Quantity;
+
+use table::Table;
+
+/// What is stepped over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// cpu at its target, all pods of one template.
+    Ready,
+    /// cpu at its target, every pod with a template of its own.
+    OwnTemplates,
+    /// cpu, memory and two custom metrics.
+    FourMetrics,
+    /// A third of the pods starting or without a sample, cpu above target: the second look.
+    Untidy,
+}
+
+const LOADS: [(Load, &str); 4] = [
+    (Load::Ready, "ready"),
+    (Load::OwnTemplates, "own-templates"),
+    (Load::FourMetrics, "four-metrics"),
+    (Load::Untidy, "untidy"),
+];
+
+/// Limits. Time is what the project promises; instructions are what two runs can be compared by.
+const STEP_OF_1000: f64 = 60e-6;
+const INSTRUCTIONS_OF_1000: f64 = 100_000.0;
+/// How much the dearest pod may cost more than the cheapest when their number grows a thousandfold.
+const FLAT: f64 = 1.10;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() == Some("count") {
+        let load = args.next().unwrap_or_default();
+        let pods = args.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let load = LOADS.iter().find(|(_, name)| *name == load).map_or(Load::Ready, |(load, _)| *load);
+        count_here(load, pods);
+        return ExitCode::SUCCESS;
+    }
+    let mut table = Table::new("engine: one steady step");
+    wall_time(&mut table);
+    instructions(&mut table);
+    table.verdict()
+}
+
+fn wall_time(table: &mut Table) {
+    let step = |load, pods| {
+        let (mut state, mut seen, mut now) = warmed_up(load, pods);
+        table::time(|| {
+            now += SignedDuration::from_secs(15);
+            seen.status = measured(&mut state, now, &seen).status;
+        })
+    };
+    table.row("time, 1,000 ready pods", step(Load::Ready, 1000), STEP_OF_1000, table::micros);
+    table.row("time, 1,000 pods, each its own template", step(Load::OwnTemplates, 1000), STEP_OF_1000, table::micros);
+    table.note("time, 1,000 pods, four metrics", step(Load::FourMetrics, 1000), table::micros);
+    table.note("time, 1,000 pods, a third starting or unsampled", step(Load::Untidy, 1000), table::micros);
+    for pods in [10, 100, 1000, 10_000] {
+        let what = format!("time per pod, {} ready pods", table::count(f64::from(pods)));
+        table.note(&what, step(Load::Ready, pods) / f64::from(pods), table::nanos);
+    }
+}
+
+fn instructions(table: &mut Table) {
+    const SIZES: [u32; 4] = [10, 100, 1000, 10_000];
+    let counts: Result<Vec<f64>, String> = SIZES.iter().map(|&pods| count_under_valgrind("ready", pods)).collect();
+    let counts = match counts {
+        Ok(counts) => counts,
+        Err(why) => return table.trouble("instructions", &why),
+    };
+    if let [_, _, thousand, _] = counts[..] {
+        table.row("instructions, 1,000 ready pods", thousand, INSTRUCTIONS_OF_1000, table::count);
+    }
+    // What one more pod costs between two sizes: the fixed cost of a step drops out.
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for (sizes, counts) in SIZES.windows(2).zip(counts.windows(2)) {
+        let (&[fewer, more], &[less, greater]) = (sizes, counts) else { continue };
+        let each = (greater - less) / f64::from(more - fewer);
+        (least, most) = (least.min(each), most.max(each));
+        let [from, to] = [fewer, more].map(|n| table::count(f64::from(n)));
+        let what = format!("instructions per pod, {from} to {to} pods");
+        table.note(&what, each, |n| format!("{n:.2}"));
+    }
+    table.row("dearest by cheapest pod, 10 to 10,000 pods", most / least, FLAT, |n| format!("{n:.3}"));
+    for (_, name) in LOADS.iter().skip(1) {
+        match count_under_valgrind(name, 1000) {
+            Ok(found) => table.note(&format!("instructions, 1,000 pods, {name}"), found, table::count),
+            Err(why) => table.trouble(name, &why),
+        }
+    }
+}
+
+/// The one function whose instructions are counted.
+#[inline(never)]
+fn measured(state: &mut State, now: Timestamp, seen: &Observation) -> Decision {
+    black_box(state.step(black_box(now), black_box(seen)))
+}
+
+/// Steps counted at once; what varies between them (a window's slot here or there) is averaged.
+const COUNTED: u32 = 20;
+
+fn count_here(load: Load, pods: u32) {
+    let (mut state, mut seen, mut now) = warmed_up(load, pods);
+    for _ in 0..COUNTED {
+        now += SignedDuration::from_secs(15);
+        seen.status = measured(&mut state, now, &seen).status;
+    }
+}
+
+/// Instructions of one step, counted by running this program once more.
+fn count_under_valgrind(load: &str, pods: u32) -> Result<f64, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg("--toggle-collect=*measured*")
+        .arg(program)
+        .args(["count", load, &pods.to_string()])
+        .output()
+        .map_err(|e| format!("cannot run valgrind: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let total = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+    match total {
+        Some(total) if total > 0.0 && output.status.success() => Ok(total / f64::from(COUNTED)),
+        _ => Err(format!("no count in what valgrind says: {}", text.lines().last().unwrap_or_default())),
+    }
+}
+
+/// A target that has been at rest for so long that every window is full.
+fn warmed_up(load: Load, pods: u32) -> (State, Observation, Timestamp) {
+    let mut now = start();
+    let mut seen = observation(load, pods);
+    let mut state = State::default();
+    for _ in 0..100 {
+        now += SignedDuration::from_secs(15);
+        seen.status = state.step(now, &seen).status;
+    }
+    (state, seen, now)
+}
+
+fn start() -> Timestamp {
+    Timestamp::from_second(1_767_268_800).expect("a time in range")
+}
+
+fn observation(load: Load, pods: u32) -> Observation {
+    let shape = || Arc::new(shape());
+    let shared = shape();
+    let sibling = |i: u32| {
+        let template = if load == Load::OwnTemplates { shape() } else { shared.clone() };
+        pod(&format!("web-{i}"), template, load == Load::Untidy && i.is_multiple_of(6))
+    };
+    let count = i32::try_from(pods).unwrap_or(i32::MAX);
+    let milli = if load == Load::Untidy { 900 } else { 500 };
+    let answer = || {
+        let unsampled = |i: u32| load == Load::Untidy && i % 6 == 3;
+        let sample = |i| (!unsampled(i)).then_some(Sample { at: start(), window: SignedDuration::from_secs(30), milli });
+        Ok(Samples::PerPod(PodSamples { by_pod: (0..pods).map(sample).collect(), stray: Vec::new() }))
+    };
+    let metrics = metrics(load);
+    Observation {
+        config: Arc::new(Config::default()),
+        samples: metrics.iter().map(|_| answer()).collect(),
+        spec: Arc::new(spec(metrics)),
+        status: Status::default(),
+        scale: Ok(Scale { spec_replicas: count, status_replicas: count, selector: "app=web".into() }),
+        selection: Selection::Ours,
+        pods: (0..pods).map(sibling).collect(),
+    }
+}
+
+fn metrics(load: Load) -> Vec<Metric> {
+    let metric = |source, goal| Metric { source, goal, on_failure: FailurePolicy::Kubernetes };
+    let resource = |name: &str| Source::Resource { name: name.into(), of: Share::Requests };
+    let custom = |name: &str| {
+        Source::Pods(MetricId { name: name.into(), shown_selector: "nil".into(), selector: Ok(String::new()) })
+    };
+    let cpu = metric(resource("cpu"), Goal::Utilization(50));
+    if load != Load::FourMetrics {
+        return vec![cpu];
+    }
+    let average = Goal::AverageValue(500);
+    vec![cpu, metric(resource("memory"), average), metric(custom("rps"), average), metric(custom("queue"), average)]
+}
+
+fn spec(metrics: Vec<Metric>) -> Spec {
+    Spec {
+        namespace: "shop".into(),
+        name: "web".into(),
+        target: TargetRef { kind: "Deployment".into(), name: "web".into() },
+        min: 1,
+        max: 100_000,
+        metrics,
+        behavior: None,
+        aggregator: Aggregator::Max,
+    }
+}
+
+/// Two containers that request 500m each.
+fn shape() -> Shape {
+    let half = || Quantity::parse("500m").expect("a quantity");
+    let amounts = || vec![("memory".to_owned(), half()), ("cpu".to_owned(), half())];
+    let container = |name: &str| Container {
+        name: name.into(),
+        restarts: false,
+        resources: Resources { requests: amounts(), limits: Vec::new() },
+    };
+    Shape { containers: vec![container("web"), container("proxy")], ..Shape::default() }
+}
+
+fn pod(name: &str, shape: Arc<Shape>, starting: bool) -> Pod {
+    let started = start() - SignedDuration::from_hours(1);
+    let since = started + SignedDuration::from_secs(10);
+    Pod {
+        name: name.into(),
+        phase: if starting { Phase::Pending } else { Phase::Running },
+        deleting: false,
+        started: Some(started),
+        ready: Some(Readiness { status: Truth::True, since }),
+        shape,
+    }
+}

@@ -1,0 +1,90 @@
+//! One table of measurements: what, how much, how much it may be, and whether it is.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Rows, printed as they come.
+#[derive(Default)]
+pub(crate) struct Table {
+    missed: usize,
+}
+
+impl Table {
+    /// A table with this title.
+    pub(crate) fn new(title: &str) -> Self {
+        println!("\n{title:<58} {:>14} {:>14}   verdict", "measured", "limit");
+        Self::default()
+    }
+
+    /// A measurement that must not be above `limit`.
+    pub(crate) fn row(&mut self, what: &str, measured: f64, limit: f64, show: impl Fn(f64) -> String) {
+        let within = measured <= limit;
+        self.missed += usize::from(!within);
+        let verdict = if within { "ok" } else { "MISSED" };
+        println!("{what:<58} {:>14} {:>14}   {verdict}", show(measured), show(limit));
+    }
+
+    /// A measurement for information.
+    pub(crate) fn note(&mut self, what: &str, measured: f64, show: impl Fn(f64) -> String) {
+        println!("{what:<58} {:>14}", show(measured));
+    }
+
+    /// Something that could not be measured: as bad as a limit missed.
+    pub(crate) fn trouble(&mut self, what: &str, why: &str) {
+        self.missed += 1;
+        println!("{what:<58} not measured: {why}");
+    }
+
+    /// Whether every limit was kept.
+    pub(crate) fn verdict(&self) -> ExitCode {
+        if self.missed == 0 {
+            return ExitCode::SUCCESS;
+        }
+        println!("\n{} of the limits missed", self.missed);
+        ExitCode::FAILURE
+    }
+}
+
+/// Microseconds.
+pub(crate) fn micros(seconds: f64) -> String {
+    format!("{:.2} µs", seconds * 1e6)
+}
+
+/// Nanoseconds.
+pub(crate) fn nanos(seconds: f64) -> String {
+    format!("{:.2} ns", seconds * 1e9)
+}
+
+/// Whole numbers in groups of three.
+pub(crate) fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Seconds that one call of `work` takes: the median of many short batches, so that neighbours on a shared machine
+/// are outvoted.
+pub(crate) fn time(mut work: impl FnMut()) -> f64 {
+    const BATCH: Duration = Duration::from_millis(4);
+    const BATCHES: usize = 101;
+    let started = Instant::now();
+    let mut calls = 0_u32;
+    while started.elapsed() < BATCH {
+        work();
+        calls += 1;
+    }
+    let mut batches = [0.0; BATCHES];
+    for batch in &mut batches {
+        let started = Instant::now();
+        (0..calls).for_each(|_| work());
+        *batch = started.elapsed().as_secs_f64() / f64::from(calls);
+    }
+    batches.sort_unstable_by(f64::total_cmp);
+    batches.get(BATCHES / 2).copied().unwrap_or_default()
+}

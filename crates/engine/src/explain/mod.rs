@@ -1,0 +1,273 @@
+//! Why a decision came out as it did, as arithmetic a person can redo with a pocket calculator.
+//!
+//! Nothing is computed here that the decision does not hold: this only puts it into words.
+
+mod limits;
+mod metric;
+mod next;
+mod sentence;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::fmt;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+pub use sentence::sentence;
+pub use words::{clock, short_name};
+
+use crate::decision::{Course, Decision, Outcome};
+use crate::evaluate::Arithmetic;
+use crate::observe::ScaleFailure;
+use crate::report::condition;
+use crate::spec::{Aggregator, FailurePolicy, Spec};
+use words::plural;
+
+/// A decision in words: a headline, then rows of label and text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Which object, when, what happened.
+    pub headline: String,
+    /// Details in the order of the pipeline.
+    pub rows: Vec<Row>,
+}
+
+/// One line of an explanation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// What the line is about; empty if it goes on about the same.
+    pub label: String,
+    /// The line.
+    pub text: String,
+    /// Whether this is what decided.
+    pub decided: bool,
+}
+
+/// Puts `decision` into words. `kind` is how users name the object (`hpa`), `period` how often it is looked at.
+pub fn explain(kind: &str, spec: &Spec, decision: &Decision, period: SignedDuration) -> Explanation {
+    let mut rows = Rows::default();
+    target(&mut rows, spec, decision);
+    if decision.course == Course::Metrics {
+        pods(&mut rows, decision);
+        metric::rows(&mut rows, spec, decision);
+        proposal(&mut rows, spec, decision);
+    }
+    limits::rows(&mut rows, spec, decision);
+    outcome(&mut rows, decision);
+    rows.say("next", next::text(spec, decision, period));
+    Explanation { headline: headline(kind, spec, decision), rows: rows.0 }
+}
+
+/// Rows as they are written.
+#[derive(Default)]
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn say(&mut self, label: &str, text: impl Into<String>) {
+        self.push(label, text, false);
+    }
+
+    fn push(&mut self, label: &str, text: impl Into<String>, decided: bool) {
+        let goes_on =
+            self.0.iter().rev().find(|row| !row.label.is_empty()).is_some_and(|row| row.label == label);
+        let label = if goes_on { String::new() } else { label.to_owned() };
+        self.0.push(Row { label, text: text.into(), decided });
+    }
+}
+
+/// Which part of the pipeline decided the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decider {
+    Target,
+    Metric,
+    Proposal,
+    Window,
+    Limit,
+    Bounds,
+}
+
+fn decider(decision: &Decision) -> Decider {
+    match (&decision.course, &decision.normalized) {
+        (Course::NoScale(_) | Course::Disabled, _) => Decider::Target,
+        (Course::AboveMax | Course::BelowMin, _) => Decider::Bounds,
+        (Course::Metrics, None) => Decider::Metric,
+        (Course::Metrics, Some(n)) if decision.desired != n.limited.replicas => Decider::Bounds,
+        (Course::Metrics, Some(n)) if n.limited.replicas != n.stabilized.replicas => match n.limited.limit {
+            crate::normalize::Limit::TooFew | crate::normalize::Limit::TooMany => Decider::Bounds,
+            _ => Decider::Limit,
+        },
+        (Course::Metrics, Some(n)) if n.stabilized.replicas != n.stabilized.recommended => Decider::Window,
+        (Course::Metrics, Some(n)) if n.stabilized.recommended == decision.current() => Decider::Metric,
+        (Course::Metrics, Some(_)) => Decider::Proposal,
+    }
+}
+
+fn headline(kind: &str, spec: &Spec, decision: &Decision) -> String {
+    let (from, to) = (decision.current(), decision.desired);
+    let wanted = decision.recommendation.as_ref().map(|r| r.replicas);
+    let what = match &decision.outcome {
+        Outcome::Failed if matches!(decision.course, Course::NoScale(_)) => {
+            "could not decide: the target's scale cannot be read".to_owned()
+        }
+        Outcome::Failed => format!("stayed at {from}: metrics could not decide"),
+        Outcome::WriteFailed(_) => format!("stayed at {from}: the change to {to} could not be written"),
+        Outcome::Scaled | Outcome::Pending | Outcome::DryRun => {
+            let verb = match decision.outcome {
+                Outcome::Scaled => "scaled",
+                Outcome::DryRun => "would scale (dry run)",
+                _ => "scales",
+            };
+            match wanted.filter(|w| *w != to) {
+                Some(wanted) => format!("{verb} {from} → {to} (wanted {wanted})"),
+                None => format!("{verb} {from} → {to}"),
+            }
+        }
+        Outcome::Kept => match (&decision.course, wanted.filter(|w| *w != from), &decision.recommendation) {
+            (Course::Disabled, ..) => "paused: the target was scaled to zero by somebody else".to_owned(),
+            (_, Some(wanted), Some(r)) => {
+                let name =
+                    r.winner.and_then(|w| spec.metrics.get(w)).map_or_else(|| r.metric.clone(), short_name);
+                format!("stayed at {from} although {name} proposes {wanted}")
+            }
+            _ => format!("stayed at {from}"),
+        },
+    };
+    format!("{kind}/{} in {} · {} · {what}", spec.name, spec.namespace, clock(decision.at))
+}
+
+fn target(rows: &mut Rows, spec: &Spec, decision: &Decision) {
+    let decided = decider(decision) == Decider::Target;
+    let name = format!("{}/{}", spec.target.kind, spec.target.name);
+    if let Course::NoScale(failure) = &decision.course {
+        let (ScaleFailure::InvalidApiVersion(why)
+        | ScaleFailure::UnknownKind(why)
+        | ScaleFailure::Query(why)) = failure;
+        rows.push("target", format!("{name}: {why}"), decided);
+        rows.say("target", format!("remedy: {}", words::scale_remedy(failure)));
+        return;
+    }
+    let Some(scale) = &decision.scale else { return };
+    let mut text = format!("{name}, {}", plural(i64::from(scale.spec_replicas), "replica"));
+    if scale.status_replicas != scale.spec_replicas {
+        text += &format!(" asked for, {} there", scale.status_replicas);
+    }
+    if let Some(selected) = decision.selected {
+        text += &format!("; selector {} matches {}", scale.selector, plural(selected as i64, "pod"));
+    }
+    if decision.course == Course::Disabled {
+        text += "; somebody else scaled it to zero, which pauses this autoscaler until somebody scales it up";
+    }
+    rows.push("target", text, decided);
+}
+
+/// Pods counted and set aside, from the first metric that looked at them.
+fn pods(rows: &mut Rows, decision: &Decision) {
+    let tally = decision.evaluations.iter().find_map(|e| match &e.result {
+        Ok(p) => match &p.sum {
+            Arithmetic::PerPod(sum) => Some(sum.pods),
+            _ => None,
+        },
+        Err(failure) => failure.pods,
+    });
+    let Some(t) = tally else { return };
+    let mut text = format!(
+        "{} counted · {} not yet ready · {} without metrics · {} ignored (ending)",
+        t.ready, t.unready, t.missing, t.ignored
+    );
+    if t.stray > 0 {
+        text += &format!(" · {} of pods that are gone", plural(t.stray, "sample"));
+    }
+    rows.say("pods", text);
+}
+
+fn proposal(rows: &mut Rows, spec: &Spec, decision: &Decision) {
+    let decided = decider(decision) == Decider::Proposal;
+    let Some(recommendation) = &decision.recommendation else {
+        if !decision.evaluations.is_empty() {
+            rows.say(
+                "proposal",
+                "none: a metric that cannot be read may hide load, so nothing goes down without it",
+            );
+        }
+        return;
+    };
+    for substitute in &recommendation.substitutes {
+        let name = spec.metrics.get(substitute.metric).map(short_name).unwrap_or_default();
+        let text = match (substitute.policy, substitute.replicas) {
+            (_, None) | (FailurePolicy::Ignore, _) => {
+                format!("{name} cannot be read and is left out (onFailure: ignore)")
+            }
+            (FailurePolicy::LastGood(keep), Some(n)) => {
+                format!(
+                    "{name} cannot be read: its last proposal {n} stands for up to {}",
+                    words::seconds(keep)
+                )
+            }
+            (FailurePolicy::Static(_), Some(n)) => {
+                format!("{name} cannot be read: {n} stands in (onFailure: static)")
+            }
+            (_, Some(n)) => format!("{name} cannot be read: {n} stands in"),
+        };
+        rows.say("proposal", text);
+    }
+    let rule = match spec.aggregator {
+        Aggregator::Max => "the highest wins",
+        Aggregator::Min => "the lowest wins",
+        Aggregator::Average => "their mean, rounded up, wins",
+    };
+    let n = recommendation.replicas;
+    let each: Vec<String> = decision
+        .evaluations
+        .iter()
+        .zip(&spec.metrics)
+        .filter_map(|(e, m)| e.result.as_ref().ok().map(|p| format!("{} {}", short_name(m), p.replicas)))
+        .collect();
+    let text = match (spec.metrics.len(), recommendation.winner.and_then(|w| spec.metrics.get(w))) {
+        (1, Some(metric)) => format!("{n}, from {} (the only metric)", short_name(metric)),
+        (_, Some(metric)) => format!("{n}, from {} ({}; {rule})", short_name(metric), each.join(", ")),
+        (_, None) => format!("{n} ({}; {rule})", each.join(", ")),
+    };
+    rows.push("proposal", text, decided);
+}
+
+fn outcome(rows: &mut Rows, decision: &Decision) {
+    let (from, to) = (decision.current(), decision.desired);
+    let limited =
+        decision.status.condition(condition::SCALING_LIMITED).filter(|_| decision.normalized.is_some());
+    let limited = limited
+        .filter(|c| c.status == "True")
+        .map(|c| format!("; ScalingLimited=True ({})", c.reason))
+        .unwrap_or_default();
+    let text = match &decision.outcome {
+        Outcome::Scaled => format!("replicas {from} → {to}{limited}"),
+        Outcome::Pending => format!("replicas {from} → {to}, about to be written{limited}"),
+        Outcome::DryRun => {
+            format!("replicas would go {from} → {to}, but this autoscaler only looks (dryRun){limited}")
+        }
+        Outcome::Kept => format!("replicas stay at {from}{limited}"),
+        Outcome::WriteFailed(error) => format!("replicas stay at {from}: writing {to} failed: {error}"),
+        Outcome::Failed => match decision.scale {
+            Some(_) => format!("replicas stay at {from}"),
+            None => "nothing is changed".to_owned(),
+        },
+    };
+    rows.say("outcome", text);
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.headline)?;
+        let labels = self.rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).max(9) + 2;
+        let width = self.rows.iter().filter(|r| r.decided).map(|r| r.text.chars().count()).max().unwrap_or(0);
+        for row in &self.rows {
+            if row.decided {
+                writeln!(f, "{:<labels$}{:<width$}  ← this decided", row.label, row.text)?;
+            } else {
+                writeln!(f, "{:<labels$}{}", row.label, row.text)?;
+            }
+        }
+        Ok(())
+    }
+}

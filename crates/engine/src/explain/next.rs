@@ -1,0 +1,84 @@
+//! What would change the outcome, and when.
+
+use jiff::SignedDuration;
+
+use super::words::{amount, clock, seconds, short_name};
+use crate::decision::{Course, Decision, Outcome};
+use crate::evaluate::{Arithmetic, Kept};
+use crate::normalize::{Hold, Limit};
+use crate::spec::Spec;
+
+pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> String {
+    let soon = format!("in {}", seconds(period));
+    match (&decision.course, &decision.outcome) {
+        (Course::NoScale(_), _) => return format!("{soon}, tried again"),
+        (Course::Disabled, _) => {
+            return "nothing until somebody scales the target to at least 1".to_owned();
+        }
+        (_, Outcome::Failed) => {
+            return format!(
+                "{soon}, tried again; the count changes once the metric can be read, or when another proposes more than {}",
+                decision.current()
+            );
+        }
+        (_, Outcome::WriteFailed(_)) => return format!("{soon}, tried again"),
+        _ => {}
+    }
+    let Some(normalized) = &decision.normalized else {
+        return format!("{soon}, metrics decide again");
+    };
+    let wanted = normalized.stabilized.recommended;
+    let to = decision.desired;
+    match normalized.limited.limit {
+        Limit::Up | Limit::Down if to != wanted => {
+            return format!(
+                "{soon}; the limit is counted anew, and if the proposal stays {wanted}, {to} moves on towards it"
+            );
+        }
+        Limit::TooMany => {
+            return format!("stays at max {} until the proposal falls below it", spec.max);
+        }
+        Limit::TooFew => return format!("stays at min {} until the proposal rises above it", spec.min),
+        _ => {}
+    }
+    match (normalized.stabilized.hold, normalized.stabilized.until) {
+        (Hold::Down, Some(until)) => {
+            return format!(
+                "the window lets {wanted} through after {}, if nothing rises before",
+                clock(until)
+            );
+        }
+        (Hold::Up, Some(until)) => {
+            return format!(
+                "the window lets {wanted} through after {}, if nothing falls before",
+                clock(until)
+            );
+        }
+        _ => {}
+    }
+    tolerance_band(spec, decision).map_or_else(|| soon.clone(), |band| format!("{soon}; {band}"))
+}
+
+/// Where a metric that is close enough stops being so.
+fn tolerance_band(spec: &Spec, decision: &Decision) -> Option<String> {
+    let winner = decision.recommendation.as_ref()?.winner?;
+    let (evaluation, metric) = (decision.evaluations.get(winner)?, spec.metrics.get(winner)?);
+    let Arithmetic::PerPod(sum) = &evaluation.result.as_ref().ok()?.sum else { return None };
+    match sum.kept {
+        Some(Kept::WithinTolerance) => {}
+        Some(Kept::DirectionFlips | Kept::CountFlips) => {
+            return Some("more can be said once all pods are ready and have metrics".to_owned());
+        }
+        None => return None,
+    }
+    let edge = |factor: f64| {
+        let at = sum.target as f64 * factor;
+        if sum.requests.is_some() {
+            format!("{} %", super::words::trimmed(at, 1, 0).trim_end_matches('.'))
+        } else {
+            amount(metric, at as i64)
+        }
+    };
+    let (low, high) = (edge(1.0 - decision.tolerances.down), edge(1.0 + decision.tolerances.up));
+    Some(format!("{} counts again below {low} or above {high}", short_name(metric)))
+}

@@ -1,0 +1,83 @@
+//! A decision in one line, for tables, logs and the hover of a chart.
+
+use super::words::{amount, clock, short_name};
+use crate::decision::{Course, Decision, Outcome};
+use crate::evaluate::{Arithmetic, Kept};
+use crate::normalize::{Hold, Limit};
+use crate::spec::{Metric, Spec};
+
+/// Why the count is what it is, in one line.
+pub fn sentence(spec: &Spec, decision: &Decision) -> String {
+    match (&decision.course, &decision.outcome) {
+        (Course::NoScale(_), _) => "held: the target's scale cannot be read".to_owned(),
+        (Course::Disabled, _) => "paused: the target was scaled to zero".to_owned(),
+        (Course::AboveMax, _) => format!("above max {}", spec.max),
+        (Course::BelowMin, _) => format!("below min {}", spec.min),
+        (Course::Metrics, Outcome::Failed) => failed(spec, decision),
+        (Course::Metrics, Outcome::WriteFailed(error)) => {
+            format!("held: writing {} failed: {error}", decision.desired)
+        }
+        (Course::Metrics, _) => by_metrics(spec, decision),
+    }
+}
+
+fn failed(spec: &Spec, decision: &Decision) -> String {
+    let missing: Vec<String> = decision
+        .evaluations
+        .iter()
+        .zip(&spec.metrics)
+        .filter(|(e, _)| e.result.is_err())
+        .map(|(_, m)| short_name(m))
+        .collect();
+    if missing.is_empty() {
+        "held: the target's pods cannot be told from others".to_owned()
+    } else {
+        format!("held: {} cannot be read", missing.join(", "))
+    }
+}
+
+fn by_metrics(spec: &Spec, decision: &Decision) -> String {
+    let Some(normalized) = &decision.normalized else { return String::new() };
+    let source = decision.recommendation.as_ref().and_then(|r| r.winner);
+    let name = source.and_then(|w| spec.metrics.get(w)).map_or_else(|| "metrics".to_owned(), short_name);
+    let wanted = normalized.stabilized.recommended;
+    let limit = match normalized.limited.limit {
+        Limit::Up => Some(format!("scale-up limit is {} this time", decision.desired)),
+        Limit::Down => Some(format!("scale-down limit is {} this time", decision.desired)),
+        Limit::TooMany => Some(format!("max is {}", spec.max)),
+        Limit::TooFew => Some(format!("min is {}", spec.min)),
+        Limit::Within => None,
+    };
+    if let Some(limit) = limit {
+        return format!("{name} wants {wanted}; {limit}");
+    }
+    if normalized.stabilized.hold != Hold::None {
+        let until = normalized.stabilized.until.map(|t| format!(" until {}", clock(t))).unwrap_or_default();
+        return format!("{name} wants {wanted}; window holds {}{until}", normalized.stabilized.replicas);
+    }
+    source
+        .and_then(|w| Some((decision.evaluations.get(w)?, spec.metrics.get(w)?)))
+        .and_then(|(e, m)| Some(reading(m, &e.result.as_ref().ok()?.sum)))
+        .unwrap_or_else(|| format!("{name} wants {wanted}"))
+}
+
+/// `cpu 76 % of 50 %`, and why that moves nothing where it does not.
+fn reading(metric: &Metric, sum: &Arithmetic) -> String {
+    let name = short_name(metric);
+    let (text, kept) = match sum {
+        Arithmetic::PerPod(s) if s.requests.is_some() => (format!("{name} {} % of {} %", s.found, s.target), s.kept),
+        Arithmetic::PerPod(s) => {
+            (format!("{name} {} of {} each", amount(metric, s.found), amount(metric, s.target)), s.kept)
+        }
+        Arithmetic::Total(s) => (format!("{name} {} of {}", amount(metric, s.usage), amount(metric, s.target)), s.kept),
+        Arithmetic::PerReplica(s) => {
+            let (usage, target) = (amount(metric, s.usage), amount(metric, s.target));
+            (format!("{name} {usage} for {} of {target} each", s.replicas), s.kept)
+        }
+    };
+    match kept {
+        None => text,
+        Some(Kept::WithinTolerance) => format!("{text}: close enough"),
+        Some(Kept::DirectionFlips | Kept::CountFlips) => format!("{text}, but too few pods have metrics to be sure"),
+    }
+}

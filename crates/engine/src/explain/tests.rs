@@ -1,0 +1,217 @@
+//! What `why` says, word for word.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use quantity::Quantity;
+
+use super::{explain, sentence};
+use crate::evaluate::Group;
+use crate::pod::{Container, Phase, Pod, Readiness, Resources, Shape, Truth};
+use crate::spec::{
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy, Share, Source,
+    Spec, TargetRef,
+};
+use crate::{Config, Decision, Detail, Observation, PodSamples, Sample, Samples, Scale, Selection, State, Status, Written};
+
+const PERIOD: SignedDuration = SignedDuration::from_secs(15);
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-01-01T{text}Z").parse().unwrap()
+}
+
+fn cpu(percent: i32) -> Metric {
+    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
+    Metric { source, goal: Goal::Utilization(percent), on_failure: FailurePolicy::Kubernetes }
+}
+
+fn queue(each: i64) -> Metric {
+    let id = MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
+    let goal = Goal::AverageValue(each);
+    Metric { source: Source::External(id), goal, on_failure: FailurePolicy::Kubernetes }
+}
+
+fn spec(metrics: Vec<Metric>) -> Spec {
+    Spec {
+        namespace: "default".into(),
+        name: "php-apache".into(),
+        target: TargetRef { kind: "Deployment".into(), name: "php-apache".into() },
+        min: 1,
+        max: 10,
+        metrics,
+        behavior: None,
+        aggregator: Aggregator::Max,
+    }
+}
+
+fn pods(count: usize, now: Timestamp) -> Vec<Pod> {
+    let requests = vec![("cpu".to_owned(), Quantity::parse("200m").unwrap())];
+    let resources = Resources { requests, limits: Vec::new() };
+    let container = Container { name: "php-apache".into(), restarts: false, resources };
+    let shape = Arc::new(Shape { containers: vec![container], ..Shape::default() });
+    let since = now - SignedDuration::from_hours(1);
+    (0..count)
+        .map(|i| Pod {
+            name: format!("php-apache-{i}").into(),
+            phase: Phase::Running,
+            deleting: false,
+            started: Some(since),
+            ready: Some(Readiness { status: Truth::True, since }),
+            shape: shape.clone(),
+        })
+        .collect()
+}
+
+/// A cpu answer with one usage per pod; `None` is a pod without a sample.
+fn usages(now: Timestamp, usages: &[Option<i64>]) -> Result<Samples, String> {
+    let sample = |milli| Sample { at: now, window: PERIOD, milli };
+    let by_pod = usages.iter().map(|u| u.map(sample)).collect();
+    Ok(Samples::PerPod(PodSamples { by_pod, stray: Vec::new() }))
+}
+
+fn seen(spec: Spec, now: Timestamp, replicas: i32, samples: Vec<Result<Samples, String>>) -> Observation {
+    let selector = "run=php-apache".to_owned();
+    Observation {
+        config: Arc::new(Config::default()),
+        spec: Arc::new(spec),
+        status: Status::default(),
+        scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector }),
+        selection: Selection::Ours,
+        pods: pods(replicas as usize, now),
+        samples,
+    }
+}
+
+fn decide(state: &mut State, now: Timestamp, seen: &Observation) -> Decision {
+    let mut decision = state.step(now, seen);
+    state.settle(now, seen, &mut decision, Written::Done);
+    decision.status_written("php-apache", Ok(()));
+    decision
+}
+
+fn why(seen: &Observation, decision: &Decision) -> String {
+    explain("hpa", &seen.spec, decision, PERIOD).to_string()
+}
+
+#[test]
+fn growing_as_fast_as_the_classic_limit_allows() {
+    let now = at("09:14:45");
+    let seen = seen(spec(vec![cpu(50)]), now, 1, vec![usages(now, &[Some(610)])]);
+    let decision = decide(&mut State::default(), now, &seen);
+    assert_eq!(
+        why(&seen, &decision),
+        "\
+hpa/php-apache in default · 09:14:45 · scaled 1 → 4 (wanted 7)
+target     Deployment/php-apache, 1 replica; selector run=php-apache matches 1 pod
+pods       1 counted · 0 not yet ready · 0 without metrics · 0 ignored (ending)
+cpu        610m used of 200m requested = 305 %, target 50 %
+           305 ÷ 50 = 6.10, outside 0.90 … 1.10, so it counts
+           6.10 × 1 pod = 6.10, rounded up: 7
+proposal   7, from cpu (the only metric)
+limits     scale-down window 300 s: not used when growing
+           no behavior set: at most max(2 × 1, 4) = 4 in one step  ← this decided
+           min 1, max 10: 4 stays
+outcome    replicas 1 → 4; ScalingLimited=True (ScaleUpLimit)
+next       in 15 s; the limit is counted anew, and if the proposal stays 7, 4 moves on towards it
+"
+    );
+    assert_eq!(sentence(&seen.spec, &decision), "cpu wants 7; scale-up limit is 4 this time");
+}
+
+#[test]
+fn staying_put_because_of_the_window() {
+    let mut state = State::default();
+    let earlier = at("09:16:30");
+    let busy = seen(spec(vec![cpu(50)]), earlier, 6, vec![usages(earlier, &[Some(100); 6])]);
+    decide(&mut state, earlier, &busy);
+    let now = at("09:20:15");
+    let calm = seen(spec(vec![cpu(50)]), now, 6, vec![usages(now, &[Some(45); 6])]);
+    let decision = decide(&mut state, now, &calm);
+    let text = why(&calm, &decision);
+    assert!(text.starts_with("hpa/php-apache in default · 09:20:15 · stayed at 6 although cpu proposes 3\n"), "{text}");
+    assert!(
+        text.contains("scale-down window 300 s: the highest proposal in it is 6 (09:16:30): 6 holds  ← this decided"),
+        "{text}"
+    );
+    assert!(text.contains("270m used of 1200m requested = 22.5 %, cut to 22 %, target 50 %"), "{text}");
+    assert!(text.ends_with("next       the window lets 3 through after 09:21:30, if nothing rises before\n"), "{text}");
+    assert_eq!(sentence(&calm.spec, &decision), "cpu wants 3; window holds 6 until 09:21:30");
+}
+
+#[test]
+fn close_enough_names_the_band_in_which_nothing_happens() {
+    let now = at("10:00:00");
+    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![usages(now, &[Some(105), Some(105)])]);
+    let text = why(&seen, &decide(&mut State::default(), now, &seen));
+    assert!(text.contains("52 ÷ 50 = 1.04, inside 0.90 … 1.10: close enough, 2 stays  ← this decided"), "{text}");
+    assert!(text.contains("next       in 15 s; cpu counts again below 45 % or above 55 %"), "{text}");
+}
+
+#[test]
+fn pods_without_metrics_are_taken_as_busy_before_shrinking() {
+    let now = at("10:00:00");
+    let samples = usages(now, &[Some(20), Some(20), None, None]);
+    let seen = seen(spec(vec![cpu(50)]), now, 4, vec![samples]);
+    let text = why(&seen, &decide(&mut State::default(), now, &seen));
+    assert!(text.contains("2 counted · 0 not yet ready · 2 without metrics"), "{text}");
+    assert!(text.contains("2 pods without metrics: taken as busy (400m together)"), "{text}");
+    assert!(text.contains("55 ÷ 50 = 1.10, inside 0.90 … 1.10: close enough, 4 stays  ← this decided"), "{text}");
+}
+
+#[test]
+fn a_metric_that_fails_says_cause_and_remedy() {
+    let now = at("10:00:00");
+    let samples = vec![Err("no metrics returned from external metrics API".into()), usages(now, &[Some(10), Some(10)])];
+    let seen = seen(spec(vec![queue(5000), cpu(50)]), now, 2, samples);
+    let decision = decide(&mut State::default(), now, &seen);
+    let text = why(&seen, &decision);
+    assert!(text.contains("stayed at 2: metrics could not decide"), "{text}");
+    assert!(
+        text.contains("queue_length  unable to get external metric default/queue_length/nil: no metrics returned from external metrics API  ← this decided"),
+        "{text}"
+    );
+    assert!(text.contains("remedy: check that external.metrics.k8s.io serves this metric"), "{text}");
+    assert!(text.contains("nothing goes down without it"), "{text}");
+    assert_eq!(sentence(&seen.spec, &decision), "held: queue_length cannot be read");
+}
+
+#[test]
+fn several_metrics_name_the_winner_and_the_rule() {
+    let now = at("10:00:00");
+    let samples = vec![Ok(Samples::Totals(vec![20_000])), usages(now, &[Some(200), Some(200)])];
+    let mut spec = spec(vec![queue(5000), cpu(50)]);
+    spec.behavior = Some(Behavior {
+        up: rules(&[(PolicyKind::Pods, 4, 15), (PolicyKind::Percent, 100, 15)]),
+        down: rules(&[(PolicyKind::Percent, 100, 15)]),
+    });
+    let seen = seen(spec, now, 2, samples);
+    let text = why(&seen, &decide(&mut State::default(), now, &seen));
+    assert!(text.contains("queue_length  20 over 2 replicas = 10 each, target 5"), "{text}");
+    assert!(text.contains("proposal      4, from queue_length (queue_length 4, cpu 4; the highest wins)  ← this decided"), "{text}");
+    assert!(
+        text.contains("scaleUp 4 pods in 15 s (the most generous of 2 policies), from 2: at most 6: 4 passes"),
+        "{text}"
+    );
+}
+
+fn rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
+    let policies = policies
+        .iter()
+        .map(|&(kind, value, period)| Policy { kind, value, period: SignedDuration::from_secs(period) })
+        .collect();
+    Rules { window: Some(SignedDuration::ZERO), select: SelectPolicy::Max, policies, tolerance: None }
+}
+
+#[test]
+fn pods_are_listed_by_name_only_when_asked_for() {
+    let now = at("10:00:00");
+    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![usages(now, &[Some(105), None])]);
+    let sum = |detail| match State::default().step_with(now, &seen, detail).evaluations.remove(0).result.unwrap().sum {
+        crate::evaluate::Arithmetic::PerPod(sum) => sum,
+        other => panic!("{other:?}"),
+    };
+    assert!(sum(Detail::Counts).detail.is_none());
+    let detail = sum(Detail::Pods).detail.unwrap();
+    assert_eq!(detail[0].group, Group::Ready);
+    assert_eq!((detail[1].group, detail[1].usage, detail[1].request), (Group::Missing, None, Some(200)));
+}

@@ -1,0 +1,100 @@
+//! Numbers, times and names as people write them.
+
+use jiff::{SignedDuration, Timestamp};
+use quantity::{Format, Quantity};
+
+use crate::evaluate::MetricFailure;
+use crate::observe::ScaleFailure;
+use crate::spec::{Metric, Source};
+
+/// Time of day in UTC.
+pub fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S").to_string()
+}
+
+/// What people call a metric: `cpu`, `cpu of app`, or the metric's own name.
+pub fn short_name(metric: &Metric) -> String {
+    match &metric.source {
+        Source::Resource { name, .. } => name.clone(),
+        Source::ContainerResource { name, container, .. } => format!("{name} of {container}"),
+        Source::Pods(id) | Source::External(id) | Source::Object { metric: id, .. } => id.name.clone(),
+        Source::Unknown(kind) => kind.clone(),
+    }
+}
+
+/// `1 pod`, `2 pods`.
+pub(super) fn plural(count: i64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// `300 s`.
+pub(super) fn seconds(duration: SignedDuration) -> String {
+    let (whole, milli) = (duration.as_secs(), duration.subsec_millis());
+    if milli == 0 { format!("{whole} s") } else { format!("{}.{:03} s", whole, milli.abs()) }
+}
+
+/// A value in thousandths as the API would show it for this metric.
+pub(super) fn amount(metric: &Metric, milli: i64) -> String {
+    let memory = matches!(&metric.source,
+        Source::Resource { name, .. } | Source::ContainerResource { name, .. } if name == "memory");
+    let format = if memory { Format::BinarySi } else { Format::DecimalSi };
+    Quantity::from_milli(milli, format).to_string()
+}
+
+/// A ratio, with as many digits as it needs to be told from the bound it is compared with.
+pub(super) fn ratio(ratio: f64) -> String {
+    if ratio.is_finite() { trimmed(ratio, 4, 2) } else { "beyond any number".to_owned() }
+}
+
+/// At most `most` decimals, at least `least`.
+pub(super) fn trimmed(value: f64, most: usize, least: usize) -> String {
+    let mut text = format!("{value:.most$}");
+    let floor = text.len().saturating_sub(most - least);
+    while text.len() > floor && text.ends_with('0') {
+        text.pop();
+    }
+    text
+}
+
+/// What to do about a scale that cannot be read.
+pub(super) fn scale_remedy(failure: &ScaleFailure) -> &'static str {
+    match failure {
+        ScaleFailure::InvalidApiVersion(_) => {
+            "write scaleTargetRef.apiVersion as group/version, for example apps/v1"
+        }
+        ScaleFailure::UnknownKind(_) => {
+            "check scaleTargetRef.apiVersion and kind; `kubectl api-resources` lists what the cluster knows"
+        }
+        ScaleFailure::Query(_) => {
+            "check that the target exists and that the autoscaler may get its scale subresource"
+        }
+    }
+}
+
+/// What to do about a metric that cannot be read.
+pub(super) fn metric_remedy(metric: &Metric, failure: &MetricFailure) -> Option<String> {
+    let text = &failure.text;
+    let has = |part: &str| text.contains(part);
+    Some(match &metric.source {
+        _ if has("missing request for") || has("missing limit for") => {
+            "give every container of the pods that value, or use a target of type AverageValue".into()
+        }
+        _ if has("not found in Pod") => "name a container that all pods of the target have".into(),
+        _ if has("did not receive metrics for targeted pods") => {
+            "wait until pods are ready and have been measured once; `kubectl top pods` shows which have"
+                .into()
+        }
+        _ if has("no pods returned by selector") => "check the labels of the target's pods".into(),
+        Source::Resource { .. } | Source::ContainerResource { .. } if has("resource metrics API") => {
+            "check that metrics.k8s.io is served: `kubectl top pods`".into()
+        }
+        Source::Pods(_) | Source::Object { .. } if has("custom metrics API") => {
+            "check that custom.metrics.k8s.io serves this metric for this namespace".into()
+        }
+        Source::External(_) if has("external metrics API") => {
+            "check that external.metrics.k8s.io serves this metric for this namespace".into()
+        }
+        _ if has("was set") => "set target.type together with the field it names".into(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,125 @@
+//! The end of a step, once it is known how the writes went (spec 3.7, 3.8).
+
+use jiff::Timestamp;
+
+use crate::act::WriteError;
+use crate::decision::{Class, Course, Decision, Failure, Outcome, action, label};
+use crate::observe::Observation;
+use crate::report::{Event, Status, condition};
+use crate::state::State;
+
+/// How the write of a decision went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The scale has the new count.
+    Done,
+    /// It was not tried: this autoscaler only looks.
+    DryRun,
+    /// It failed for good.
+    Failed(WriteError),
+}
+
+impl State {
+    /// Completes a decision whose write was asked for.
+    pub fn settle(&mut self, now: Timestamp, seen: &Observation, decision: &mut Decision, written: Written) {
+        if decision.outcome != Outcome::Pending {
+            return;
+        }
+        let (current, desired) = (decision.current(), decision.desired);
+        let size = format!("New size: {desired}; reason: {}", decision.reason);
+        match written {
+            Written::Failed(WriteError { text, .. }) => {
+                decision.events.push(Event::warning("FailedRescale", format!("{size}; error: {text}")));
+                decision.status.set(
+                    now,
+                    condition::ABLE_TO_SCALE,
+                    false,
+                    "FailedUpdateScale",
+                    format!("the HPA controller was unable to update the target scale: {text}"),
+                );
+                decision.status.current_replicas = current;
+                if decision.course != Course::Metrics {
+                    decision.status.metrics = None;
+                }
+                let text_out = format!("failed to rescale {}: {text}", seen.spec.reference());
+                decision.error = Some(Failure { text: text_out, class: Class::Internal });
+                decision.outcome = Outcome::WriteFailed(text);
+            }
+            Written::DryRun => {
+                decision.outcome = Outcome::DryRun;
+                decision.store(now, false);
+            }
+            Written::Done => {
+                decision.outcome = Outcome::Scaled;
+                decision.status.set(
+                    now,
+                    condition::ABLE_TO_SCALE,
+                    true,
+                    "SucceededRescale",
+                    format!("the HPA controller was able to update the target scale to {desired}"),
+                );
+                decision.events.push(Event::normal("SuccessfulRescale", size));
+                if let Some(behavior) = &seen.spec.behavior {
+                    self.record(now, behavior, current, desired);
+                }
+                mark_zero(&mut decision.status, now, seen, current, desired);
+                decision.store(now, true);
+            }
+        }
+    }
+}
+
+/// Notes whether it was us who scaled to zero (spec 3.7).
+fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: i32, desired: i32) {
+    if !seen.config.gates.scale_to_zero {
+        status.unset(condition::SCALED_TO_ZERO);
+        return;
+    }
+    let ours = current > 0 && desired == 0 && seen.spec.min == 0 && seen.spec.can_leave_zero();
+    let (reason, message) = if ours {
+        ("ScaledToZero", "the HPA controller scaled the workload to zero")
+    } else {
+        ("NotScaledToZero", "the HPA controller did not scale the workload to zero")
+    };
+    status.set(now, condition::SCALED_TO_ZERO, ours, reason, message);
+}
+
+impl Decision {
+    /// The status at the end of a step that came to an end (spec 3.8).
+    pub(crate) fn store(&mut self, now: Timestamp, rescaled: bool) {
+        self.status.current_replicas = self.current();
+        self.status.desired_replicas = self.desired;
+        if self.course != Course::Metrics {
+            self.status.metrics = None;
+        }
+        if rescaled {
+            self.status.last_scale_time = Some(now);
+        }
+    }
+
+    /// Tells how the status write went (`Ok` too when there was nothing to write). Call once, last.
+    pub fn status_written(&mut self, name: &str, result: Result<(), String>) {
+        if let Err(error) = result {
+            self.events.push(Event::warning("FailedUpdateStatus", error.clone()));
+            let text = format!("failed to update status for {name}: {error}");
+            if matches!(self.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+                self.logged.push(text);
+            } else {
+                self.error = Some(Failure { text, class: Class::Internal });
+            }
+        }
+        self.events.append(&mut self.late_events);
+    }
+
+    /// `[metric type, action, error]` labels of each metric computed (spec 8).
+    pub fn metric_labels<'a>(
+        &'a self,
+        before: &'a Status,
+    ) -> impl Iterator<Item = (&'a str, &'static str, &'static str)> {
+        self.evaluations.iter().map(|e| match &e.result {
+            // Compared with the count of the previous pass, as in Kubernetes.
+            Ok(p) => (e.kind.as_str(), action(p.replicas, before.current_replicas), label(None)),
+            Err(f) => (e.kind.as_str(), "none", label(Some(f.class))),
+        })
+    }
+}

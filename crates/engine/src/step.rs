@@ -1,0 +1,294 @@
+//! The step: observation in, decision out (spec 3).
+
+use jiff::Timestamp;
+
+use crate::decision::{Class, Course, Decision, Failure, Outcome};
+use crate::evaluate::{self, Context, MetricFailure};
+use crate::normalize;
+use crate::observe::{Observation, ScaleFailure, Selection};
+use crate::recommend::{self, Recommendation};
+use crate::report::{Condition, Event, condition};
+use crate::spec::Tolerances;
+use crate::state::{Stamped, State};
+
+/// How much a decision records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Counts of pods.
+    #[default]
+    Counts,
+    /// Every pod by name.
+    Pods,
+}
+
+impl State {
+    /// Decides. If [`Decision::write`] asks for a write, carry it out and tell [`State::settle`].
+    pub fn step(&mut self, now: Timestamp, seen: &Observation) -> Decision {
+        self.step_with(now, seen, Detail::Counts)
+    }
+
+    /// [`State::step`], recording as much as `detail` says.
+    pub fn step_with(&mut self, now: Timestamp, seen: &Observation, detail: Detail) -> Decision {
+        let mut decision = begin(now, seen);
+        let scale = match &seen.scale {
+            Ok(scale) => scale,
+            Err(failure) => {
+                no_scale(&mut decision, seen, failure);
+                return decision;
+            }
+        };
+        decision.status.set(
+            now,
+            condition::ABLE_TO_SCALE,
+            true,
+            "SucceededGetScale",
+            "the HPA controller was able to get the target's current scale",
+        );
+        let current = scale.spec_replicas;
+        if self.recommendations.is_empty() {
+            self.recommendations.push(Stamped { value: current, at: now });
+        }
+        match decision.course {
+            Course::NoScale(_) => {}
+            Course::Disabled => disabled(&mut decision, seen),
+            Course::AboveMax => {
+                decision.desired = seen.spec.max;
+                decision.reason = "Current number of replicas above Spec.MaxReplicas".into();
+            }
+            Course::BelowMin => {
+                decision.desired = seen.spec.min;
+                decision.reason = BELOW_MIN.into();
+            }
+            Course::Metrics => {
+                if !self.by_metrics(now, seen, current, detail, &mut decision) {
+                    return decision;
+                }
+            }
+        }
+        if decision.desired == current || decision.course == Course::Disabled {
+            decision.desired = current;
+            decision.outcome = Outcome::Kept;
+            decision.store(now, false);
+        } else {
+            decision.outcome = Outcome::Pending;
+        }
+        decision
+    }
+
+    /// Metrics decide (spec 3.5). False if they could not.
+    fn by_metrics(
+        &mut self,
+        now: Timestamp,
+        seen: &Observation,
+        current: i32,
+        detail: Detail,
+        decision: &mut Decision,
+    ) -> bool {
+        if let Err(text) = check_selection(decision, seen) {
+            decision.status.metrics = None;
+            decision.give_up(seen, &text);
+            return false;
+        }
+        let spec = &seen.spec;
+        decision.selected = Some(seen.pods.len());
+        let context = Context {
+            now,
+            seen,
+            config: &seen.config,
+            tolerances: decision.tolerances,
+            current,
+            status_replicas: seen.scale.as_ref().map_or(0, |s| s.status_replicas),
+            detail: detail == Detail::Pods,
+        };
+        for (index, metric) in spec.metrics.iter().enumerate() {
+            let evaluation = evaluate::evaluate(&context, index, metric);
+            if let Err(failure) = &evaluation.result {
+                decision.events.push(Event::warning(failure.reason.clone(), failure.text.clone()));
+            }
+            decision.evaluations.push(evaluation);
+        }
+        decision.status.metrics = Some(
+            decision.evaluations.iter().map(|e| e.result.as_ref().ok().map(|p| p.reading.clone())).collect(),
+        );
+        let combined = recommend::combine(
+            now,
+            current,
+            spec.aggregator,
+            &spec.metrics,
+            &decision.evaluations,
+            &mut self.last_good,
+        );
+        let recommendation = match combined.result {
+            Ok(recommendation) => {
+                decision.status.set(
+                    now,
+                    condition::SCALING_ACTIVE,
+                    true,
+                    "ValidMetricFound",
+                    format!(
+                        "the HPA was able to successfully calculate a replica count from {}",
+                        recommendation.metric
+                    ),
+                );
+                recommendation
+            }
+            Err(Some(failure)) => {
+                inactive(decision, &failure);
+                decision.give_up(seen, combined.error.as_deref().unwrap_or_default());
+                return false;
+            }
+            Err(None) => no_metrics(decision),
+        };
+        decision.error = combined.error.map(|text| Failure { text, class: Class::Internal });
+        let wanted = recommendation.replicas.max(0);
+        decision.reason = match wanted.cmp(&current) {
+            std::cmp::Ordering::Greater => format!("{} above target", recommendation.metric),
+            std::cmp::Ordering::Less => "All metrics below target".into(),
+            std::cmp::Ordering::Equal => String::new(),
+        };
+        decision.recommendation = Some(recommendation);
+        let normalized =
+            normalize::normalize(self, now, &seen.config, spec, current, wanted, &mut decision.status);
+        decision.desired = normalized.limited.replicas;
+        decision.normalized = Some(normalized);
+        // Leaving zero with a lower bound above it: straight to the bound (spec 3.5 step 6).
+        if current == 0 && spec.min != 0 && decision.desired < spec.min {
+            decision.desired = spec.min;
+            if decision.reason.is_empty() {
+                decision.reason = BELOW_MIN.into();
+            }
+        }
+        true
+    }
+}
+
+const BELOW_MIN: &str = "Current number of replicas below Spec.MinReplicas";
+
+fn begin(now: Timestamp, seen: &Observation) -> Decision {
+    let course = match &seen.scale {
+        Ok(scale) => Course::choose(&seen.config, &seen.spec, &seen.status, scale),
+        Err(failure) => Course::NoScale(failure.clone()),
+    };
+    Decision {
+        at: now,
+        scale: seen.scale.as_ref().ok().cloned(),
+        course,
+        selected: None,
+        tolerances: Tolerances::of(&seen.spec, &seen.config),
+        evaluations: Vec::new(),
+        recommendation: None,
+        normalized: None,
+        desired: 0,
+        reason: String::new(),
+        outcome: Outcome::Failed,
+        status: seen.status.clone(),
+        events: Vec::new(),
+        late_events: Vec::new(),
+        error: None,
+        logged: Vec::new(),
+    }
+}
+
+/// The scale could not be read (spec 3.2): only conditions change.
+fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleFailure) {
+    let (text, error, class) = match failure {
+        ScaleFailure::InvalidApiVersion(e) => {
+            (e, format!("invalid API version in scale target reference: {e}"), Class::Spec)
+        }
+        ScaleFailure::UnknownKind(e) => {
+            (e, format!("unable to determine resource for scale target reference: {e}"), Class::Internal)
+        }
+        ScaleFailure::Query(e) => (
+            e,
+            format!("failed to query scale subresource for {}: {e}", seen.spec.reference()),
+            Class::Internal,
+        ),
+    };
+    decision.events.push(Event::warning("FailedGetScale", text.clone()));
+    decision.status.set(
+        decision.at,
+        condition::ABLE_TO_SCALE,
+        false,
+        "FailedGetScale",
+        format!("the HPA controller was unable to get the target's current scale: {text}"),
+    );
+    decision.error = Some(Failure { text: error, class });
+    decision.desired = seen.status.desired_replicas;
+}
+
+fn disabled(decision: &mut Decision, seen: &Observation) {
+    decision.status.set(
+        decision.at,
+        condition::SCALING_ACTIVE,
+        false,
+        "ScalingDisabled",
+        "scaling is disabled since the replica count of the target is zero",
+    );
+    if !seen.config.gates.scale_to_zero {
+        decision.status.unset(condition::SCALED_TO_ZERO);
+    }
+}
+
+/// Whether the target's pods can be told from others (spec 3.6 step 1).
+fn check_selection(decision: &mut Decision, seen: &Observation) -> Result<(), String> {
+    let selector = seen.scale.as_ref().map_or("", |s| s.selector.as_str());
+    let (event, reason, error, message) = match &seen.selection {
+        _ if selector.is_empty() => {
+            let error = "selector is required".to_owned();
+            (
+                "SelectorRequired",
+                "InvalidSelector",
+                error,
+                "the HPA target's scale is missing a selector".to_owned(),
+            )
+        }
+        Selection::Ours => return Ok(()),
+        Selection::Invalid(e) => {
+            let text =
+                format!("couldn't convert selector into a corresponding internal selector object: {e}");
+            ("InvalidSelector", "InvalidSelector", text.clone(), text)
+        }
+        Selection::Shared(keys) => {
+            let keys = keys.join(" ");
+            let text = format!("pods by selector {selector} are controlled by multiple HPAs: [{keys}]");
+            ("AmbiguousSelector", "AmbiguousSelector", text.clone(), text)
+        }
+    };
+    decision.events.push(Event::warning(event, error.clone()));
+    decision.status.set(decision.at, condition::SCALING_ACTIVE, false, reason, message);
+    Err(error)
+}
+
+fn inactive(decision: &mut Decision, failure: &MetricFailure) {
+    let message = format!("the HPA was unable to compute the replica count: {}", failure.text);
+    decision.status.set(decision.at, condition::SCALING_ACTIVE, false, failure.reason.clone(), message);
+}
+
+/// A spec without metrics. The API never stores one (its default is cpu at 80 %); given one all the same, Kubernetes
+/// leaves a nameless condition and proposes nothing.
+fn no_metrics(decision: &mut Decision) -> Recommendation {
+    if decision.status.condition("").is_none() {
+        decision.status.conditions.push(Condition {
+            kind: "".into(),
+            status: "".into(),
+            since: None,
+            reason: "".into(),
+            message: "".into(),
+        });
+    }
+    Recommendation { replicas: -1, winner: None, metric: String::new(), substitutes: Vec::new() }
+}
+
+impl Decision {
+    /// Metrics could not decide (spec 3.5 step 1): the count stays, and so does the desired count of the status.
+    fn give_up(&mut self, seen: &Observation, text: &str) {
+        self.desired = self.current();
+        self.status.current_replicas = self.current();
+        self.late_events.push(Event::warning("FailedComputeMetricsReplicas", text));
+        let text = format!(
+            "failed to compute desired number of replicas based on listed metrics for {}: {text}",
+            seen.spec.reference()
+        );
+        self.error = Some(Failure { text, class: Class::Internal });
+    }
+}

@@ -1,0 +1,91 @@
+//! A steady step allocates the same for ten pods as for ten thousand. One test, because it counts the allocations of
+//! the whole process.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use common::{World, cpu, default_behavior, external, mk_pod, mk_spec, pending, pods_metric, resource, secs};
+use dhat::{HeapStats, Profiler};
+use engine::spec::{Behavior, Goal, Metric, Spec};
+use engine::{Outcome, Pod, Samples, Scale};
+
+#[global_allocator]
+static COUNTING: dhat::Alloc = dhat::Alloc;
+
+/// What one step allocates, in blocks and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Allocated {
+    blocks: u64,
+    bytes: u64,
+}
+
+/// Long enough for every window to be full and every slot to be reused.
+const WARM_UP: usize = 100;
+
+/// The cost of one more step of a target that stays as it is.
+fn steady_step(mut world: World) -> Allocated {
+    let mut seen = world.observation();
+    let mut step = || {
+        let before = HeapStats::get();
+        let decision = world.state.step(world.now, &seen);
+        let after = HeapStats::get();
+        assert_eq!(decision.outcome, Outcome::Kept, "{:?}", decision.evaluations);
+        seen.status = decision.status;
+        world.now += secs(15);
+        Allocated {
+            blocks: after.total_blocks - before.total_blocks,
+            bytes: after.total_bytes - before.total_bytes,
+        }
+    };
+    for _ in 0..WARM_UP {
+        step();
+    }
+    step()
+}
+
+/// `pods` pods at their target.
+fn world(pods: i32, metrics: Vec<Metric>, behavior: Option<Behavior>) -> World {
+    let mut world = World::new(Spec { max: 20_000, behavior, ..mk_spec(metrics.clone()) }, pods.min(1));
+    world.pods = vec![mk_pod("p"); pods as usize];
+    world.scale = Ok(Scale { spec_replicas: pods, status_replicas: pods, selector: "app=d".into() });
+    for metric in &metrics {
+        world = match metric.goal {
+            Goal::Value(target) => world.totals(&[target]),
+            Goal::AverageValue(target) => world.each(target),
+            Goal::Utilization(percent) => world.each(i64::from(percent) * 10),
+            Goal::Missing => world,
+        };
+    }
+    world
+}
+
+/// The same with some pods that are starting and some without a sample: the second look allocates nothing either.
+fn untidy(mut world: World) -> World {
+    for pod in world.pods.iter_mut().step_by(10) {
+        *pod = Pod { shape: pod.shape.clone(), ..pending("starting") };
+    }
+    if let Some(Ok(Samples::PerPod(samples))) = world.samples.first_mut() {
+        samples.by_pod.iter_mut().step_by(7).for_each(|sample| *sample = None);
+    }
+    world
+}
+
+#[test]
+fn steady_steps_allocate_the_same_for_any_number_of_pods() {
+    let _counting = Profiler::builder().testing().build();
+    let four = || vec![cpu(50), resource("cpu", Goal::AverageValue(700)), pods_metric(900), external(Goal::Value(1))];
+    let kinds: [(&str, fn(World) -> World, Vec<Metric>, Option<Behavior>); 4] = [
+        ("cpu", |w| w, vec![cpu(50)], None),
+        ("cpu with behavior", |w| w, vec![cpu(50)], Some(default_behavior())),
+        ("four metrics", |w| w, four(), None),
+        ("some pods starting or without sample", untidy, vec![cpu(50)], None),
+    ];
+    for (what, arrange, metrics, behavior) in kinds {
+        let step = |pods| steady_step(arrange(world(pods, metrics.clone(), behavior.clone())));
+        let (few, many) = (step(10), step(10_000));
+        println!("{what}: {few:?}");
+        assert_eq!(few, many, "{what}");
+        assert!(few.blocks > 0, "nothing was counted");
+    }
+}

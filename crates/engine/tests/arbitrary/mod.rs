@@ -1,0 +1,251 @@
+//! Random autoscalers that the API would accept, and random lives of their targets.
+
+use std::sync::Arc;
+
+use engine::act::WriteError;
+use engine::pod::{Container, Readiness, Truth};
+use engine::report::condition;
+use engine::spec::{
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share, Source, Spec,
+};
+use engine::{Outcome, Phase, Pod, PodSamples, Sample, Samples, Written};
+use jiff::SignedDuration;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::common::{World, metric_id, mk_shape, mk_spec, noon, secs};
+
+/// What happens before one step.
+#[derive(Clone, Debug)]
+pub(crate) struct Tick {
+    /// Time since the step before.
+    pub(crate) after: i64,
+    /// The pods, and what each metric would find in each.
+    pub(crate) pods: Vec<(Pod, Vec<Option<Sample>>)>,
+    /// Series for metrics that belong to no pod; the sum of none is zero.
+    pub(crate) series: Vec<Vec<i64>>,
+    /// Metrics that cannot be read.
+    pub(crate) down: Vec<bool>,
+    /// Somebody else sets the count.
+    pub(crate) manual: Option<i32>,
+    /// How a write would end.
+    pub(crate) written: Written,
+}
+
+/// At most this many metrics.
+const METRICS: usize = 4;
+
+/// A scale write that the API server refuses.
+pub(crate) fn refused() -> Written {
+    Written::Failed(WriteError { text: "boom".into(), conflict: false })
+}
+
+pub(crate) fn spec() -> impl Strategy<Value = Spec> {
+    let bounds = (0..=8_i32, 0..=40_i32);
+    let metrics = vec((source_and_goal(), failure_policy()), 1..=METRICS);
+    (bounds, metrics, proptest::option::of(behavior()), aggregator()).prop_map(
+        |((min, more), metrics, behavior, aggregator)| {
+            let metrics: Vec<_> = metrics
+                .into_iter()
+                .map(|((source, goal), on_failure)| Metric { source, goal, on_failure })
+                .collect();
+            let spec = mk_spec(metrics);
+            // The API lets only those start from zero that can leave it.
+            let min = if spec.can_leave_zero() { min } else { min.max(1) };
+            Spec { min, max: (min + more).max(1), behavior, aggregator, ..spec }
+        },
+    )
+}
+
+/// Only what Kubernetes has: no aggregator and no failure policy of ours.
+pub(crate) fn kubernetes_spec() -> impl Strategy<Value = Spec> {
+    spec().prop_map(|mut spec| {
+        spec.aggregator = Aggregator::Max;
+        for metric in &mut spec.metrics {
+            metric.on_failure = FailurePolicy::Kubernetes;
+        }
+        spec
+    })
+}
+
+pub(crate) fn aggregator() -> impl Strategy<Value = Aggregator> {
+    prop_oneof![Just(Aggregator::Max), Just(Aggregator::Min), Just(Aggregator::Average)]
+}
+
+pub(crate) fn failure_policy() -> impl Strategy<Value = FailurePolicy> {
+    prop_oneof![
+        3 => Just(FailurePolicy::Kubernetes),
+        1 => Just(FailurePolicy::Hold),
+        1 => Just(FailurePolicy::Ignore),
+        1 => (0..600_i64).prop_map(|s| FailurePolicy::LastGood(secs(s))),
+        1 => (0..50_i32).prop_map(FailurePolicy::Static),
+    ]
+}
+
+fn source_and_goal() -> impl Strategy<Value = (Source, Goal)> {
+    let resource = prop_oneof![Just("cpu"), Just("memory")];
+    let share = prop_oneof![3 => Just(Share::Requests), 1 => Just(Share::Limits)];
+    let per_pod = prop_oneof![(1..300_i32).prop_map(Goal::Utilization), (1..5000_i64).prop_map(Goal::AverageValue)];
+    let total = prop_oneof![(1..50_000_i64).prop_map(Goal::Value), (1..5000_i64).prop_map(Goal::AverageValue)];
+    let object = || Source::Object {
+        kind: "Ingress".into(),
+        name: "main".into(),
+        api_version: None,
+        metric: metric_id("rps"),
+    };
+    prop_oneof![
+        (resource.clone(), share.clone(), per_pod.clone())
+            .prop_map(|(name, of, goal)| (Source::Resource { name: name.into(), of }, goal)),
+        (resource, share, per_pod).prop_map(|(name, of, goal)| {
+            (Source::ContainerResource { name: name.into(), container: "c".into(), of }, goal)
+        }),
+        (1..5000_i64).prop_map(|t| (Source::Pods(metric_id("rps")), Goal::AverageValue(t))),
+        total.clone().prop_map(move |goal| (object(), goal)),
+        total.prop_map(|goal| (Source::External(metric_id("qlen")), goal)),
+    ]
+}
+
+pub(crate) fn behavior() -> impl Strategy<Value = Behavior> {
+    (rules(), rules()).prop_map(|(up, down)| Behavior { up, down })
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let select =
+        prop_oneof![3 => Just(SelectPolicy::Max), 1 => Just(SelectPolicy::Min), 1 => Just(SelectPolicy::Disabled)];
+    let tolerance = proptest::option::of(0.0..0.5_f64);
+    (proptest::option::of(0..=600_i64), select, vec(policy(), 1..=3), tolerance).prop_map(
+        |(window, select, policies, tolerance)| Rules { window: window.map(secs), select, policies, tolerance },
+    )
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let kind = prop_oneof![Just(PolicyKind::Pods), Just(PolicyKind::Percent)];
+    // Mostly what people write, sometimes what wraps (T32).
+    let value = prop_oneof![9 => 1..200_i32, 1 => 1..=i32::MAX];
+    (kind, value, 1..=1800_i64).prop_map(|(kind, value, period)| Policy { kind, value, period: secs(period) })
+}
+
+pub(crate) fn ticks(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Tick>> {
+    vec(tick(), range)
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    let pods = vec((pod(), vec(proptest::option::weighted(0.9, sample()), METRICS)), 0..10);
+    let series = vec(vec(prop_oneof![20 => 0..100_000_i64, 1 => any::<i64>()], 1..3), METRICS);
+    let down = vec(proptest::bool::weighted(0.2), METRICS);
+    let manual = proptest::option::weighted(0.1, 0..60_i32);
+    let written = prop_oneof![
+        8 => Just(Written::Done),
+        1 => Just(Written::DryRun),
+        1 => Just(refused()),
+    ];
+    (1..400_i64, pods, series, down, manual, written).prop_map(|(after, pods, series, down, manual, written)| Tick {
+        after,
+        pods,
+        series,
+        down,
+        manual,
+        written,
+    })
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    (-600..=0_i64, 0..90_i64, prop_oneof![20 => 0..5000_i64, 1 => any::<i64>()])
+        .prop_map(|(at, window, milli)| Sample { at: noon() + secs(at), window: secs(window), milli })
+}
+
+fn pod() -> impl Strategy<Value = Pod> {
+    let phase = prop_oneof![
+        8 => Just(Phase::Running), 1 => Just(Phase::Pending), 1 => Just(Phase::Failed), 1 => Just(Phase::Other),
+    ];
+    let truth = prop_oneof![8 => Just(Truth::True), 2 => Just(Truth::False), 1 => Just(Truth::Unknown)];
+    let started = proptest::option::weighted(0.95, 0..1200_i64);
+    let ready = proptest::option::weighted(0.95, (truth, 0..1200_i64));
+    let amounts = proptest::option::weighted(0.97, 1..2000_i64);
+    (phase, proptest::bool::weighted(0.1), started, ready, amounts).prop_map(
+        |(phase, deleting, started, ready, milli)| Pod {
+            name: format!("p{}", milli.unwrap_or_default()).into(),
+            phase,
+            deleting,
+            started: started.map(|ago| noon() - secs(ago)),
+            ready: ready.map(|(status, ago)| Readiness { status, since: noon() - secs(ago) }),
+            shape: Arc::new(shape(milli)),
+        },
+    )
+}
+
+/// One container; limits are twice the requests.
+fn shape(milli: Option<i64>) -> engine::Shape {
+    let Some(milli) = milli else { return mk_shape(&[]) };
+    let (request, limit) = (format!("{milli}m"), format!("{}m", milli * 2));
+    let mut shape = mk_shape(&[("cpu", &request), ("memory", &request)]);
+    for Container { resources, .. } in &mut shape.containers {
+        resources.limits = crate::common::mk_amounts(&[("cpu", &limit), ("memory", &limit)]);
+    }
+    shape
+}
+
+impl World {
+    /// A target with so many replicas under `spec`.
+    pub(crate) fn living(spec: Spec, replicas: i32, scale_to_zero: bool) -> Self {
+        let mut world = Self::new(spec, replicas);
+        world.config.gates.scale_to_zero = scale_to_zero;
+        if replicas == 0 {
+            world.status.set(noon(), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
+        }
+        world
+    }
+
+    /// Lets happen what happens before the next step.
+    pub(crate) fn pass(&mut self, tick: &Tick) {
+        let since = SignedDuration::from_secs(tick.after);
+        self.now += since;
+        let moved = self.now.duration_since(noon());
+        self.pods = tick
+            .pods
+            .iter()
+            .map(|(pod, _)| {
+                let mut pod = pod.clone();
+                pod.started = pod.started.map(|at| at + moved);
+                if let Some(ready) = &mut pod.ready {
+                    ready.since += moved;
+                }
+                pod
+            })
+            .collect();
+        if let Ok(scale) = &mut self.scale {
+            scale.spec_replicas = tick.manual.unwrap_or(scale.spec_replicas);
+            scale.status_replicas = self.pods.len() as i32;
+        }
+        let answer = |(index, metric): (usize, &Metric)| {
+            if tick.down[index] {
+                return Err("no answer".to_owned());
+            }
+            Ok(match metric.source {
+                Source::Object { .. } | Source::External(_) => Samples::Totals(tick.series[index].clone()),
+                _ => {
+                    let shift = |s: Sample| Sample { at: s.at + moved, ..s };
+                    let by_pod = tick.pods.iter().map(|(_, found)| found[index].map(shift)).collect();
+                    Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+                }
+            })
+        };
+        self.samples = self.spec.metrics.iter().enumerate().map(answer).collect();
+    }
+
+    /// One step, and what comes of it.
+    pub(crate) fn live(&mut self, tick: &Tick) -> engine::Decision {
+        self.pass(tick);
+        let decision = self.step(tick.written.clone());
+        self.follow(&decision);
+        decision
+    }
+
+    /// Stores what a decision says.
+    pub(crate) fn follow(&mut self, decision: &engine::Decision) {
+        self.status = decision.status.clone();
+        if let (Outcome::Scaled, Ok(scale)) = (&decision.outcome, &mut self.scale) {
+            scale.spec_replicas = decision.desired;
+        }
+    }
+}

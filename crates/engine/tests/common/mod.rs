@@ -1,0 +1,295 @@
+//! Small builders: one healthy world, from which each test changes what it is about.
+
+// Every test binary uses its own part of this.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use engine::pod::{Container, Readiness, Resources, Truth};
+use engine::spec::{
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
+    Share, Source, TargetRef,
+};
+use engine::{
+    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection,
+    Shape, Spec, State, Status, Written,
+};
+use jiff::{SignedDuration, Timestamp};
+use quantity::Quantity;
+
+/// All that a step sees, and what it remembers.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) config: Config,
+    pub(crate) spec: Spec,
+    pub(crate) status: Status,
+    pub(crate) scale: Result<Scale, ScaleFailure>,
+    pub(crate) selection: Selection,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) samples: Vec<Result<Samples, String>>,
+    pub(crate) state: State,
+}
+
+/// Noon of some day.
+pub(crate) fn noon() -> Timestamp {
+    Timestamp::from_second(1_767_268_800).unwrap()
+}
+
+pub(crate) fn secs(n: i64) -> SignedDuration {
+    SignedDuration::from_secs(n)
+}
+
+pub(crate) fn mins(n: i64) -> SignedDuration {
+    SignedDuration::from_mins(n)
+}
+
+/// `ns/h` on Deployment `d`, one to ten replicas, no behavior.
+pub(crate) fn mk_spec(metrics: impl Into<Vec<Metric>>) -> Spec {
+    Spec {
+        namespace: "ns".into(),
+        name: "h".into(),
+        target: TargetRef { kind: "Deployment".into(), name: "d".into() },
+        min: 1,
+        max: 10,
+        metrics: metrics.into(),
+        behavior: None,
+        aggregator: Aggregator::Max,
+    }
+}
+
+/// An old, ready pod whose one container `c` requests 1 cpu and 1Gi.
+pub(crate) fn mk_pod(name: &str) -> Pod {
+    let started = noon() - mins(60);
+    Pod {
+        name: name.into(),
+        phase: Phase::Running,
+        deleting: false,
+        started: Some(started),
+        ready: Some(Readiness { status: Truth::True, since: started + secs(10) }),
+        shape: Arc::new(mk_shape(&[("cpu", "1"), ("memory", "1Gi")])),
+    }
+}
+
+/// One container `c` with these requests.
+pub(crate) fn mk_shape(requests: &[(&str, &str)]) -> Shape {
+    Shape { containers: vec![mk_container("c", requests)], ..Shape::default() }
+}
+
+pub(crate) fn mk_container(name: &str, requests: &[(&str, &str)]) -> Container {
+    Container { name: name.into(), restarts: false, resources: mk_resources(requests) }
+}
+
+pub(crate) fn mk_resources(requests: &[(&str, &str)]) -> Resources {
+    Resources { requests: mk_amounts(requests), limits: Vec::new() }
+}
+
+pub(crate) fn mk_amounts(amounts: &[(&str, &str)]) -> Vec<(String, Quantity)> {
+    amounts.iter().map(|(name, text)| ((*name).to_owned(), Quantity::parse(text).unwrap())).collect()
+}
+
+/// A pod that has been unready since ten seconds after its start.
+pub(crate) fn never_ready(name: &str) -> Pod {
+    let pod = mk_pod(name);
+    let since = pod.started.unwrap() + secs(10);
+    Pod { ready: Some(Readiness { status: Truth::False, since }), ..pod }
+}
+
+pub(crate) fn pending(name: &str) -> Pod {
+    Pod { phase: Phase::Pending, started: None, ready: None, ..mk_pod(name) }
+}
+
+pub(crate) fn metric(source: Source, goal: Goal) -> Metric {
+    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+}
+
+/// cpu at so many percent of requests.
+pub(crate) fn cpu(percent: i32) -> Metric {
+    resource("cpu", Goal::Utilization(percent))
+}
+
+pub(crate) fn resource(name: &str, goal: Goal) -> Metric {
+    metric(Source::Resource { name: name.into(), of: Share::Requests }, goal)
+}
+
+pub(crate) fn metric_id(name: &str) -> MetricId {
+    MetricId { name: name.into(), shown_selector: "nil".into(), selector: Ok(String::new()) }
+}
+
+/// Pods metric `rps`, so many thousandths on average.
+pub(crate) fn pods_metric(target: i64) -> Metric {
+    metric(Source::Pods(metric_id("rps")), Goal::AverageValue(target))
+}
+
+/// Object metric `rps` of Ingress `main`.
+pub(crate) fn object(goal: Goal) -> Metric {
+    let source = Source::Object {
+        kind: "Ingress".into(),
+        name: "main".into(),
+        api_version: Some("networking.k8s.io/v1".into()),
+        metric: metric_id("rps"),
+    };
+    metric(source, goal)
+}
+
+/// External metric `qlen`.
+pub(crate) fn external(goal: Goal) -> Metric {
+    metric(Source::External(metric_id("qlen")), goal)
+}
+
+/// One policy each way: no windows, the highest wins.
+pub(crate) fn mk_rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
+    let policy =
+        |&(kind, value, period): &(PolicyKind, i32, i64)| Policy { kind, value, period: secs(period) };
+    Rules {
+        window: Some(SignedDuration::ZERO),
+        select: SelectPolicy::Max,
+        policies: policies.iter().map(policy).collect(),
+        tolerance: None,
+    }
+}
+
+/// What the API makes of `behavior: {}`.
+pub(crate) fn default_behavior() -> Behavior {
+    let up = mk_rules(&[(PolicyKind::Pods, 4, 15), (PolicyKind::Percent, 100, 15)]);
+    let down = Rules { window: None, ..mk_rules(&[(PolicyKind::Percent, 100, 15)]) };
+    Behavior { up, down }
+}
+
+/// A sample of half a minute that ended just now.
+pub(crate) fn sample(milli: i64) -> Sample {
+    Sample { at: noon(), window: secs(30), milli }
+}
+
+/// Samples beside pods; `None` where a pod has none.
+pub(crate) fn per_pod(values: impl IntoIterator<Item = Option<i64>>) -> Samples {
+    Samples::PerPod(PodSamples {
+        by_pod: values.into_iter().map(|v| v.map(sample)).collect(),
+        stray: Vec::new(),
+    })
+}
+
+/// A state that remembers: `[count, seconds ago]` each.
+pub(crate) fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]) -> State {
+    let at = |ago: i64| noon() - secs(ago);
+    let stamped = |&(value, ago): &(i32, i64)| serde_json::json!({"value": value, "at": at(ago)});
+    let change = |&(by, ago): &(i32, i64)| serde_json::json!({"by": by, "at": at(ago)});
+    serde_json::from_value(serde_json::json!({
+        "recommendations": recommended.iter().map(stamped).collect::<Vec<_>>(),
+        "ups": ups.iter().map(change).collect::<Vec<_>>(),
+        "downs": downs.iter().map(change).collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+impl World {
+    /// `replicas` healthy pods under `spec`, nobody has sampled them yet.
+    pub(crate) fn new(spec: Spec, replicas: i32) -> Self {
+        Self {
+            now: noon(),
+            config: Config::default(),
+            spec,
+            status: Status::default(),
+            scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: "app=d".into() }),
+            selection: Selection::Ours,
+            pods: (0..replicas).map(|i| mk_pod(&format!("p{i}"))).collect(),
+            samples: Vec::new(),
+            state: State::default(),
+        }
+    }
+
+    /// Three healthy pods.
+    pub(crate) fn of_three(metrics: impl Into<Vec<Metric>>) -> Self {
+        Self::new(mk_spec(metrics), 3)
+    }
+
+    /// These pods with these samples of the only metric.
+    pub(crate) fn pods(mut self, pods: Vec<(Pod, Option<i64>)>) -> Self {
+        let (pods, values): (Vec<_>, Vec<_>) = pods.into_iter().unzip();
+        self.pods = pods;
+        self.samples = vec![Ok(per_pod(values))];
+        self
+    }
+
+    /// The answer for the next metric: the same for every pod.
+    pub(crate) fn each(mut self, milli: i64) -> Self {
+        self.samples.push(Ok(per_pod(self.pods.iter().map(|_| Some(milli)))));
+        self
+    }
+
+    /// The answer for the next metric: series that belong to no pod.
+    pub(crate) fn totals(mut self, series: &[i64]) -> Self {
+        self.samples.push(Ok(Samples::Totals(series.to_vec())));
+        self
+    }
+
+    /// The next metric cannot be read.
+    pub(crate) fn outage(mut self, text: &str) -> Self {
+        self.samples.push(Err(text.into()));
+        self
+    }
+
+    /// Replicas that exist, where they differ from those asked for.
+    pub(crate) fn existing(mut self, replicas: i32) -> Self {
+        if let Ok(scale) = &mut self.scale {
+            scale.status_replicas = replicas;
+        }
+        self
+    }
+
+    pub(crate) fn remembering(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    pub(crate) fn observation(&self) -> Observation {
+        Observation {
+            config: Arc::new(self.config.clone()),
+            spec: Arc::new(self.spec.clone()),
+            status: self.status.clone(),
+            scale: self.scale.clone(),
+            selection: self.selection.clone(),
+            pods: self.pods.clone(),
+            samples: self.samples.clone(),
+        }
+    }
+
+    /// One step whose write, if any, ends like this.
+    pub(crate) fn step(&mut self, written: Written) -> Decision {
+        let seen = self.observation();
+        let mut decision = self.state.step(self.now, &seen);
+        self.state.settle(self.now, &seen, &mut decision, written);
+        decision.status_written(&self.spec.name, Ok(()));
+        decision
+    }
+
+    /// One step whose write, if any, works.
+    pub(crate) fn run(mut self) -> Decision {
+        self.step(Written::Done)
+    }
+}
+
+/// What the only metric proposes, or the text of its failure.
+pub(crate) fn proposal(decision: &Decision) -> Result<i32, &str> {
+    match &decision.evaluations[0].result {
+        Ok(proposal) => Ok(proposal.replicas),
+        Err(failure) => Err(&failure.text),
+    }
+}
+
+/// Status and reason of a condition: `True ReadyForNewScale`; empty if it is not there.
+pub(crate) fn shown(decision: &Decision, kind: &str) -> String {
+    decision.status.condition(kind).map(|c| format!("{} {}", c.status, c.reason)).unwrap_or_default()
+}
+
+/// Events as `Reason: message`.
+pub(crate) fn events(decision: &Decision) -> Vec<String> {
+    decision.events.iter().map(|e| format!("{}: {}", e.reason, e.message)).collect()
+}
+
+/// What the status shows of each metric: `average_value`, else `value`.
+pub(crate) fn readings(decision: &Decision) -> Vec<Option<String>> {
+    let slots = decision.status.metrics.clone().unwrap_or_default();
+    let text = |r: engine::report::Reading| r.average_value.or(r.value).map(|q| q.to_string());
+    slots.into_iter().map(|slot| slot.and_then(text)).collect()
+}

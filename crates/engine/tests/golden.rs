@@ -1,0 +1,279 @@
+//! Appendix E of the spec: one pass over `ns/h`, from what is seen to status and events.
+//!
+//! Three ready pods that request 1 cpu each, one to ten replicas.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use common::{World, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown};
+use engine::act::WriteError;
+use engine::report::condition;
+use engine::spec::Goal;
+use engine::{Decision, Outcome, ScaleFailure, Selection, Written};
+
+const CPU_ABOVE: &str = "cpu resource utilization (percentage of request) above target";
+
+/// Final `AbleToScale / ScalingActive / ScalingLimited`; `-` where the condition is not there.
+fn conditions(decision: &Decision) -> String {
+    let kinds = [condition::ABLE_TO_SCALE, condition::SCALING_ACTIVE, condition::SCALING_LIMITED];
+    let reason = |kind| decision.status.condition(kind).map_or("-".to_owned(), |c| c.reason.clone().into_owned());
+    kinds.map(reason).join(" / ")
+}
+
+/// Replicas before and after, as the status shows them.
+fn replicas(decision: &Decision) -> (i32, i32) {
+    (decision.status.current_replicas, decision.status.desired_replicas)
+}
+
+fn written(decision: &Decision) -> Option<i32> {
+    (decision.outcome == Outcome::Scaled).then_some(decision.desired)
+}
+
+/// A world in which an earlier pass left `desired` on the status.
+fn after_earlier_pass(mut world: World, desired: i32) -> World {
+    world.status.current_replicas = 3;
+    world.status.desired_replicas = desired;
+    world
+}
+
+/// Gate on, `replicas` of `min` to 10, driven by `qlen` at 10 per replica, of which there are so many.
+fn from_queue(min: i32, replicas: i32, length: i64) -> World {
+    let mut world = World::of_three([external(Goal::AverageValue(10_000))]).totals(&[length]);
+    world.config.gates.scale_to_zero = true;
+    world.spec.min = min;
+    if let Ok(scale) = &mut world.scale {
+        (scale.spec_replicas, scale.status_replicas) = (replicas, replicas);
+    }
+    world
+}
+
+fn scaled_to_zero(mut world: World) -> World {
+    world.status.set(world.now - secs(60), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
+    world
+}
+
+#[test]
+fn e1_above_target() {
+    let decision = World::of_three([cpu(50)]).each(900).run();
+    assert_eq!(written(&decision), Some(6));
+    assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
+    assert_eq!(shown(&decision, "ScalingLimited"), "False DesiredWithinRange");
+    assert_eq!(replicas(&decision), (3, 6));
+    assert_eq!(readings(&decision), [Some("900m".to_owned())]);
+    assert_eq!(decision.status.metrics.clone().unwrap()[0].clone().unwrap().average_utilization, Some(90));
+    assert_eq!(decision.status.last_scale_time, Some(decision.at));
+    assert_eq!(events(&decision), [format!("SuccessfulRescale: New size: 6; reason: {CPU_ABOVE}")]);
+}
+
+#[test]
+fn e2_on_target() {
+    let decision = World::of_three([cpu(50)]).each(500).run();
+    assert_eq!(written(&decision), None);
+    assert_eq!(conditions(&decision), "ReadyForNewScale / ValidMetricFound / DesiredWithinRange");
+    assert_eq!(replicas(&decision), (3, 3));
+    assert!(decision.events.is_empty() && decision.error.is_none());
+    assert_eq!(decision.status.last_scale_time, None);
+}
+
+#[test]
+fn e3_no_metrics() {
+    let world = World::of_three([cpu(50)]).outage("no metrics returned from resource metrics API");
+    let decision = after_earlier_pass(world, 7).run();
+    assert_eq!(written(&decision), None);
+    assert_eq!(conditions(&decision), "SucceededGetScale / FailedGetResourceMetric / -");
+    assert_eq!(shown(&decision, "ScalingActive"), "False FailedGetResourceMetric");
+    assert_eq!(replicas(&decision), (3, 7));
+    assert_eq!(readings(&decision), [None]);
+    let text = "failed to get cpu utilization: unable to get metrics for resource cpu: \
+                no metrics returned from resource metrics API";
+    let summary = format!(
+        "invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {text}"
+    );
+    assert_eq!(
+        events(&decision),
+        [format!("FailedGetResourceMetric: {text}"), format!("FailedComputeMetricsReplicas: {summary}")]
+    );
+    let error = decision.error.unwrap().text;
+    let prefix = "failed to compute desired number of replicas based on listed metrics for Deployment/ns/d: ";
+    assert_eq!(error, format!("{prefix}{summary}"));
+}
+
+#[test]
+fn e4_one_of_two_fails_and_the_other_grows() {
+    let decision = World::of_three([cpu(50), external(Goal::Value(1))]).each(900).outage("boom").run();
+    assert_eq!(written(&decision), Some(6));
+    assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
+    assert_eq!(readings(&decision), [Some("900m".to_owned()), None]);
+    let text = "unable to get external metric ns/qlen/nil: boom";
+    assert_eq!(events(&decision)[0], format!("FailedGetExternalMetric: {text}"));
+    assert!(events(&decision)[1].starts_with("SuccessfulRescale"));
+    let prefix = "invalid metrics (1 invalid out of 2), first error is: \
+                  failed to get qlen external metric value: failed to get external metric qlen: ";
+    assert_eq!(decision.error.unwrap().text, format!("{prefix}{text}"));
+}
+
+#[test]
+fn e5_one_of_two_fails_and_the_other_would_shrink() {
+    let world = World::of_three([external(Goal::Value(1)), cpu(50)]).outage("boom").each(100);
+    let decision = after_earlier_pass(world, 5).run();
+    assert_eq!(written(&decision), None);
+    assert_eq!(conditions(&decision), "SucceededGetScale / FailedGetExternalMetric / -");
+    assert_eq!(replicas(&decision), (3, 5));
+    assert_eq!(readings(&decision), [None, Some("100m".to_owned())]);
+    let reasons: Vec<_> = decision.events.iter().map(|e| e.reason.as_ref()).collect();
+    assert_eq!(reasons, ["FailedGetExternalMetric", "FailedComputeMetricsReplicas"]);
+}
+
+#[test]
+fn e6_zero_is_paused() {
+    let mut world = from_queue(1, 0, 25_000);
+    world.config.gates.scale_to_zero = false;
+    let decision = scaled_to_zero(world).run();
+    assert_eq!(written(&decision), None);
+    assert_eq!(conditions(&decision), "SucceededGetScale / ScalingDisabled / -");
+    assert_eq!(replicas(&decision), (0, 0));
+    assert_eq!(decision.status.metrics, None);
+    assert!(decision.status.condition(condition::SCALED_TO_ZERO).is_none(), "removed while the gate is off");
+    assert!(decision.events.is_empty());
+}
+
+#[test]
+fn e7_above_the_upper_bound() {
+    let mut world = World::of_three([cpu(50)]).each(900);
+    world.spec.max = 2;
+    let decision = world.run();
+    assert_eq!(written(&decision), Some(2));
+    assert_eq!(conditions(&decision), "SucceededRescale / - / -");
+    assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 2), &None));
+    let reason = "Current number of replicas above Spec.MaxReplicas";
+    assert_eq!(events(&decision), [format!("SuccessfulRescale: New size: 2; reason: {reason}")]);
+}
+
+#[test]
+fn e8_e9_e10_no_scale() {
+    let failures = [
+        (ScaleFailure::InvalidApiVersion("unexpected GroupVersion string: a/b/c".into()), "spec"),
+        (ScaleFailure::UnknownKind("no matches for kind \"Bar\" in group \"foo\"".into()), "internal"),
+        (ScaleFailure::Query("deployments.apps \"d\" not found".into()), "internal"),
+    ];
+    for (failure, class) in failures {
+        let (ScaleFailure::InvalidApiVersion(text) | ScaleFailure::UnknownKind(text) | ScaleFailure::Query(text)) =
+            failure.clone();
+        let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 7);
+        world.scale = Err(failure);
+        let decision = world.run();
+        assert_eq!(written(&decision), None);
+        assert_eq!(shown(&decision, "AbleToScale"), "False FailedGetScale");
+        assert_eq!(replicas(&decision), (3, 7), "unchanged");
+        assert_eq!(events(&decision), [format!("FailedGetScale: {text}")]);
+        assert_eq!(decision.error_class(), class);
+    }
+}
+
+#[test]
+fn e11_the_write_fails() {
+    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
+    let decision = world.step(Written::Failed(WriteError { text: "boom".into(), conflict: false }));
+    assert_eq!(decision.outcome, Outcome::WriteFailed("boom".into()));
+    assert_eq!(conditions(&decision), "FailedUpdateScale / ValidMetricFound / DesiredWithinRange");
+    assert_eq!(shown(&decision, "AbleToScale"), "False FailedUpdateScale");
+    assert_eq!(replicas(&decision), (3, 4), "the previous desired count");
+    assert_eq!(readings(&decision), [Some("900m".to_owned())]);
+    assert_eq!(events(&decision), [format!("FailedRescale: New size: 6; reason: {CPU_ABOVE}; error: boom")]);
+    assert_eq!(decision.error.unwrap().text, "failed to rescale Deployment/ns/d: boom");
+}
+
+#[test]
+fn e12_no_selector() {
+    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
+    world.scale.as_mut().unwrap().selector.clear();
+    let decision = world.run();
+    assert_eq!(written(&decision), None);
+    assert_eq!(conditions(&decision), "SucceededGetScale / InvalidSelector / -");
+    assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 4), &None));
+    let expected =
+        ["SelectorRequired: selector is required", "FailedComputeMetricsReplicas: selector is required"];
+    assert_eq!(events(&decision), expected);
+}
+
+#[test]
+fn e13_two_autoscalers_select_the_same_pods() {
+    let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
+    world.selection = Selection::Shared(vec!["ns/h".into(), "ns/other".into()]);
+    let decision = world.run();
+    assert_eq!(conditions(&decision), "SucceededGetScale / AmbiguousSelector / -");
+    assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 4), &None));
+    let text = "pods by selector app=d are controlled by multiple HPAs: [ns/h ns/other]";
+    assert_eq!(
+        events(&decision),
+        [format!("AmbiguousSelector: {text}"), format!("FailedComputeMetricsReplicas: {text}")]
+    );
+}
+
+#[test]
+fn e14_series_are_added() {
+    let decision = World::of_three([external(Goal::AverageValue(10_000))]).totals(&[20_000, 21_000]).run();
+    assert_eq!((written(&decision), replicas(&decision)), (Some(5), (3, 5)));
+    assert_eq!(readings(&decision), [Some("13667m".to_owned())]);
+    let active = decision.status.condition("ScalingActive").unwrap();
+    let message = "the HPA was able to successfully calculate a replica count from external metric qlen(nil)";
+    assert_eq!(active.message, message);
+}
+
+#[test]
+fn e15_object_value() {
+    let decision = World::of_three([object(Goal::Value(10_000))]).totals(&[20_000]).run();
+    assert_eq!(written(&decision), Some(6));
+    assert_eq!(readings(&decision), [Some("20".to_owned())]);
+    assert_eq!(events(&decision), ["SuccessfulRescale: New size: 6; reason: Ingress metric rps above target"]);
+}
+
+#[test]
+fn e16_memory_is_shown_in_binary_units() {
+    let target = Goal::AverageValue(100 * 1024 * 1024 * 1000);
+    let decision = World::of_three([resource("memory", target)]).each(200 * 1024 * 1024 * 1000).run();
+    assert_eq!(written(&decision), Some(6));
+    assert_eq!(readings(&decision), [Some("200Mi".to_owned())]);
+    assert_eq!(events(&decision), ["SuccessfulRescale: New size: 6; reason: memory resource above target"]);
+}
+
+#[test]
+fn e17_to_zero() {
+    let decision = from_queue(0, 3, 0).remembering(mk_state(&[(3, 301)], &[], &[])).run();
+    assert_eq!((written(&decision), replicas(&decision)), (Some(0), (3, 0)));
+    assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
+    assert_eq!(shown(&decision, "ScaledToZero"), "True ScaledToZero");
+    assert_eq!(readings(&decision), [Some("0".to_owned())]);
+    assert_eq!(events(&decision), ["SuccessfulRescale: New size: 0; reason: All metrics below target"]);
+}
+
+#[test]
+fn e18_from_zero() {
+    let decision = scaled_to_zero(from_queue(0, 0, 25_000)).run();
+    assert_eq!((written(&decision), replicas(&decision)), (Some(3), (0, 3)));
+    assert_eq!(shown(&decision, "ScaledToZero"), "False NotScaledToZero");
+    assert_eq!(readings(&decision), [Some("-9223372036854775808m".to_owned())]);
+    assert_eq!(
+        events(&decision),
+        ["SuccessfulRescale: New size: 3; reason: external metric qlen(nil) above target"]
+    );
+}
+
+#[test]
+fn e19_from_zero_to_the_lower_bound() {
+    let mut world = scaled_to_zero(from_queue(2, 0, 0));
+    world.spec.behavior = Some(default_behavior());
+    let decision = world.run();
+    assert_eq!((written(&decision), replicas(&decision)), (Some(2), (0, 2)));
+    let reason = "Current number of replicas below Spec.MinReplicas";
+    assert_eq!(events(&decision), [format!("SuccessfulRescale: New size: 2; reason: {reason}")]);
+}
+
+#[test]
+fn e20_zero_that_was_not_ours_stays() {
+    let decision = from_queue(0, 0, 25_000).run();
+    assert_eq!((written(&decision), replicas(&decision)), (None, (0, 0)));
+    assert_eq!(conditions(&decision), "SucceededGetScale / ScalingDisabled / -");
+    assert_eq!(decision.status.metrics, None);
+}

@@ -1,0 +1,251 @@
+//! Runs of the simulator become a page.
+
+use jiff::Timestamp;
+
+use super::lane::Lane;
+use super::page::{
+    Autoscaler, Change, Figures, Load, Metric, Page, Reproduce, Run, Series, Track, Trouble, Unit, Workload,
+};
+use super::witness::{Witness, limit};
+use super::words;
+use crate::recording::{self, Held, MetricTrack, Table};
+use crate::scenario::{AutoscalerPlan, Scenario, WorkloadPlan};
+use crate::summary::Summary;
+
+/// A run that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished<'a> {
+    /// What the run is called where several are compared, such as the name of its file.
+    pub name: &'a str,
+    /// What makes it different, in a few words; may be empty.
+    pub about: &'a str,
+    /// What was run.
+    pub scenario: &'a Scenario,
+    /// What it cost and what it gave.
+    pub summary: &'a Summary,
+    /// What was seen.
+    pub witness: &'a Witness,
+}
+
+impl Page {
+    /// The page of one run, or of several that are compared: all have the workloads and the time of the first.
+    pub fn of(runs: &[Finished<'_>], reproduce: Reproduce) -> Self {
+        let Some(first) = runs.first() else {
+            return Self { reproduce, ..Self::empty() };
+        };
+        let workloads: Vec<Workload> =
+            first.scenario.workloads.iter().map(|plan| workload(first.scenario, plan, runs)).collect();
+        let mut page = Self {
+            title: first.scenario.name.clone(),
+            question: Vec::new(),
+            start: first.scenario.start,
+            seconds: first.scenario.duration.as_secs_f64(),
+            runs: runs.iter().map(|r| Run { name: r.name.to_owned(), about: r.about.to_owned() }).collect(),
+            workloads,
+            notes: runs.iter().filter_map(note).collect(),
+            reproduce: Reproduce { seed: reproduce.seed.or(Some(first.scenario.seed)), ..reproduce },
+        };
+        page.notes.dedup();
+        page.question = page.workloads.iter().filter_map(question).collect();
+        page
+    }
+
+    fn empty() -> Self {
+        Self {
+            title: "Nothing".to_owned(),
+            question: Vec::new(),
+            start: jiff::Timestamp::UNIX_EPOCH,
+            seconds: 0.0,
+            runs: Vec::new(),
+            workloads: Vec::new(),
+            notes: Vec::new(),
+            reproduce: Reproduce::default(),
+        }
+    }
+}
+
+/// `Load of deployment/php-apache: 1 to 32 per second, 10.3 on average.`
+fn question(workload: &Workload) -> Option<String> {
+    let load = workload.tracks.iter().find_map(|track| track.load.as_ref())?;
+    let low = load.offered.iter().copied().reduce(f64::min)?;
+    let high = load.offered.iter().copied().reduce(f64::max)?;
+    if low == high {
+        return Some(format!("Load of {}: {} per second.", workload.name, words::number(low)));
+    }
+    let (low, high) = (words::number(low), words::number(high));
+    Some(format!("Load of {}: between {low} and {high} per second.", workload.name))
+}
+
+/// What a reader must know about the numbers of a run.
+fn note(run: &Finished<'_>) -> Option<String> {
+    let Witness { recording, tracks, .. } = run.witness;
+    let stride = recording.autoscalers.iter().map(|track| track.table.stride).max().unwrap_or(1);
+    let mut text = String::new();
+    if stride > 1 {
+        let length = words::length(run.scenario.sync_period.as_secs_f64() * f64::from(stride));
+        text += &format!("One point of a line is the mean of {stride} decisions ({length}). ");
+    }
+    let gap = tracks.iter().flat_map(|track| &track.lanes).map(|lane| lane.gap).fold(0.0, f64::max);
+    if gap > 0.0 {
+        text += &format!("Limits that applied again within {} are drawn as one. ", words::length(gap));
+    }
+    (!text.is_empty()).then(|| text + "Sums are exact.")
+}
+
+fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[Finished<'_>]) -> Workload {
+    let elsewhere =
+        scenario.workloads.iter().any(|w| w.namespace != plan.namespace) || plan.namespace != "default";
+    let place = if elsewhere { format!(" in {}", plan.namespace) } else { String::new() };
+    let name = format!("{}/{}{place}", plan.kind.to_lowercase(), plan.name);
+    Workload { name, tracks: runs.iter().map(|run| track(run, plan)).collect() }
+}
+
+fn track(run: &Finished<'_>, plan: &WorkloadPlan) -> Track {
+    let same = |other: &WorkloadPlan| {
+        (&other.kind, &other.namespace, &other.name) == (&plan.kind, &plan.namespace, &plan.name)
+    };
+    let Some(index) = run.scenario.workloads.iter().position(same) else { return Track::default() };
+    let table = run.witness.recording.workloads.get(index);
+    let autoscalers = run.scenario.autoscalers.iter().enumerate().filter(|(_, plan)| plan.workload == index);
+    Track {
+        figures: figures(run, index),
+        load: table.map(load),
+        ready: table.map(|table| series(table, "ready")).unwrap_or_default(),
+        autoscalers: autoscalers.filter_map(|(index, plan)| autoscaler(run, index, plan)).collect(),
+    }
+}
+
+fn figures(run: &Finished<'_>, workload: usize) -> Figures {
+    let Some(sums) = run.summary.workloads.get(workload) else { return Figures::default() };
+    let autoscalers = || {
+        let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
+        plans.filter(|(plan, _)| plan.workload == workload).map(|(_, sums)| sums)
+    };
+    // Pods that can do any amount of work are never short of it, which says nothing.
+    let bounded = sums.used_share.is_some() || sums.short_seconds > 0.0;
+    let known = |value: f64| bounded.then_some(value);
+    Figures {
+        pod_hours: sums.pod_hours,
+        mean_replicas: sums.mean_replicas,
+        min_replicas: sums.min_replicas,
+        max_replicas: sums.max_replicas,
+        short_seconds: known(sums.short_seconds),
+        unserved_share: known(sums.unserved_share),
+        worst_reaction_seconds: known(sums.worst_reaction_seconds),
+        short_at_end: sums.short_at_end,
+        max_backlog: (sums.max_backlog > 0.0).then_some(sums.max_backlog),
+        used_share: sums.used_share,
+        above_target_seconds: autoscalers().map(|sums| sums.above_target_seconds).reduce(f64::max),
+        changes: autoscalers().map(|sums| sums.ups + sums.downs).sum(),
+    }
+}
+
+/// Rates are means since the row before: each holds from there.
+fn load(table: &Table) -> Load {
+    let column = |name: &str| table.column(name).unwrap_or_default();
+    let [offered, served, unserved, backlog] = ["offered", "served", "unserved", "backlog"].map(column);
+    let mut load = Load::default();
+    let mut begin = 0.0;
+    let columns = offered.iter().zip(served).zip(unserved).zip(backlog);
+    for (end, (((offered, served), unserved), backlog)) in table.seconds.iter().zip(columns) {
+        if *end > begin {
+            load.at.push(begin);
+            load.offered.push(*offered);
+            load.served.push(*served);
+            load.unserved.push(*unserved);
+            load.backlog.push(*backlog);
+        }
+        begin = *end;
+    }
+    load
+}
+
+/// Rows as they were recorded hold from their time on; means of several hold from the row before.
+fn series(table: &Table, name: &str) -> Series {
+    rows(table, table.column(name).unwrap_or_default())
+}
+
+fn rows(table: &Table, values: &[f64]) -> Series {
+    let begins = std::iter::once(&0.0).chain(&table.seconds);
+    let times =
+        table.seconds.iter().zip(begins).map(|(end, begin)| if table.stride > 1 { *begin } else { *end });
+    times.zip(values.iter().map(|value| Some(*value).filter(|v| v.is_finite()))).collect()
+}
+
+fn autoscaler(run: &Finished<'_>, index: usize, plan: &AutoscalerPlan) -> Option<Autoscaler> {
+    let Witness { recording, whys, tracks, .. } = run.witness;
+    let (track, seen) = (recording.autoscalers.get(index)?, tracks.get(index)?);
+    let own = recording.changes.iter().zip(whys).filter(|(change, _)| change.autoscaler == index);
+    let changes: Vec<Change> = own.map(|(c, why)| change(c, why)).collect();
+    let metrics = track.metrics.iter().enumerate().map(|(place, metric)| {
+        // The first four columns are the autoscaler's own.
+        let values = track.table.columns.get(4 + place).map(|column| column.values.as_slice());
+        let mut series = rows(&track.table, values.unwrap_or_default());
+        // Out of bounds, the count goes straight back and metrics are not looked at: they are not missing.
+        let held = track.table.column("held").unwrap_or_default();
+        let out = |code: &&f64| [Held::Min, Held::Max].iter().any(|held| f64::from(held.code()) == **code);
+        let aside =
+            held.iter().zip(&series.values).take_while(|(code, value)| out(code) && value.is_none()).count();
+        series.at.drain(..aside);
+        series.values.drain(..aside);
+        metric_of(metric, series)
+    });
+    // Means of counts would hide steps; changes do not, if all are known and were made.
+    let exact = track.table.stride > 1 && recording.unlisted == 0 && !plan.dry_run && !changes.is_empty();
+    let begin = changes.first().map(|first| (0.0, f64::from(first.from)));
+    let steps = changes.iter().map(|change| (change.at, f64::from(change.to)));
+    Some(Autoscaler {
+        name: plan.object.short_name(),
+        min: track.min,
+        max: track.max,
+        desired: if exact {
+            Series::complete(begin.into_iter().chain(steps))
+        } else {
+            series(&track.table, "desired")
+        },
+        metrics: metrics.collect(),
+        changes,
+        more_changes: seen.more_changes.clone(),
+        limits: seen.lanes.iter().flat_map(|lane| lane.spans.iter().cloned()).collect(),
+        limit_sums: seen.lanes.iter().filter_map(Lane::sum).collect(),
+        troubles: recording
+            .troubles
+            .iter()
+            .filter(|t| t.autoscaler == index)
+            .map(|t| trouble(run, t))
+            .collect(),
+    })
+}
+
+fn change(change: &recording::Change, why: &str) -> Change {
+    let dry = if change.dry_run { " (dry run: not done)" } else { "" };
+    Change {
+        at: change.seconds,
+        from: change.from,
+        to: change.to,
+        wanted: change.recommended.filter(|wanted| *wanted != change.to),
+        why: format!("{why}{dry}"),
+        limit: limit(change.held),
+    }
+}
+
+fn trouble(run: &Finished<'_>, trouble: &recording::Trouble) -> Trouble {
+    let seconds = |at: Timestamp| at.duration_since(run.scenario.start).as_secs_f64();
+    Trouble {
+        from: seconds(trouble.since),
+        to: seconds(trouble.until),
+        times: trouble.count,
+        reason: trouble.reason.clone(),
+        message: trouble.message.clone(),
+    }
+}
+
+fn metric_of(metric: &MetricTrack, series: Series) -> Metric {
+    let unit = match metric.unit {
+        recording::Unit::Percent => Unit::Percent,
+        recording::Unit::Cores => Unit::Cores,
+        recording::Unit::Bytes => Unit::Bytes,
+        recording::Unit::Plain => Unit::Plain,
+    };
+    Metric { name: metric.label.clone(), unit, target: metric.target, series }
+}

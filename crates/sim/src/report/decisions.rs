@@ -1,0 +1,180 @@
+//! Every change and why, and how long each limit applied.
+
+use super::page::{Autoscaler, Change, Limit, LimitSum, Page};
+use super::{Swatch, Text, meanings, words};
+
+/// Longer tables scroll on a screen.
+const SHORT: usize = 40;
+
+/// One change and where it belongs.
+struct Row<'a> {
+    /// Workload, run, autoscaler and change by their places; how the script finds the mark.
+    place: [usize; 4],
+    autoscaler: &'a str,
+    change: &'a Change,
+}
+
+pub(super) fn write(out: &mut String, page: &Page) {
+    *out += "<section id=\"decisions\">\n<h2>Every change</h2>\n";
+    let rows = rows(page);
+    if rows.is_empty() {
+        *out += "<p>The replica count never changed.</p>\n";
+    } else {
+        let made: u64 =
+            page.workloads.iter().flat_map(|w| &w.tracks).map(|track| track.figures.changes).sum();
+        if made > rows.len() as u64 {
+            let (first, all) = (words::number(rows.len() as f64), words::plural(made, "change"));
+            *out += &format!("<p>The first {first} of {all}.</p>\n");
+        }
+        changes(out, page, &rows);
+    }
+    *out += "</section>\n";
+    limits(out, page);
+    troubles(out, page);
+}
+
+fn autoscalers(page: &Page) -> impl Iterator<Item = ([usize; 3], &Autoscaler)> {
+    page.workloads.iter().enumerate().flat_map(|(w, workload)| {
+        workload.tracks.iter().enumerate().flat_map(move |(t, track)| {
+            track.autoscalers.iter().enumerate().map(move |(a, autoscaler)| ([w, t, a], autoscaler))
+        })
+    })
+}
+
+fn rows(page: &Page) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = autoscalers(page)
+        .flat_map(|([w, t, a], autoscaler)| {
+            autoscaler.changes.iter().enumerate().map(move |(c, change)| Row {
+                place: [w, t, a, c],
+                autoscaler: &autoscaler.name,
+                change,
+            })
+        })
+        .collect();
+    rows.sort_by(|a, b| a.change.at.total_cmp(&b.change.at));
+    rows
+}
+
+fn changes(out: &mut String, page: &Page, rows: &[Row<'_>]) {
+    let compared = page.runs.len() > 1;
+    let several = autoscalers(page)
+        .any(|(_, autoscaler)| Some(autoscaler.name.as_str()) != rows.first().map(|r| r.autoscaler));
+    let width =
+        |pick: fn(&Change) -> i32| rows.iter().map(|r| pick(r.change).to_string().len()).max().unwrap_or(1);
+    let (from_width, to_width) = (width(|c| c.from), width(|c| c.to));
+    let scroll = if rows.len() > SHORT {
+        " long\" tabindex=\"0\" role=\"region\" aria-label=\"Every change"
+    } else {
+        ""
+    };
+    *out += &format!(
+        "<div class=\"wide{scroll}\"><table class=\"changes\">\n<thead><tr><th scope=\"col\">time (UTC)</th>"
+    );
+    if compared {
+        *out += "<th scope=\"col\">run</th>";
+    }
+    if several {
+        *out += "<th scope=\"col\">autoscaler</th>";
+    }
+    *out += "<th scope=\"col\">replicas</th><th scope=\"col\">why</th><th scope=\"col\">limit</th></tr></thead>\n<tbody>\n";
+    for Row { place: [w, t, a, c], autoscaler, change } in rows {
+        let time = words::moment(page, change.at);
+        *out += &format!(
+            "<tr data-change=\"{w}.{t}.{a}.{c}\"><td class=\"time\"><a href=\"#w{w}\">{time}</a></td>"
+        );
+        if compared {
+            let name = page.runs.get(*t).map_or("", |run| &run.name);
+            *out += &format!("<td class=\"of\">{}{}</td>", Swatch(*t), Text(name));
+        }
+        if several {
+            *out += &format!("<td class=\"of\">{}</td>", Text(autoscaler));
+        }
+        let (from, to) = (change.from, change.to);
+        let sign = if to > from { "▲" } else { "▼" };
+        *out += &format!(
+            "<td class=\"step\">{from:>from_width$} → {to:<to_width$} <span class=\"sign\">{sign}</span></td>"
+        );
+        *out += &format!("<td class=\"why\">{}</td>", Text(&change.why));
+        *out += &format!("<td class=\"limit\">{}</td></tr>\n", Text(&limit(change)));
+    }
+    *out += "</tbody></table></div>\n";
+}
+
+/// `rate limit (wanted 7)`.
+fn limit(change: &Change) -> String {
+    match (change.limit, change.wanted.filter(|wanted| *wanted != change.to)) {
+        (Some(limit), Some(wanted)) => format!("{} (wanted {wanted})", limit.label()),
+        (Some(limit), None) => limit.label().to_owned(),
+        (None, _) => String::new(),
+    }
+}
+
+/// How often and how long each limit applied.
+fn limits(out: &mut String, page: &Page) {
+    let mut rows = String::new();
+    for (place, autoscaler) in autoscalers(page) {
+        for LimitSum { times, seconds, longest } in &autoscaler.limit_sums {
+            rows += &format!(
+                "<tr><td data-label=\"autoscaler\">{}</td><th scope=\"row\" data-label=\"limit\">{}</th>\
+                 <td class=\"n\" data-label=\"times\">{}</td><td class=\"n\" data-label=\"in all\">{}</td>\
+                 <td data-label=\"longest\">{} – {} ({})</td><td class=\"why\" data-label=\"then\">{}</td></tr>\n",
+                Text(&whose(page, place, autoscaler)),
+                longest.limit.label(),
+                words::number(*times as f64),
+                words::length(*seconds),
+                words::moment(page, longest.from),
+                words::moment(page, longest.to),
+                words::length(longest.to - longest.from),
+                Text(&longest.why),
+            );
+        }
+    }
+    *out += "<section id=\"limits\">\n<h2>Limits that applied</h2>\n";
+    if rows.is_empty() {
+        *out += "<p>None: every count was the one that metrics asked for.</p>\n";
+    } else {
+        *out += "<div class=\"wide\"><table class=\"cards\">\n<thead><tr><th scope=\"col\">autoscaler</th>\
+                 <th scope=\"col\">limit</th><th scope=\"col\" class=\"n\">times</th>\
+                 <th scope=\"col\" class=\"n\">in all</th><th scope=\"col\">longest</th>\
+                 <th scope=\"col\">then</th></tr></thead>\n";
+        *out += &format!("<tbody>\n{rows}</tbody></table></div>\n");
+        let applied = |limit: &Limit| {
+            autoscalers(page).any(|(_, a)| a.limit_sums.iter().any(|sum| sum.longest.limit == *limit))
+        };
+        meanings(out, Limit::ALL.into_iter().filter(applied).map(|limit| (limit.label(), limit.meaning())));
+    }
+    *out += "</section>\n";
+}
+
+/// What went wrong, in the words of the events.
+fn troubles(out: &mut String, page: &Page) {
+    let mut rows = String::new();
+    for (place, autoscaler) in autoscalers(page) {
+        for trouble in &autoscaler.troubles {
+            rows += &format!(
+                "<tr><td data-label=\"autoscaler\">{}</td><td data-label=\"when\">{} – {}</td>\
+                 <td class=\"n\" data-label=\"times\">{}</td><th scope=\"row\" data-label=\"event\">{}</th>\
+                 <td class=\"why\" data-label=\"says\">{}</td></tr>\n",
+                Text(&whose(page, place, autoscaler)),
+                words::moment(page, trouble.from),
+                words::moment(page, trouble.to),
+                words::number(trouble.times as f64),
+                Text(&trouble.reason),
+                Text(&trouble.message),
+            );
+        }
+    }
+    if !rows.is_empty() {
+        *out += "<section id=\"troubles\">\n<h2>What went wrong</h2>\n<div class=\"wide long\" tabindex=\"0\" \
+                 role=\"region\" aria-label=\"What went wrong\"><table class=\"cards\">\n<thead><tr>\
+                 <th scope=\"col\">autoscaler</th><th scope=\"col\">when</th><th scope=\"col\" class=\"n\">times</th>\
+                 <th scope=\"col\">event</th><th scope=\"col\">says</th></tr></thead>\n";
+        *out += &format!("<tbody>\n{rows}</tbody></table></div>\n</section>\n");
+    }
+}
+
+/// The autoscaler, with its run where several are compared.
+fn whose(page: &Page, [_, run, _]: [usize; 3], autoscaler: &Autoscaler) -> String {
+    let run = page.runs.get(run).filter(|_| page.runs.len() > 1);
+    run.map_or_else(|| autoscaler.name.clone(), |run| format!("{}: {}", run.name, autoscaler.name))
+}

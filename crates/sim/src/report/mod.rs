@@ -1,0 +1,126 @@
+//! A run, or several compared, as one HTML page that needs nothing else: it can be mailed, printed and kept.
+
+mod answer;
+mod convert;
+mod data;
+mod decisions;
+mod digest;
+mod lane;
+pub mod page;
+mod question;
+mod reproduce;
+mod sentence;
+#[cfg(test)]
+mod tests;
+mod values;
+mod witness;
+mod words;
+
+use std::fmt;
+
+pub use convert::Finished;
+pub use page::Page;
+pub use witness::Witness;
+
+const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page.css");
+const CHARTS_SCRIPT: &str = include_str!("vendor/uPlot.iife.min.js");
+const CHARTS_STYLE: &str = include_str!("vendor/uPlot.min.css");
+const CHARTS_LICENSE: &str = include_str!("vendor/LICENSE.uPlot");
+
+/// The page as HTML. The same page gives the same bytes.
+pub fn html(page: &Page) -> String {
+    let mut out = String::new();
+    head(&mut out, page);
+    question::write(&mut out, page);
+    answer::write(&mut out, page);
+    charts(&mut out, page);
+    decisions::write(&mut out, page);
+    values::write(&mut out, page);
+    reproduce::write(&mut out, page);
+    tail(&mut out, page);
+    out
+}
+
+fn head(out: &mut String, page: &Page) {
+    // Nothing is loaded, and only these very scripts and styles are used, whatever names in the data contain.
+    let policy = format!(
+        "default-src 'none'; script-src {} {}; style-src {} {}; base-uri 'none'; form-action 'none'",
+        digest::allow(CHARTS_SCRIPT),
+        digest::allow(SCRIPT),
+        digest::allow(CHARTS_STYLE),
+        digest::allow(STYLE),
+    );
+    *out += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    *out += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
+    *out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    *out += "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
+    *out += &format!("<title>{} · Plimsoll</title>\n", Text(&page.title));
+    *out += &format!("<style>{CHARTS_STYLE}</style>\n<style>{STYLE}</style>\n</head>\n<body>\n");
+}
+
+fn charts(out: &mut String, page: &Page) {
+    *out += "<section id=\"charts\">\n<h2>Charts</h2>\n";
+    *out += "<noscript><p>Charts need JavaScript. The tables below show the same numbers.</p></noscript>\n";
+    *out += "<p class=\"hint script\">Point at a chart to read it, at a mark to see why. Drag to look closer; double-click \
+             to see all. With the keyboard: Tab to the replicas, then ← and → go from change to change.</p>\n";
+    for (index, workload) in page.workloads.iter().enumerate() {
+        *out += &format!("<section class=\"workload\" id=\"w{index}\">\n<h3>{}</h3>\n", Text(&workload.name));
+        *out += &format!("<div class=\"charts\" data-workload=\"{index}\"></div>\n</section>\n");
+    }
+    if page.workloads.is_empty() {
+        *out += "<p>Nothing was scaled.</p>\n";
+    }
+    for note in &page.notes {
+        *out += &format!("<p class=\"note\">{}</p>\n", Text(note));
+    }
+    *out += "</section>\n";
+}
+
+fn tail(out: &mut String, page: &Page) {
+    *out += &format!("<footer>Made by plimsoll {}.</footer>\n", Text(&page.reproduce.version));
+    *out += &format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::json(page));
+    *out += &format!("<!-- uPlot 1.6.32\n{}\n-->\n", CHARTS_LICENSE.trim_end());
+    *out += &format!("<script>{CHARTS_SCRIPT}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
+}
+
+/// What the words of a table mean, for those who want to know.
+fn meanings<'a>(out: &mut String, words: impl Iterator<Item = (&'a str, &'a str)>) {
+    *out += "<details class=\"note print\"><summary>What these mean</summary>\n<dl>\n";
+    for (word, meaning) in words {
+        *out += &format!("<div><dt>{word}</dt><dd>{meaning}</dd></div>\n");
+    }
+    *out += "</dl></details>\n";
+}
+
+/// Text that is shown as it is, within an element or a quoted attribute.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // HTML has no way to write these.
+                _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
+                _ => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The line style of a run, as in the charts.
+struct Swatch(usize);
+
+impl fmt::Display for Swatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let style = self.0 % 6;
+        write!(f, "<svg class=\"swatch run{style}\" viewBox=\"0 0 28 8\" aria-hidden=\"true\">")?;
+        f.write_str("<path d=\"M0 4H28\"/></svg>")
+    }
+}

@@ -1,0 +1,22 @@
+//! How to make the page again.
+
+use super::Text;
+use super::page::Page;
+
+pub(super) fn write(out: &mut String, page: &Page) {
+    let reproduce = &page.reproduce;
+    *out += "<section id=\"reproduce\">\n<h2>How to reproduce this</h2>\n";
+    *out += &format!("<pre class=\"command\">{}</pre>\n", Text(&reproduce.command));
+    *out += &format!("<p>plimsoll {}", Text(&reproduce.version));
+    if let Some(seed) = reproduce.seed {
+        *out += &format!(" · seed {seed}");
+    }
+    *out += ". The same files, version and seed give this page byte for byte.</p>\n";
+    for file in &reproduce.files {
+        let lines = file.text.lines().count();
+        *out +=
+            &format!("<details class=\"print\"><summary>{} ({lines} lines)</summary>\n", Text(&file.name));
+        *out += &format!("<pre>{}</pre></details>\n", Text(&file.text));
+    }
+    *out += "</section>\n";
+}

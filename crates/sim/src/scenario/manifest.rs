@@ -1,0 +1,162 @@
+//! Deployments, StatefulSets and ReplicaSets: what the simulator needs of them, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::meta::ObjectMeta;
+use api::pod::PodSpec;
+use api::selector::{LabelSelector, Selector};
+use api::text::{Document, Node, Problem, Value};
+use engine::Shape;
+use serde::Deserialize;
+
+use super::faults::{Faults, meant};
+use super::limits::MOST_PODS;
+use crate::workload::Order;
+
+/// Kinds of workloads.
+pub(super) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "ReplicaSet"];
+
+/// A workload as its manifest declares it.
+#[derive(Clone, Debug)]
+pub(super) struct Manifest {
+    pub(super) document: Document,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) replicas: usize,
+    pub(super) selector: Selector,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) shape: Arc<Shape>,
+    pub(super) order: Order,
+}
+
+impl Manifest {
+    /// Whether both declare the same object.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
+    }
+}
+
+/// The fields that are read; others pass.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wire {
+    kind: String,
+    metadata: ObjectMeta,
+    spec: WireSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireSpec {
+    replicas: Option<i32>,
+    selector: Option<LabelSelector>,
+    pod_management_policy: String,
+    template: WireTemplate,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireTemplate {
+    metadata: ObjectMeta,
+    spec: PodSpec,
+}
+
+/// Reads a manifest.
+pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Problem>> {
+    let wire: Wire = document.decode_lenient()?;
+    let mut problems = Vec::new();
+    let mut faults = Faults::new(document, &mut problems);
+    misspelt(&mut faults);
+    if wire.metadata.name.is_empty() {
+        faults.add("metadata", format!("this {} has no name", wire.kind));
+    }
+    let replicas = wire.spec.replicas.unwrap_or(1);
+    let replicas = usize::try_from(replicas).ok().filter(|n| *n <= MOST_PODS).unwrap_or_else(|| {
+        faults.add("spec.replicas", format!("`replicas` must be from 0 to {MOST_PODS}, found {replicas}"));
+        0
+    });
+    let labels = wire.spec.template.metadata.labels;
+    let selector = match LabelSelector::to_selector_or_nothing(wire.spec.selector.as_ref()) {
+        Ok(selector) => selector,
+        Err(error) => {
+            faults.add("spec.selector", format!("the selector is invalid: {error}"));
+            Selector::nothing()
+        }
+    };
+    if wire.spec.selector.is_none() || selector.is_everything() {
+        faults.add("spec.selector", "`selector` is required and may not be empty");
+    } else if !selector.is_nothing() && !selector.matches_map(&labels) {
+        faults.add("spec.selector", "`selector` does not match the labels of `template`");
+    }
+    let spec = wire.spec.template.spec;
+    if spec.containers.is_empty() {
+        faults.add("spec.template.spec.containers", "the pods have no containers");
+    }
+    let order = match (wire.kind.as_str(), wire.spec.pod_management_policy.as_str()) {
+        ("StatefulSet", "Parallel") => Order::Numbered,
+        ("StatefulSet", _) => Order::OneByOne,
+        _ => Order::Any,
+    };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Manifest {
+        document: document.clone(),
+        kind: wire.kind,
+        namespace: namespace(&wire.metadata),
+        name: wire.metadata.name,
+        replicas,
+        selector,
+        labels,
+        shape: Arc::new(spec.shape()),
+        order,
+    })
+}
+
+/// The namespace of an object; `default` if it has none.
+pub(super) fn namespace(metadata: &ObjectMeta) -> String {
+    if metadata.namespace.is_empty() { "default".to_owned() } else { metadata.namespace.clone() }
+}
+
+/// Fields we do not read pass, unless they look like one that we do.
+fn misspelt(faults: &mut Faults<'_>) {
+    let document = faults.document();
+    let mut look = |path: &str, node: Option<&Node>, ours: &[&str], others: &[&str]| {
+        let Some(Value::Map(entries)) = node.map(|node| &node.value) else { return };
+        for (key, _) in entries {
+            let name = key.name.as_str();
+            if ours.contains(&name) || others.contains(&name) {
+                continue;
+            }
+            if api::text::nearest(name, ours.iter().copied()).is_some() {
+                let problem =
+                    Problem::at(&document.source, key.span, format!("unknown field `{name}`")).in_path(path);
+                faults.push(match meant(name, ours.iter().copied()) {
+                    Some(hint) => problem.with_hint(hint),
+                    None => problem,
+                });
+            }
+        }
+    };
+    let root = &document.root;
+    look("", Some(root), &["apiVersion", "kind", "metadata", "spec"], &["status"]);
+    look("spec", root.get("spec"), &["replicas", "selector", "template", "podManagementPolicy"], &[]);
+    let pod = "spec.template.spec";
+    look("spec.template", root.get("spec.template"), &["metadata", "spec"], &[]);
+    look(pod, root.get(pod), &["containers", "initContainers", "resources", "overhead"], &["resourceClaims"]);
+    for list in ["containers", "initContainers"] {
+        let count = match root.get(&format!("{pod}.{list}")).map(|node| &node.value) {
+            Some(Value::Seq(items)) => items.len(),
+            _ => 0,
+        };
+        for index in 0..count {
+            let path = format!("{pod}.{list}[{index}]");
+            let others = ["restartPolicyRules", "resizePolicy"];
+            look(&path, root.get(&path), &["name", "resources", "restartPolicy"], &others);
+            let path = format!("{path}.resources");
+            look(&path, root.get(&path), &["requests", "limits"], &["claims"]);
+        }
+    }
+}

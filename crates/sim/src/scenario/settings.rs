@@ -1,0 +1,89 @@
+//! The settings that apply to everything: time, controller, metrics pipeline.
+
+use std::sync::Arc;
+
+use engine::Config;
+
+use super::document::ScenarioSpec;
+use super::faults::{Faults, meant};
+use super::limits::{LONGEST, LONGEST_DELAY};
+use crate::time::Millis;
+use crate::workload::Cadence;
+
+/// Feature gates that change decisions.
+const GATES: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
+/// The first Monday of 2026.
+const START: &str = "2026-01-05T00:00:00Z";
+
+/// What applies to everything.
+pub(super) struct Settings {
+    pub(super) duration: Millis,
+    pub(super) sync_period: Millis,
+    pub(super) delay: Millis,
+    pub(super) config: Arc<Config>,
+    pub(super) cadence: Cadence,
+}
+
+/// Checks the settings of a scenario and fills in defaults.
+pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Settings {
+    let second = Millis::from_secs(1);
+    let duration = faults.length("spec.duration", spec.duration, second, LONGEST);
+    let start = spec.start.or_else(|| START.parse().ok()).unwrap_or_default();
+    if LONGEST.after(start).checked_add(LONGEST.duration()).is_err() || start < jiff::Timestamp::UNIX_EPOCH {
+        faults.add("spec.start", "`start` must be from 1970 to 9990");
+    }
+    let tick = spec.tick.map_or(second, |tick| faults.length("spec.tick", tick, Millis(100), LONGEST_DELAY));
+
+    let pipeline = &spec.metrics_pipeline;
+    let resolution = pipeline.resolution.map_or(Millis::from_secs(15), |resolution| {
+        faults.length("spec.metricsPipeline.resolution", resolution, second, Millis::from_hours(1))
+    });
+    let delay = pipeline.delay.map_or(Millis::from_secs(5), |delay| {
+        faults.length("spec.metricsPipeline.delay", delay, Millis::ZERO, LONGEST_DELAY)
+    });
+
+    let sync_period = spec.controller.sync_period.map_or(Millis::from_secs(15), |period| {
+        faults.length("spec.controller.syncPeriod", period, second, LONGEST_DELAY)
+    });
+    let config = Arc::new(config(faults, spec));
+    let cadence = Cadence { start, tick, resolution, oldest: delay };
+    Settings { duration, sync_period, delay, config, cadence }
+}
+
+fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Config {
+    let mut config = Config::default();
+    let controller = &spec.controller;
+    let at = |field: &str| format!("spec.controller.{field}");
+    if let Some(tolerance) = controller.tolerance {
+        config.tolerance = faults.number(&at("tolerance"), tolerance, 0.0, 1000.0);
+    }
+    for (field, given, setting) in [
+        ("downscaleStabilization", controller.downscale_stabilization, &mut config.downscale_stabilization),
+        (
+            "cpuInitializationPeriod",
+            controller.cpu_initialization_period,
+            &mut config.cpu_initialization_period,
+        ),
+        ("initialReadinessDelay", controller.initial_readiness_delay, &mut config.initial_readiness_delay),
+    ] {
+        if let Some(given) = given {
+            *setting = faults.length(&at(field), given, Millis::ZERO, LONGEST_DELAY).duration();
+        }
+    }
+    for (name, on) in &controller.feature_gates {
+        match name.as_str() {
+            "HPAScaleToZero" => config.gates.scale_to_zero = *on,
+            "HPAConfigurableTolerance" => config.gates.configurable_tolerance = *on,
+            "PodLevelResources" => config.gates.pod_level_resources = *on,
+            _ => {
+                let path = at(&format!("featureGates[{name}]"));
+                faults.add_with_hint(
+                    &path,
+                    format!("feature gate `{name}` makes no difference here"),
+                    meant(name, GATES),
+                );
+            }
+        }
+    }
+    config
+}

@@ -1,0 +1,224 @@
+//! Which measurements answer which metric of an autoscaler, and when they do not.
+
+use api::selector::Selector;
+use engine::spec::{Metric, MetricId, Source};
+
+use super::document::{MetricKind, Outage};
+use super::faults::{Faults, meant};
+use super::{MetricPlan, WorkloadPlan};
+use crate::inputs::{Ask, Failing, Input, Series};
+use crate::random::Seed;
+use crate::time::Millis;
+use crate::workload::{Meter, Resource};
+
+const UNABLE: &str = "the server is currently unable to handle the request";
+
+/// What the inputs of one autoscaler are made from.
+pub(super) struct Wiring<'a> {
+    pub(super) workloads: &'a [WorkloadPlan],
+    /// The workloads whose pods are looked at, the target first.
+    pub(super) looked_at: &'a [usize],
+    pub(super) outages: &'a [Outage],
+    pub(super) delay: Millis,
+    pub(super) seed: Seed,
+}
+
+impl Wiring<'_> {
+    /// The input of the metric written at `path`; a problem if nothing in the scenario can answer it.
+    pub(super) fn input(&self, faults: &mut Faults<'_>, path: &str, metric: &Metric) -> Input {
+        let ask = if metric.can_be_asked() { self.ask(faults, path, &metric.source) } else { None };
+        Input { ask: ask.unwrap_or(Ask::Nothing), outages: self.failing(&metric.source) }
+    }
+
+    fn ask(&self, faults: &mut Faults<'_>, path: &str, source: &Source) -> Option<Ask> {
+        match source {
+            Source::Resource { name, .. } => self.resource(faults, &format!("{path}.resource"), name, None),
+            Source::ContainerResource { name, container, .. } => {
+                self.resource(faults, &format!("{path}.containerResource"), name, Some(container))
+            }
+            Source::Pods(id) => {
+                let selector = selector(id)?;
+                let found = |place: &usize| -> Option<Series> {
+                    let metrics = &self.workloads.get(*place)?.metrics;
+                    let answers = |m: &&MetricPlan| m.answers(MetricKind::Pods, id, &selector);
+                    metrics.iter().find(answers).map(|metric| metric.series(*place))
+                };
+                let series: Vec<Option<Series>> = self.looked_at.iter().map(found).collect();
+                if series.iter().all(Option::is_none) {
+                    self.unknown(faults, &format!("{path}.pods.metric"), MetricKind::Pods, id);
+                }
+                Some(Ask::Pods(series))
+            }
+            Source::Object { kind, name, metric: id, .. } => {
+                let described = |plan: &MetricPlan| {
+                    plan.object.as_ref().is_some_and(|object| object.kind == *kind && object.name == *name)
+                };
+                let series = self.totals(MetricKind::Object, id, described)?;
+                let path = format!("{path}.object.metric");
+                match series.len() {
+                    0 => self.unknown(faults, &path, MetricKind::Object, id),
+                    1 => {}
+                    n => {
+                        faults.add(&path, format!("{n} metrics of {kind} `{name}` are called `{}`", id.name))
+                    }
+                }
+                Some(Ask::Totals(series))
+            }
+            Source::External(id) => {
+                let series = self.totals(MetricKind::External, id, |_| true)?;
+                if series.is_empty() {
+                    self.unknown(faults, &format!("{path}.external.metric"), MetricKind::External, id);
+                }
+                Some(Ask::Totals(series))
+            }
+            Source::Unknown(_) => None,
+        }
+    }
+
+    fn resource(
+        &self,
+        faults: &mut Faults<'_>,
+        path: &str,
+        name: &str,
+        container: Option<&str>,
+    ) -> Option<Ask> {
+        let Some(resource) = Resource::named(name) else {
+            faults.add(&format!("{path}.name"), format!("the simulator knows cpu and memory, not `{name}`"));
+            return None;
+        };
+        let workloads = || self.looked_at.iter().filter_map(|place| self.workloads.get(*place));
+        let known = || workloads().flat_map(|w| w.containers.iter().map(|c| c.name.as_str()));
+        if let Some(container) = container.filter(|container| !known().any(|name| name == *container)) {
+            let known: Vec<&str> = known().collect();
+            let message = format!("the pods have no container `{container}`");
+            faults.add_with_hint(&format!("{path}.container"), message, meant(container, known));
+        }
+        let meters = workloads().map(|w| Meter::new(&w.containers, resource, container)).collect();
+        Some(Ask::Resource { meters, delay: self.delay })
+    }
+
+    fn totals(
+        &self,
+        kind: MetricKind,
+        id: &MetricId,
+        fits: impl Fn(&MetricPlan) -> bool,
+    ) -> Option<Vec<Series>> {
+        let selector = selector(id)?;
+        let all = self
+            .workloads
+            .iter()
+            .enumerate()
+            .flat_map(|(place, w)| w.metrics.iter().map(move |m| (place, m)));
+        let fitting = all.filter(|(_, metric)| metric.answers(kind, id, &selector) && fits(metric));
+        Some(fitting.map(|(place, metric)| metric.series(place)).collect())
+    }
+
+    fn unknown(&self, faults: &mut Faults<'_>, path: &str, kind: MetricKind, id: &MetricId) {
+        let all = self.workloads.iter().flat_map(|w| &w.metrics).filter(|m| m.kind == kind);
+        let known: Vec<&str> = all.map(|m| m.name.as_str()).collect();
+        let message = match known.contains(&id.name.as_str()) {
+            true => format!("metric `{}` exists, but not for this target, object or selector", id.name),
+            false => format!("nothing in the scenario serves metric `{}` as: {kind:?}", id.name),
+        };
+        let hint = meant(&id.name, known).filter(|hint| !hint.contains(&format!("`{}`", id.name)));
+        let hint = hint.or_else(|| Some("list it under `metrics` of a workload".to_owned()));
+        faults.add_with_hint(path, message, hint);
+    }
+
+    /// The outages that concern a metric.
+    fn failing(&self, source: &Source) -> Vec<Failing> {
+        let (resource, metric, api) = match source {
+            Source::Resource { name, .. } | Source::ContainerResource { name, .. } => {
+                (Some(name), None, "resource")
+            }
+            Source::Pods(id) | Source::Object { metric: id, .. } => (None, Some(&id.name), "custom"),
+            Source::External(id) => (None, Some(&id.name), "external"),
+            Source::Unknown(_) => return Vec::new(),
+        };
+        let concerns = |outage: &&Outage| {
+            let everything = outage.metric.is_none() && outage.resource.is_none();
+            everything
+                || outage.metric.is_some() && outage.metric.as_ref() == metric
+                || outage.resource.is_some() && outage.resource.as_ref() == resource
+        };
+        let per_pod = !matches!(source, Source::Object { .. } | Source::External(_));
+        let failing = |outage: &Outage| {
+            let error = outage.error.as_deref().unwrap_or(UNABLE);
+            Failing {
+                from: outage.from,
+                to: outage.to.unwrap_or(Millis::NEVER),
+                error: format!("unable to fetch metrics from {api} metrics API: {error}"),
+                pods: outage.share.filter(|_| per_pod).map(|share| (share, self.seed)),
+            }
+        };
+        self.outages.iter().filter(concerns).map(failing).collect()
+    }
+}
+
+/// The selector of a metric; absent if it is broken.
+fn selector(id: &MetricId) -> Option<Selector> {
+    Selector::parse(id.selector.as_deref().ok()?).ok()
+}
+
+impl MetricPlan {
+    fn answers(&self, kind: MetricKind, id: &MetricId, selector: &Selector) -> bool {
+        // The path of an external metric is in lower case (spec C.3).
+        let named = match kind {
+            MetricKind::External => self.name.eq_ignore_ascii_case(&id.name),
+            MetricKind::Pods | MetricKind::Object => self.name == id.name,
+        };
+        self.kind == kind && named && selector.matches_map(&self.labels)
+    }
+
+    fn series(&self, workload: usize) -> Series {
+        Series { workload, value: self.value.clone(), scale: self.scale, delay: self.delay }
+    }
+
+    /// Whether two metrics cannot be told apart.
+    pub(super) fn is_same_series(&self, other: &Self) -> bool {
+        let key = |m: &Self| (m.name.clone(), m.kind, m.object.clone(), m.labels.clone());
+        key(self) == key(other)
+    }
+}
+
+/// Checks the outages of a scenario against the metrics it has.
+pub(super) fn check_outages(faults: &mut Faults<'_>, outages: &[Outage], workloads: &[WorkloadPlan]) {
+    for (index, outage) in outages.iter().enumerate() {
+        let path = format!("spec.outages[{index}]");
+        if outage.from < Millis::ZERO {
+            faults.add(&format!("{path}.from"), "`from` must not be before the start of the scenario");
+        }
+        if outage.to.is_some_and(|to| to <= outage.from) {
+            faults.add(&format!("{path}.to"), "`to` must be later than `from`");
+        }
+        if let Some(share) = outage.share {
+            faults.number(&format!("{path}.share"), share, 0.0, 1.0);
+        }
+        match (&outage.metric, &outage.resource) {
+            (Some(_), Some(_)) => {
+                faults.add(&path, "an outage concerns a `metric` or a `resource`, not both")
+            }
+            (None, Some(resource)) if Resource::named(resource).is_none() => {
+                faults.add(
+                    &format!("{path}.resource"),
+                    format!("expected `cpu` or `memory`, found `{resource}`"),
+                );
+            }
+            (Some(metric), None) => {
+                let known = || workloads.iter().flat_map(|w| w.metrics.iter()).filter(|m| m.name == *metric);
+                if known().next().is_none() {
+                    let names: Vec<&str> =
+                        workloads.iter().flat_map(|w| w.metrics.iter().map(|m| m.name.as_str())).collect();
+                    let message = format!("no workload has a metric `{metric}`");
+                    faults.add_with_hint(&format!("{path}.metric"), message, meant(metric, names));
+                } else if outage.share.is_some() && known().all(|m| m.kind != MetricKind::Pods) {
+                    faults.add(
+                        &format!("{path}.share"),
+                        "`share` is for metrics of pods; this one belongs to no pod",
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The run: workloads move on in virtual time, autoscalers decide when they are due.
+
+use std::collections::BTreeMap;
+
+use api::overlap::Registry;
+use api::selector::Selector;
+
+use engine::{Detail, Observation, Samples, Scale, Selection, State, Status, Written};
+use jiff::Timestamp;
+
+use crate::inputs::Ground;
+use crate::observer::{Due, Observer};
+use crate::scenario::{AutoscalerPlan, Scenario};
+use crate::summary::{AutoscalerTally, Summary};
+use crate::time::{Millis, to_the_second};
+use crate::workload::Workload;
+
+/// A scenario in progress.
+pub struct Simulation<'a> {
+    scenario: &'a Scenario,
+    workloads: Vec<Workload>,
+    autoscalers: Vec<Autoscaler<'a>>,
+    registry: Registry,
+    next_sample: Millis,
+    over: bool,
+}
+
+/// An autoscaler in progress.
+struct Autoscaler<'a> {
+    plan: &'a AutoscalerPlan,
+    selector: Option<Selector>,
+    state: State,
+    /// What it saw last; rebuilt in place.
+    seen: Observation,
+    /// Which state of the pods that was.
+    pods_seen: Option<u64>,
+    next: Millis,
+    tally: AutoscalerTally,
+}
+
+impl<'a> Simulation<'a> {
+    /// At the start.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        let workloads =
+            scenario.workloads.iter().map(|w| Workload::new(&w.plan, &scenario.cadence)).collect();
+        let autoscalers = scenario.autoscalers.iter().map(|plan| Autoscaler::new(plan, scenario)).collect();
+        let mut registry = Registry::default();
+        for plan in scenario.autoscalers.iter().filter(|plan| !plan.dry_run) {
+            registry.register(&plan.spec.namespace, &plan.spec.name);
+        }
+        Self { scenario, workloads, autoscalers, registry, next_sample: Millis::ZERO, over: false }
+    }
+
+    /// Runs to the end, or until the observer has seen enough.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Summary {
+        while !self.over {
+            self.advance(observer);
+        }
+        self.summary()
+    }
+
+    /// Moves on to the next moment at which something is decided or sampled.
+    fn advance(&mut self, observer: &mut dyn Observer) {
+        let end = self.scenario.duration;
+        let due = self.autoscalers.iter().map(|a| a.next).min().unwrap_or(Millis::NEVER);
+        let now = due.min(self.next_sample).min(end);
+        let at = now.after(self.scenario.start);
+        for workload in &mut self.workloads {
+            workload.advance(now);
+        }
+        if now == self.next_sample || now == end {
+            self.next_sample = now + self.scenario.sync_period;
+            for (index, workload) in self.workloads.iter_mut().enumerate() {
+                observer.sample(at, index, &workload.sample());
+            }
+        }
+        for index in 0..self.autoscalers.len() {
+            self.decide(index, now, observer);
+        }
+        if now >= end || !observer.keep_going() {
+            self.over = true;
+            observer.end(now);
+        }
+    }
+
+    /// Lets one autoscaler decide, if it is due, and does what it decides.
+    fn decide(&mut self, index: usize, now: Millis, observer: &mut dyn Observer) {
+        let Some(autoscaler) = self.autoscalers.get_mut(index).filter(|a| a.next <= now) else { return };
+        let plan = autoscaler.plan;
+        autoscaler.observe(now, self.scenario, &self.workloads, &mut self.registry);
+        autoscaler.next = now + plan.period;
+        let due = Due {
+            at: now.after(self.scenario.start),
+            elapsed: now,
+            next: autoscaler.next,
+            autoscaler: index,
+        };
+        let detail = if observer.wants_detail(&due) { Detail::Pods } else { Detail::Counts };
+        let mut decision = autoscaler.state.step_with(due.at, &autoscaler.seen, detail);
+        if let Some(replicas) = decision.write() {
+            let written = match self.workloads.get_mut(plan.workload) {
+                Some(workload) if !plan.dry_run => {
+                    workload.scale(replicas);
+                    Written::Done
+                }
+                _ => Written::DryRun,
+            };
+            autoscaler.state.settle(due.at, &autoscaler.seen, &mut decision, written);
+        }
+        decision.status_written(&plan.spec.name, Ok(()));
+        observer.step(&due, &autoscaler.seen, &decision);
+        autoscaler.tally.add(plan, &self.scenario.config, &decision);
+        autoscaler.seen.status = stored(decision.status);
+    }
+
+    /// The sums so far.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            workloads: self.workloads.iter().map(Workload::summary).collect(),
+            autoscalers: self.autoscalers.iter().map(|a| a.tally.summary()).collect(),
+        }
+    }
+}
+
+impl<'a> Autoscaler<'a> {
+    fn new(plan: &'a AutoscalerPlan, scenario: &Scenario) -> Self {
+        let selector = scenario.workloads.get(plan.workload).map(|w| w.selector.clone()).unwrap_or_default();
+        let seen = Observation {
+            config: scenario.config.clone(),
+            spec: plan.spec.clone(),
+            status: Status::default(),
+            scale: Ok(Scale { spec_replicas: 0, status_replicas: 0, selector: selector.clone() }),
+            selection: Selection::Ours,
+            pods: Vec::new(),
+            samples: Vec::new(),
+        };
+        Self {
+            plan,
+            selector: Selector::parse(&selector).ok(),
+            state: State::default(),
+            seen,
+            pods_seen: None,
+            // As in Kubernetes, the first decision is one period late (spec 7.2).
+            next: plan.period,
+            tally: AutoscalerTally::default(),
+        }
+    }
+
+    /// Looks at everything a step needs.
+    fn observe(&mut self, now: Millis, scenario: &Scenario, workloads: &[Workload], registry: &mut Registry) {
+        let Self { plan, seen, .. } = self;
+        let Ok(scale) = &mut seen.scale else { return };
+        if let Some(target) = workloads.get(plan.workload) {
+            scale.spec_replicas = target.fleet().wanted() as i32;
+            scale.status_replicas = target.fleet().active() as i32;
+        }
+        let needed = Observation::needs_metrics(&seen.config, &seen.spec, &seen.status, scale);
+        let ground = Ground { workloads, places: &plan.looked_at, start: scenario.start };
+        // Sums of counters that only grow: equal means that nothing has changed.
+        let changes = ground.looked_at().map(|w| w.fleet().changes()).sum();
+        if self.pods_seen != Some(changes) {
+            self.pods_seen = Some(changes);
+            seen.pods.clear();
+            seen.pods.extend(ground.looked_at().flat_map(|w| w.fleet().pods()).map(|pod| pod.view.clone()));
+        }
+        if !needed {
+            seen.samples.clear();
+            return;
+        }
+        if !plan.dry_run
+            && let Some(selector) = &self.selector
+        {
+            seen.selection = selection(plan, selector, scenario, workloads, registry);
+        }
+        seen.samples.resize(plan.inputs.len(), Ok(Samples::NotAsked));
+        for (slot, input) in seen.samples.iter_mut().zip(&plan.inputs) {
+            let used = std::mem::replace(slot, Ok(Samples::NotAsked));
+            *slot = input.read(&ground, now, used);
+        }
+    }
+}
+
+/// Whether other autoscalers select the same pods (spec 3.6 step 1). One that only looks neither minds nor disturbs.
+fn selection(
+    plan: &AutoscalerPlan,
+    selector: &Selector,
+    scenario: &Scenario,
+    workloads: &[Workload],
+    registry: &mut Registry,
+) -> Selection {
+    registry.select(&plan.spec.namespace, &plan.spec.name, selector.clone());
+    let has_pods = |place: &&usize| workloads.get(**place).is_some_and(|w| !w.fleet().pods().is_empty());
+    let labels = plan.looked_at.iter().filter(has_pods).filter_map(|place| scenario.workloads.get(*place));
+    let keys = registry.selecting(&plan.spec.namespace, labels.map(|w| -> &BTreeMap<_, _> { &w.labels }));
+    if keys.len() > 1 { Selection::Shared(keys) } else { Selection::Ours }
+}
+
+/// A status as the API stores it: times have whole seconds.
+fn stored(mut status: Status) -> Status {
+    let cut = |at: &mut Option<Timestamp>| *at = at.map(to_the_second);
+    cut(&mut status.last_scale_time);
+    status.conditions.iter_mut().for_each(|condition| cut(&mut condition.since));
+    status
+}

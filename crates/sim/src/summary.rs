@@ -1,0 +1,91 @@
+//! What a run cost and what it gave.
+
+use engine::evaluate::Arithmetic;
+use engine::spec::Tolerances;
+use engine::{Config, Decision, Outcome};
+use serde::Serialize;
+
+use crate::scenario::AutoscalerPlan;
+use crate::workload::WorkloadSummary;
+
+/// What a run cost and what it gave.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Per workload, in the order of the scenario.
+    pub workloads: Vec<WorkloadSummary>,
+    /// Per autoscaler, in the order of the scenario.
+    pub autoscalers: Vec<AutoscalerSummary>,
+}
+
+/// What one autoscaler did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AutoscalerSummary {
+    /// Decisions.
+    pub decisions: u64,
+    /// Changes upwards; for an autoscaler that only looks, those it would have made.
+    pub ups: u64,
+    /// Changes downwards.
+    pub downs: u64,
+    /// Changes in the other direction than the change before.
+    pub reversals: u64,
+    /// Decisions that could not be made because metrics or pods could not be told.
+    pub failures: u64,
+    /// Seconds in which some metric was above its target by more than the tolerance.
+    pub above_target_seconds: f64,
+    /// Seconds in which more replicas were recommended than the upper bound allows.
+    pub at_max_seconds: f64,
+}
+
+/// An autoscaler's sums while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct AutoscalerTally {
+    sums: AutoscalerSummary,
+    last_up: Option<bool>,
+    looked: Option<(i32, i32)>,
+}
+
+impl AutoscalerTally {
+    /// Adds a decision.
+    pub fn add(&mut self, plan: &AutoscalerPlan, config: &Config, decision: &Decision) {
+        let seconds = plan.period.as_secs_f64();
+        let sums = &mut self.sums;
+        sums.decisions += 1;
+        let wanted = (decision.current(), decision.desired);
+        let looked = (decision.outcome == Outcome::DryRun).then_some(wanted);
+        let before = std::mem::replace(&mut self.looked, looked);
+        match decision.outcome {
+            Outcome::DryRun if before == looked => {}
+            Outcome::Scaled | Outcome::DryRun => {
+                let up = wanted.1 > wanted.0;
+                *(if up { &mut sums.ups } else { &mut sums.downs }) += 1;
+                sums.reversals += u64::from(self.last_up.is_some_and(|last| last != up));
+                self.last_up = Some(up);
+            }
+            Outcome::Failed | Outcome::WriteFailed(_) => sums.failures += 1,
+            Outcome::Kept | Outcome::Pending => {}
+        }
+        let most = 1.0 + Tolerances::of(&plan.spec, config).up;
+        let proposals = decision.evaluations.iter().filter_map(|e| e.result.as_ref().ok());
+        if proposals.into_iter().any(|proposal| ratio(&proposal.sum) > most) {
+            sums.above_target_seconds += seconds;
+        }
+        if decision.recommendation.as_ref().is_some_and(|r| r.replicas > plan.spec.max) {
+            sums.at_max_seconds += seconds;
+        }
+    }
+
+    /// The sums so far.
+    pub fn summary(&self) -> AutoscalerSummary {
+        self.sums.clone()
+    }
+}
+
+fn ratio(sum: &Arithmetic) -> f64 {
+    match sum {
+        Arithmetic::PerPod(sum) => sum.ratio,
+        Arithmetic::Total(sum) => sum.ratio,
+        Arithmetic::PerReplica(sum) => sum.ratio,
+    }
+}

@@ -1,0 +1,148 @@
+//! Work that arrives, is done, waits or is lost.
+
+/// How much pods can do, and what becomes of the rest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Service {
+    /// Units of work per second one ready pod can do; absent: any amount.
+    pub per_pod: Option<f64>,
+    /// How many units may wait; zero: what is not served at once is lost.
+    pub queue: f64,
+}
+
+/// Sums since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Units that arrived.
+    pub offered: f64,
+    /// Units that were done.
+    pub served: f64,
+    /// Units that were lost.
+    pub lost: f64,
+    /// Units that a pod would have done that was ready all the time.
+    pub per_pod: f64,
+}
+
+/// The work of one workload.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    service: Service,
+    /// Units per second that arrive now.
+    pub rate: f64,
+    /// Units that wait.
+    pub backlog: f64,
+    /// Sums since the start.
+    pub totals: Totals,
+}
+
+impl Service {
+    /// What so many ready pods can do, in units per second.
+    pub fn capacity(&self, ready: usize) -> f64 {
+        match self.per_pod {
+            _ if ready == 0 => 0.0,
+            Some(per_pod) => per_pod * ready as f64,
+            None => f64::INFINITY,
+        }
+    }
+}
+
+impl Flow {
+    /// No work yet.
+    pub fn new(service: Service) -> Self {
+        Self { service, rate: 0.0, backlog: 0.0, totals: Totals::default() }
+    }
+
+    /// Lets `seconds` pass with so many ready pods, which share the work evenly.
+    pub fn advance(&mut self, seconds: f64, ready: usize) {
+        let arrived = self.rate * seconds;
+        let waiting = self.backlog + arrived;
+        let done = waiting.min(self.service.capacity(ready) * seconds);
+        let rest = waiting - done;
+        self.backlog = rest.min(self.service.queue);
+        self.totals.offered += arrived;
+        self.totals.served += done;
+        self.totals.lost += rest - self.backlog;
+        if ready > 0 {
+            self.totals.per_pod += done / ready as f64;
+        }
+    }
+
+    /// What happens per second with so many ready pods, the backlog aside.
+    pub fn rates(&self, ready: usize) -> Totals {
+        let served = self.rate.min(self.service.capacity(ready));
+        let lost = if self.service.queue > 0.0 { 0.0 } else { self.rate - served };
+        let per_pod = if ready > 0 { served / ready as f64 } else { 0.0 };
+        Totals { offered: self.rate, served, lost, per_pod }
+    }
+
+    /// Whether more arrives than so many ready pods can do.
+    pub fn is_short(&self, ready: usize) -> bool {
+        // A hair of slack: capacities are sums of fractions.
+        self.rate > self.service.capacity(ready) * (1.0 + 1e-9)
+    }
+
+    /// How much pods can do, and what becomes of the rest.
+    pub fn service(&self) -> Service {
+        self.service
+    }
+}
+
+impl Totals {
+    /// What happened from `earlier` until now, per second.
+    pub fn rates_since(&self, earlier: &Self, seconds: f64) -> Self {
+        let rate = |now: f64, then: f64| if seconds > 0.0 { (now - then).max(0.0) / seconds } else { 0.0 };
+        Self {
+            offered: rate(self.offered, earlier.offered),
+            served: rate(self.served, earlier.served),
+            lost: rate(self.lost, earlier.lost),
+            per_pod: rate(self.per_pod, earlier.per_pod),
+        }
+    }
+
+    /// Sums of a steady past, for the time before the start.
+    pub fn steady(rates: &Self, seconds: f64) -> Self {
+        Self {
+            offered: rates.offered * seconds,
+            served: rates.served * seconds,
+            lost: rates.lost * seconds,
+            per_pod: rates.per_pod * seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_queue_the_rest_is_lost() {
+        let mut flow = Flow::new(Service { per_pod: Some(10.0), queue: 0.0 });
+        flow.rate = 30.0;
+        flow.advance(2.0, 2);
+        assert_eq!(flow.totals, Totals { offered: 60.0, served: 40.0, lost: 20.0, per_pod: 20.0 });
+        assert!(flow.is_short(2) && !flow.is_short(3));
+        flow.advance(1.0, 0);
+        assert_eq!((flow.totals.lost, flow.totals.per_pod, flow.backlog), (50.0, 20.0, 0.0));
+    }
+
+    #[test]
+    fn a_queue_keeps_up_to_its_size() {
+        let mut flow = Flow::new(Service { per_pod: Some(10.0), queue: 50.0 });
+        flow.rate = 30.0;
+        flow.advance(2.0, 1);
+        assert_eq!((flow.backlog, flow.totals.lost), (40.0, 0.0));
+        flow.advance(1.0, 1);
+        assert_eq!((flow.backlog, flow.totals.lost), (50.0, 10.0));
+        flow.rate = 0.0;
+        flow.advance(2.0, 2);
+        assert_eq!((flow.backlog, flow.totals.served), (10.0, 70.0));
+    }
+
+    #[test]
+    fn without_a_capacity_one_pod_does_everything() {
+        let mut flow = Flow::new(Service { per_pod: None, queue: 0.0 });
+        flow.rate = 1e9;
+        flow.advance(1.0, 1);
+        assert_eq!((flow.totals.served, flow.totals.lost), (1e9, 0.0));
+        assert!(!flow.is_short(1) && flow.is_short(0));
+    }
+}

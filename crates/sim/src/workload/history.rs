@@ -1,0 +1,105 @@
+//! What the metrics pipeline has measured: one scrape per interval, kept as long as somebody may ask for it.
+
+use std::collections::VecDeque;
+
+use super::flow::Totals;
+use crate::time::Millis;
+
+/// One look at a workload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scrape {
+    /// When.
+    pub at: Millis,
+    /// Sums since the start.
+    pub totals: Totals,
+    /// Units that wait.
+    pub backlog: f64,
+    /// Ready pods.
+    pub ready: usize,
+}
+
+/// The time between two scrapes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Its begin.
+    pub from: Scrape,
+    /// Its end.
+    pub to: Scrape,
+}
+
+/// The latest scrapes.
+#[derive(Clone, Debug)]
+pub struct History {
+    every: Millis,
+    keep: usize,
+    scrapes: VecDeque<Scrape>,
+}
+
+impl History {
+    /// A history that can be asked for windows up to `oldest` ago, with a past as steady as `now` and `rates`.
+    pub fn new(every: Millis, oldest: Millis, now: Scrape, rates: &Totals) -> Self {
+        let every = Millis(every.0.max(1));
+        let keep = usize::try_from(oldest.0 / every.0).unwrap_or_default() + 3;
+        let past = |back: usize| {
+            let at = every * -(back as i64);
+            Scrape { at, totals: Totals::steady(rates, at.as_secs_f64()), ..now }
+        };
+        Self { every, keep, scrapes: (0..keep).rev().map(past).collect() }
+    }
+
+    /// When the next scrape is due.
+    pub fn next(&self) -> Millis {
+        self.scrapes.back().map_or(Millis::ZERO, |last| last.at + self.every)
+    }
+
+    /// Adds a scrape.
+    pub fn push(&mut self, scrape: Scrape) {
+        if self.scrapes.len() >= self.keep {
+            self.scrapes.pop_front();
+        }
+        self.scrapes.push_back(scrape);
+    }
+
+    /// The latest window that had ended at `at`.
+    pub fn window(&self, at: Millis) -> Option<Window> {
+        let newest = self.scrapes.back()?;
+        let late = (newest.at.0 - at.0 + self.every.0 - 1).div_euclid(self.every.0).max(0);
+        let to = self.scrapes.len().checked_sub(1 + usize::try_from(late).ok()?)?;
+        Some(Window { from: *self.scrapes.get(to.checked_sub(1)?)?, to: *self.scrapes.get(to)? })
+    }
+}
+
+impl Window {
+    /// Its length.
+    pub fn length(&self) -> Millis {
+        self.to.at - self.from.at
+    }
+
+    /// Mean rates over it.
+    pub fn rates(&self) -> Totals {
+        self.to.totals.rates_since(&self.from.totals, self.length().as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_end_at_the_last_scrape_that_was_due() {
+        let now = Scrape { at: Millis::ZERO, totals: Totals::default(), backlog: 0.0, ready: 1 };
+        let rates = Totals { offered: 4.0, served: 4.0, lost: 0.0, per_pod: 4.0 };
+        let mut history = History::new(Millis::from_secs(15), Millis::from_secs(30), now, &rates);
+        let window = history.window(Millis(-1)).unwrap();
+        assert_eq!((window.from.at, window.to.at), (Millis::from_secs(-30), Millis::from_secs(-15)));
+        assert_eq!(window.rates(), rates);
+        for k in 1..=10 {
+            assert_eq!(history.next(), Millis::from_secs(15 * k));
+            history.push(Scrape { at: Millis::from_secs(15 * k), ..now });
+        }
+        for (at, end) in [(150_000, 150), (149_999, 135), (135_000, 135), (200_000, 150), (120_000, 120)] {
+            assert_eq!(history.window(Millis(at)).unwrap().to.at, Millis::from_secs(end), "{at}");
+        }
+        assert_eq!(history.window(Millis::ZERO), None);
+    }
+}

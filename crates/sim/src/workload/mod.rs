@@ -1,0 +1,156 @@
+//! A workload in virtual time: pods that come and go, work that arrives, and what can be measured of both.
+
+mod flow;
+mod history;
+mod ledger;
+mod pods;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use jiff::Timestamp;
+
+pub use flow::{Flow, Service, Totals};
+pub use history::{History, Scrape, Window};
+pub use ledger::{Ledger, WorkloadSummary};
+pub use pods::{Failure, Fleet, ModelPod, Order, Stage, Template};
+pub use usage::{Activity, ContainerUsage, Meter, Resource, Usage};
+
+use crate::load::Load;
+use crate::observer::Sample;
+use crate::time::Millis;
+
+/// What a workload is made of.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What its pods have in common.
+    pub template: Template,
+    /// Pods at the start.
+    pub replicas: usize,
+    /// How much pods can do.
+    pub service: Service,
+    /// Work that arrives.
+    pub load: Load,
+}
+
+/// How the model is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Cadence {
+    /// When virtual time begins.
+    pub start: Timestamp,
+    /// How often the load is looked at.
+    pub tick: Millis,
+    /// How often metrics are scraped.
+    pub resolution: Millis,
+    /// How old a scrape may be when somebody asks for it.
+    pub oldest: Millis,
+}
+
+/// A workload in virtual time.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    load: Load,
+    tick: Millis,
+    now: Millis,
+    next_tick: Millis,
+    flow: Flow,
+    fleet: Fleet,
+    history: History,
+    ledger: Ledger,
+    sampled: (Millis, Totals),
+}
+
+impl Workload {
+    /// At the start: all pods ready, and a past as steady as the load of the first moment.
+    pub fn new(plan: &Plan, cadence: &Cadence) -> Self {
+        let fleet = Fleet::new(plan.template.clone(), cadence.start, plan.replicas);
+        let mut flow = Flow::new(plan.service);
+        flow.rate = plan.load.at(Millis::ZERO);
+        let steady = flow.rates(fleet.ready());
+        let now = Scrape { at: Millis::ZERO, totals: Totals::default(), backlog: 0.0, ready: fleet.ready() };
+        Self {
+            load: plan.load.clone(),
+            tick: Millis(cadence.tick.0.max(1)),
+            now: Millis::ZERO,
+            next_tick: Millis::ZERO,
+            history: History::new(cadence.resolution, cadence.oldest, now, &steady),
+            ledger: Ledger::new(plan.replicas),
+            flow,
+            fleet,
+            sampled: (Millis::ZERO, Totals::default()),
+        }
+    }
+
+    /// Lets time pass until `to`.
+    pub fn advance(&mut self, to: Millis) {
+        while self.now < to {
+            if self.now >= self.next_tick {
+                self.flow.rate = self.load.at(self.now);
+                self.next_tick = self.now + self.tick;
+                self.ledger.note_rate(self.now, &self.flow, self.fleet.ready());
+            }
+            let next = to.min(self.next_tick).min(self.fleet.next()).min(self.history.next());
+            let seconds = (next - self.now).as_secs_f64();
+            self.flow.advance(seconds, self.fleet.ready());
+            self.ledger.pass(seconds, &self.flow, &self.fleet);
+            self.now = next;
+            if self.fleet.next() <= next {
+                self.fleet.advance(next, self.flow.totals.per_pod);
+                self.ledger.note_rate(next, &self.flow, self.fleet.ready());
+            }
+            if self.history.next() <= next {
+                self.history.push(Scrape {
+                    at: next,
+                    totals: self.flow.totals,
+                    backlog: self.flow.backlog,
+                    ready: self.fleet.ready(),
+                });
+            }
+        }
+    }
+
+    /// Asks for another number of replicas.
+    pub fn scale(&mut self, wanted: i32) {
+        let wanted = usize::try_from(wanted).unwrap_or_default();
+        self.fleet.scale(self.now, wanted, self.flow.totals.per_pod);
+        self.ledger.note_replicas(wanted);
+        self.ledger.note_rate(self.now, &self.flow, self.fleet.ready());
+    }
+
+    /// Its pods.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The latest window of measurement that had ended at `at`.
+    pub fn window(&self, at: Millis) -> Option<Window> {
+        self.history.window(at)
+    }
+
+    /// What happened since the last sample.
+    pub fn sample(&mut self) -> Sample {
+        let (since, before) = std::mem::replace(&mut self.sampled, (self.now, self.flow.totals));
+        let rates = match (self.now - since).as_secs_f64() {
+            // Nothing has passed yet: what is about to.
+            0.0 => self.flow.rates(self.fleet.ready()),
+            seconds => self.flow.totals.rates_since(&before, seconds),
+        };
+        let capacity = self.flow.service().capacity(self.fleet.ready());
+        Sample {
+            at: self.now,
+            offered: rates.offered,
+            served: rates.served,
+            unserved: rates.lost,
+            backlog: self.flow.backlog,
+            capacity: capacity.is_finite().then_some(capacity),
+            ready: self.fleet.ready(),
+            pods: self.fleet.pods().len(),
+            replicas: self.fleet.wanted(),
+        }
+    }
+
+    /// The sums of the whole run.
+    pub fn summary(&self) -> WorkloadSummary {
+        self.ledger.summary(self.now, &self.flow)
+    }
+}

@@ -1,0 +1,387 @@
+//! The life of pods: created, running, ready, stopping, gone; or failed.
+
+use std::sync::Arc;
+
+use engine::pod::{Readiness, Truth};
+use engine::{Phase, Pod, Shape};
+use jiff::Timestamp;
+
+use super::history::Window;
+use super::usage::Activity;
+use crate::random::Seed;
+use crate::time::{Millis, to_the_second};
+
+/// Failed pods that stay listed; older ones are collected.
+const FAILED_KEPT: usize = 20;
+/// Pods that exist at the start have been ready for this long.
+const WARM: Millis = Millis::from_hours(1);
+
+/// What all pods of a workload have in common.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Name of the workload.
+    pub name: String,
+    /// How pods are named, added and removed.
+    pub order: Order,
+    /// Containers and what they request.
+    pub shape: Arc<Shape>,
+    /// From creation to running.
+    pub start_delay: Millis,
+    /// From running to ready.
+    pub ready_delay: Millis,
+    /// From deletion to gone.
+    pub stop_delay: Millis,
+    /// Share of new pods that fail.
+    pub failing: f64,
+    /// How they fail.
+    pub failure: Failure,
+    /// Which of them fail.
+    pub seed: Seed,
+}
+
+/// How pods are named, added and removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Deployments and ReplicaSets: random names; the least useful and youngest go first.
+    Any,
+    /// StatefulSets with `podManagementPolicy: Parallel`: numbered, the highest number goes first.
+    Numbered,
+    /// StatefulSets otherwise: numbered, and one at a time.
+    OneByOne,
+}
+
+/// How a pod fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+pub enum Failure {
+    /// It runs and never becomes ready.
+    #[default]
+    NeverReady,
+    /// It ends with phase `Failed` when it should become ready, and another one is created in its place.
+    Failed,
+}
+
+/// Where a pod is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Waits for its node, image and so on.
+    Pending,
+    /// Runs, but takes no work.
+    Starting,
+    /// Takes its share of the work.
+    Ready,
+    /// Is being deleted; takes no work.
+    Stopping,
+    /// Is over.
+    Failed,
+}
+
+/// One pod.
+#[derive(Clone, Debug)]
+pub struct ModelPod {
+    /// What the engine sees.
+    pub view: Pod,
+    /// Where it is in its life.
+    pub stage: Stage,
+    /// When that ends.
+    next: Millis,
+    running_at: Millis,
+    ready_at: Millis,
+    /// The workload's sum of work per pod when it became ready, and when it stopped.
+    work: (f64, f64),
+    number: u64,
+    fails: bool,
+}
+
+/// The pods of one workload.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    template: Template,
+    start: Timestamp,
+    pods: Vec<ModelPod>,
+    wanted: usize,
+    created: u64,
+    /// Counts every change, so that others know when to look again.
+    changes: u64,
+    next: Millis,
+    ready: usize,
+    active: usize,
+}
+
+impl Fleet {
+    /// So many pods that have been ready for long.
+    pub fn new(template: Template, start: Timestamp, replicas: usize) -> Self {
+        let pods = Vec::with_capacity(replicas);
+        let mut fleet = Self {
+            template,
+            start,
+            pods,
+            wanted: replicas,
+            created: 0,
+            changes: 0,
+            next: Millis::NEVER,
+            ready: 0,
+            active: 0,
+        };
+        for number in 0..replicas as u64 {
+            let mut pod = fleet.newborn(Millis::ZERO - WARM, number);
+            fleet.created += 1;
+            pod.fails = false;
+            pod.run(Millis::ZERO - WARM, &fleet.template);
+            pod.become_ready(pod.running_at, f64::NEG_INFINITY, start);
+            fleet.pods.push(pod);
+        }
+        fleet.count();
+        fleet
+    }
+
+    /// Pods in the order in which they are listed.
+    pub fn pods(&self) -> &[ModelPod] {
+        &self.pods
+    }
+
+    /// Replicas asked for.
+    pub fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    /// Pods that take work.
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Pods that are neither being deleted nor over: `status.replicas` of the scale.
+    pub fn active(&self) -> usize {
+        self.active
+    }
+
+    /// Goes up whenever a pod changes.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// When the next pod changes by itself.
+    pub fn next(&self) -> Millis {
+        self.next
+    }
+
+    /// Asks for another number of pods. `work` is the sum of work per pod so far.
+    pub fn scale(&mut self, now: Millis, wanted: usize, work: f64) {
+        self.wanted = wanted;
+        self.reconcile(now, work);
+        self.count();
+        self.advance(now, work);
+    }
+
+    /// Lets everything happen that is due.
+    pub fn advance(&mut self, now: Millis, work: f64) {
+        while self.next <= now {
+            let numbered = self.template.order != Order::Any;
+            let (template, start) = (&self.template, self.start);
+            for pod in self.pods.iter_mut().filter(|pod| pod.next <= now) {
+                match pod.stage {
+                    Stage::Pending => pod.run(pod.next, template),
+                    Stage::Starting if pod.fails => pod.fail(pod.next, start),
+                    Stage::Starting => pod.become_ready(pod.next, work, start),
+                    Stage::Stopping | Stage::Ready | Stage::Failed => {}
+                }
+            }
+            // A StatefulSet removes a failed pod to create it anew under the same name.
+            self.pods.retain(|pod| match pod.stage {
+                Stage::Stopping => pod.next > now,
+                Stage::Failed => !numbered,
+                _ => true,
+            });
+            self.collect_failed();
+            self.reconcile(now, work);
+            self.count();
+        }
+    }
+
+    /// Creates or deletes pods until there are as many as wanted.
+    fn reconcile(&mut self, now: Millis, work: f64) {
+        match self.template.order {
+            Order::Any => {
+                let active = self.pods.iter().filter(|pod| pod.is_active()).count();
+                for _ in active..self.wanted {
+                    let pod = self.newborn(now, self.created);
+                    self.created += 1;
+                    self.pods.push(pod);
+                }
+                for index in self.least_useful(active.saturating_sub(self.wanted)) {
+                    self.delete(index, now, work);
+                }
+            }
+            Order::Numbered | Order::OneByOne => self.reconcile_numbered(now, work),
+        }
+        self.pods.retain(|pod| pod.stage != Stage::Stopping || pod.next > now);
+        self.changes += 1;
+    }
+
+    fn reconcile_numbered(&mut self, now: Millis, work: f64) {
+        let one_by_one = self.template.order == Order::OneByOne;
+        let mut taken = vec![false; self.wanted];
+        for pod in &self.pods {
+            if let Some(slot) = usize::try_from(pod.number).ok().and_then(|n| taken.get_mut(n)) {
+                *slot = true;
+            }
+        }
+        let settled = |pods: &[ModelPod]| pods.iter().all(|pod| pod.stage == Stage::Ready);
+        for number in (0_u64..).zip(taken).filter(|(_, taken)| !taken).map(|(number, _)| number) {
+            if one_by_one && !settled(&self.pods) {
+                return;
+            }
+            let pod = self.newborn(now, number);
+            self.created += 1;
+            self.pods.push(pod);
+        }
+        loop {
+            let surplus = self.pods.iter().enumerate().filter(|(_, pod)| {
+                pod.is_active() && usize::try_from(pod.number).is_ok_and(|number| number >= self.wanted)
+            });
+            let Some((highest, _)) = surplus.max_by_key(|(_, pod)| pod.number) else { return };
+            if one_by_one && self.pods.iter().any(|pod| pod.stage == Stage::Stopping && pod.next > now) {
+                return;
+            }
+            self.delete(highest, now, work);
+        }
+    }
+
+    /// The pods that a ReplicaSet deletes first: not running, not ready, ready for the shortest time, youngest.
+    fn least_useful(&self, count: usize) -> Vec<usize> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut order: Vec<usize> = (0..self.pods.len()).collect();
+        order.retain(|index| self.pods.get(*index).is_some_and(ModelPod::is_active));
+        order.sort_by_key(|index| {
+            self.pods.get(*index).map(|pod| {
+                let stage = match pod.stage {
+                    Stage::Pending => 0,
+                    Stage::Starting => 1,
+                    _ => 2,
+                };
+                (stage, std::cmp::Reverse(pod.ready_at), std::cmp::Reverse(pod.number))
+            })
+        });
+        order.truncate(count);
+        order
+    }
+
+    fn delete(&mut self, index: usize, now: Millis, work: f64) {
+        let stop_delay = self.template.stop_delay;
+        if let Some(pod) = self.pods.get_mut(index) {
+            // What never ran is gone at once.
+            pod.next = if pod.stage == Stage::Pending { now } else { now + stop_delay };
+            pod.stage = Stage::Stopping;
+            pod.view.deleting = true;
+            pod.work.1 = work;
+        }
+    }
+
+    fn newborn(&self, now: Millis, number: u64) -> ModelPod {
+        let template = &self.template;
+        let since = to_the_second(now.after(self.start));
+        let view = Pod {
+            name: self.name(number).into(),
+            phase: Phase::Pending,
+            deleting: false,
+            started: Some(since),
+            ready: Some(Readiness { status: Truth::False, since }),
+            shape: Arc::clone(&template.shape),
+        };
+        ModelPod {
+            view,
+            stage: Stage::Pending,
+            next: now + template.start_delay,
+            running_at: Millis::NEVER,
+            ready_at: Millis::NEVER,
+            work: (f64::INFINITY, f64::INFINITY),
+            number,
+            fails: template.seed.share(self.created as i64) < template.failing,
+        }
+    }
+
+    fn name(&self, number: u64) -> String {
+        const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+        const NAMES: u64 = 27_u64.pow(5);
+        let name = &self.template.name;
+        if self.template.order != Order::Any {
+            return format!("{name}-{number}");
+        }
+        // A permutation of all names of five letters: none comes twice before all have come.
+        let mut rest = (number % NAMES * 9_677_701 + self.template.seed.bits() % NAMES) % NAMES;
+        let mut suffix = String::with_capacity(8);
+        for _ in 0..5 {
+            suffix.push(LETTERS.get((rest % 27) as usize).copied().map_or('x', char::from));
+            rest /= 27;
+        }
+        format!("{name}-{suffix}")
+    }
+
+    fn collect_failed(&mut self) {
+        let failed = self.pods.iter().filter(|pod| pod.stage == Stage::Failed).count();
+        let mut surplus = failed.saturating_sub(FAILED_KEPT);
+        self.pods.retain(|pod| {
+            let collected = pod.stage == Stage::Failed && surplus > 0;
+            surplus -= usize::from(collected);
+            !collected
+        });
+    }
+
+    fn count(&mut self) {
+        self.ready = self.pods.iter().filter(|pod| pod.stage == Stage::Ready).count();
+        self.active = self.pods.iter().filter(|pod| pod.is_active()).count();
+        self.next = self.pods.iter().map(|pod| pod.next).min().unwrap_or(Millis::NEVER);
+    }
+}
+
+impl ModelPod {
+    fn is_active(&self) -> bool {
+        matches!(self.stage, Stage::Pending | Stage::Starting | Stage::Ready)
+    }
+
+    fn run(&mut self, now: Millis, template: &Template) {
+        self.stage = Stage::Starting;
+        self.view.phase = Phase::Running;
+        self.running_at = now;
+        let never = self.fails && template.failure == Failure::NeverReady;
+        self.next = if never { Millis::NEVER } else { now + template.ready_delay };
+    }
+
+    fn become_ready(&mut self, now: Millis, work: f64, start: Timestamp) {
+        self.stage = Stage::Ready;
+        self.view.ready = Some(Readiness { status: Truth::True, since: to_the_second(now.after(start)) });
+        self.ready_at = now;
+        self.work.0 = work;
+        self.next = Millis::NEVER;
+    }
+
+    fn fail(&mut self, now: Millis, start: Timestamp) {
+        self.stage = Stage::Failed;
+        self.view.phase = Phase::Failed;
+        self.view.ready = Some(Readiness { status: Truth::False, since: to_the_second(now.after(start)) });
+        self.next = Millis::NEVER;
+    }
+
+    /// What the pod did in a window; absent if it did not run all the time.
+    pub fn activity(&self, window: &Window) -> Option<Activity> {
+        if self.running_at > window.from.at || self.stage == Stage::Failed {
+            return None;
+        }
+        let length = window.length();
+        let begin = window.from.totals.per_pod.max(self.work.0);
+        let end = window.to.totals.per_pod.min(self.work.1);
+        let starting = (self.ready_at - window.from.at).share_of(length);
+        Some(Activity { starting, work: (end - begin).max(0.0) / length.as_secs_f64() })
+    }
+
+    /// Whether it took work at the end of a window.
+    pub fn worked_at_end(&self, window: &Window) -> bool {
+        self.ready_at <= window.to.at && window.to.totals.per_pod <= self.work.1
+    }
+
+    /// The number that chance looks at.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}

@@ -1,0 +1,184 @@
+//! How a running control plane is reached.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::components::{Ports, local};
+use crate::error::{Attempt, Error, read};
+use crate::parts::Parts;
+use crate::pki::{Authority, Identity, Pki, write_private};
+use crate::{kubeconfig, state};
+
+/// Everything a client needs, and the keys to make more clients.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The state folder.
+    pub folder: PathBuf,
+    /// The kubeconfig of an administrator (group `system:masters`).
+    pub kubeconfig: PathBuf,
+    /// Where kube-apiserver answers.
+    pub server: String,
+    /// The port of each component.
+    pub ports: Ports,
+    /// The folder with one log per component.
+    pub logs: PathBuf,
+    /// The programs that run.
+    pub parts: Parts,
+    pki: Pki,
+}
+
+/// The file with the ports, so that another process can find them.
+const PORTS: &str = "ports";
+const POLL: Duration = Duration::from_millis(20);
+
+impl Access {
+    pub(crate) fn new(folder: &Path, ports: Ports, pki: Pki, parts: Parts) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            kubeconfig: folder.join("kubeconfig"),
+            server: local("https", ports.api_server),
+            ports,
+            logs: folder.join("logs"),
+            parts,
+            pki,
+        }
+    }
+
+    /// The access to a control plane that another process runs in `folder`.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        if state::holder(folder).is_none() || !state::is_held(folder)? {
+            return Err(Error::NotRunning(folder.to_owned()));
+        }
+        let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
+        let path = folder.join(PORTS);
+        let ports = parse(&read(&path)?).ok_or_else(|| Error::Io {
+            attempt: format!("read {}", path.display()),
+            source: std::io::ErrorKind::InvalidData.into(),
+        })?;
+        Ok(Self::new(&folder, ports, Pki::read(&pki_folder(&folder))?, Parts::ensure()?))
+    }
+
+    /// Writes what `open` reads, and the kubeconfigs.
+    pub(crate) fn write(&self) -> Result<(), Error> {
+        let path = self.folder.join(PORTS);
+        fs::write(&path, print(self.ports)).attempt(|| format!("write {}", path.display()))?;
+        self.pki.write(&pki_folder(&self.folder))?;
+        write_private(&self.kubeconfig, &self.kubeconfig_for(&self.pki.admin))?;
+        write_private(
+            &self.controller_manager_kubeconfig(),
+            &self.kubeconfig_for(&self.pki.controller_manager),
+        )
+    }
+
+    pub(crate) fn controller_manager_kubeconfig(&self) -> PathBuf {
+        self.folder.join("controller-manager.kubeconfig")
+    }
+
+    /// The text of a kubeconfig for somebody else, such as a client made by [`Access::authority`].
+    pub fn kubeconfig_for(&self, identity: &Identity) -> String {
+        kubeconfig::text(&self.server, self.pki.cluster.certificate(), identity)
+    }
+
+    /// The cluster's authority: signed the server's certificate, and whom it signs is a user.
+    pub fn authority(&self) -> &Authority {
+        &self.pki.cluster
+    }
+
+    /// The authority behind the front proxy: whoever it signs may speak for others in `X-Remote-*` headers.
+    pub fn front_proxy_authority(&self) -> &Authority {
+        &self.pki.front_proxy
+    }
+
+    /// The administrator.
+    pub fn admin(&self) -> &Identity {
+        &self.pki.admin
+    }
+
+    /// As whom kube-apiserver calls aggregated servers.
+    pub fn front_proxy_client(&self) -> &Identity {
+        &self.pki.front_proxy_client
+    }
+
+    /// kubectl 1.36 as the administrator, with settings of the user put aside.
+    pub fn kubectl(&self) -> Command {
+        let mut command = Command::new(&self.parts.kubectl);
+        command.env("KUBECONFIG", &self.kubeconfig).env("KUBERC", "off");
+        // Ports come back; what was discovered at the same address yesterday must not.
+        command.env("KUBECACHEDIR", self.folder.join("kubectl-cache"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs kubectl and returns what it prints.
+    pub fn run_kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
+        let output = self.kubectl().args(arguments).output().attempt(|| "run kubectl".into())?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Error::Kubectl { arguments: arguments.join(" "), output: said })
+    }
+
+    /// A new namespace whose name begins with `prefix`, with the service account that pods need.
+    pub fn namespace(&self, prefix: &str) -> Result<String, Error> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        self.run_kubectl(&["create", "namespace", &name])?;
+        let until = Instant::now() + Duration::from_mins(1);
+        let path = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
+        while let Err(error) = self.run_kubectl(&["get", "--raw", &path]) {
+            if Instant::now() > until {
+                return Err(error);
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(name)
+    }
+}
+
+pub(crate) fn pki_folder(folder: &Path) -> PathBuf {
+    folder.join("pki")
+}
+
+fn print(ports: Ports) -> String {
+    format!(
+        "etcd {}\netcd-peer {}\nkube-apiserver {}\nkube-controller-manager {}\n",
+        ports.etcd, ports.etcd_peer, ports.api_server, ports.controller_manager
+    )
+}
+
+fn parse(text: &str) -> Option<Ports> {
+    let port = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse().ok())
+    };
+    Some(Ports {
+        etcd: port("etcd")?,
+        etcd_peer: port("etcd-peer")?,
+        api_server: port("kube-apiserver")?,
+        controller_manager: port("kube-controller-manager")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_as_they_were_written() {
+        let ports = Ports { etcd: 1, etcd_peer: 2, api_server: 3, controller_manager: 65535 };
+        assert_eq!(parse(&print(ports)), Some(ports));
+        assert_eq!(parse("etcd 1\n"), None);
+        assert_eq!(parse(&print(ports).replace("65535", "65536")), None);
+    }
+
+    #[test]
+    fn nothing_is_opened_where_nothing_runs() {
+        let folder = std::env::temp_dir().join(format!("testbed-access-{}", std::process::id()));
+        assert!(matches!(Access::open(&folder), Err(Error::NotRunning(_))));
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,101 @@
+//! Puts a server on this machine behind the API server's aggregation layer.
+
+use crate::encoding::{base64, quoted};
+
+/// A version of an API group that is served by somebody on this machine.
+#[derive(Debug, Clone)]
+pub struct Aggregated {
+    /// The API group, such as `metrics.k8s.io`.
+    pub group: String,
+    /// Its version, such as `v1beta1`.
+    pub version: String,
+    /// The namespace of the Service; it must exist.
+    pub namespace: String,
+    /// The name of the Service.
+    pub service: String,
+    /// The port on `localhost` where the server speaks TLS.
+    pub port: u16,
+    /// The authority (PEM) behind the server's certificate, which must name [`Aggregated::server_name`]; with `None` the
+    /// certificate is not checked.
+    pub authority: Option<String>,
+}
+
+impl Aggregated {
+    /// The name under which the API server calls: what the server's certificate must hold.
+    pub fn server_name(&self) -> String {
+        format!("{}.{}.svc", self.service, self.namespace)
+    }
+
+    /// The name of the APIService.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+
+    /// The Service and the APIService, for `kubectl apply -f -`. The Service is of type ExternalName, which leads the API
+    /// server to `localhost`.
+    pub fn manifest(&self) -> String {
+        let trust = match &self.authority {
+            Some(authority) => format!("caBundle: {}", base64(authority.as_bytes())),
+            None => "insecureSkipTLSVerify: true".to_owned(),
+        };
+        format!(
+            "apiVersion: v1
+kind: Service
+metadata:
+  name: {service}
+  namespace: {namespace}
+spec:
+  type: ExternalName
+  externalName: localhost
+  ports:
+  - port: {port}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: {name}
+spec:
+  group: {group}
+  version: {version}
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  {trust}
+  service:
+    name: {service}
+    namespace: {namespace}
+    port: {port}
+",
+            service = quoted(&self.service),
+            namespace = quoted(&self.namespace),
+            port = self.port,
+            name = quoted(&self.name()),
+            group = quoted(&self.group),
+            version = quoted(&self.version),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_names_the_service_twice_and_says_whom_to_trust() {
+        let mut api = Aggregated {
+            group: "metrics.k8s.io".into(),
+            version: "v1beta1".into(),
+            namespace: "kube-system".into(),
+            service: "metrics".into(),
+            port: 8443,
+            authority: None,
+        };
+        assert_eq!(api.server_name(), "metrics.kube-system.svc");
+        let text = api.manifest();
+        assert!(text.contains("name: \"v1beta1.metrics.k8s.io\"\n"), "{text}");
+        assert!(text.contains("externalName: localhost\n  ports:\n  - port: 8443\n"), "{text}");
+        assert!(text.contains("insecureSkipTLSVerify: true") && !text.contains("caBundle"), "{text}");
+        api.authority = Some("ca".into());
+        let text = api.manifest();
+        assert!(text.contains("  caBundle: Y2E=\n") && !text.contains("insecure"), "{text}");
+    }
+}

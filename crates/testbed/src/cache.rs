@@ -1,0 +1,155 @@
+//! Where parts are kept: one folder for all clones on the machine, each part built once and then never changed.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Attempt, Error, make_folder};
+use crate::fetch;
+use crate::parts::{Part, Source};
+use crate::progress::Progress;
+
+/// Names the folder of the cache.
+pub const CACHE: &str = "PLIMSOLL_CACHE";
+
+/// The folder of everything that was built or fetched.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// FNV-1a: small, and the same in every release of Rust, so that a new compiler does not rebuild Kubernetes.
+struct Fingerprint(u64);
+
+impl Cache {
+    /// `$PLIMSOLL_CACHE`, else `$XDG_CACHE_HOME/plimsoll`, else `~/.cache/plimsoll`.
+    pub fn of_user() -> Result<Self, Error> {
+        let root = root(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+        root.map(Self::at).ok_or_else(|| Error::Io {
+            attempt: format!("find a cache folder (set {CACHE})"),
+            source: std::io::Error::new(
+                std::io::ErrorKind::NotFound,
+                "neither XDG_CACHE_HOME nor HOME is set",
+            ),
+        })
+    }
+
+    /// A cache in a folder of one's own.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder with the programs of a part, built or fetched first if need be. Several may ask at the same time, from
+    /// several processes: one builds, the others wait.
+    pub fn ensure(&self, part: &Part, progress: &mut Progress) -> Result<PathBuf, Error> {
+        let folder = self.root.join("parts");
+        let home = folder.join(key(part));
+        if complete(&home, part) {
+            return Ok(home);
+        }
+        make_folder(&folder)?;
+        let lock = lock(&folder, part, progress)?;
+        if complete(&home, part) {
+            return Ok(home);
+        }
+        // Under the lock: whatever is there was left by somebody who was interrupted.
+        let draft = folder.join(format!("{}.draft", key(part)));
+        remove(&draft)?;
+        remove(&home)?;
+        make_folder(&draft)?;
+        progress.begin(&part.title());
+        let fetched = fetch::part(part, &draft, progress);
+        progress.end(fetched.is_ok());
+        if let Err(error) = fetched {
+            remove(&draft)?;
+            return Err(error);
+        }
+        fs::rename(draft.join("bin"), &home).attempt(|| format!("move {} into place", part.title()))?;
+        remove(&draft)?;
+        drop(lock);
+        Ok(home)
+    }
+}
+
+fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    variable(CACHE)
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("plimsoll")))
+        .or_else(|| Some(variable("HOME")?.join(".cache").join("plimsoll")))
+}
+
+/// The name of a part in the cache: it changes whenever the result of building might.
+pub fn key(part: &Part) -> String {
+    let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
+    print.add(std::env::consts::OS);
+    print.add(std::env::consts::ARCH);
+    match part.source {
+        Source::Go(module) => {
+            print.add(module.manifest);
+            print.add(module.sums);
+            for flag in module.link_flags {
+                print.add(flag);
+            }
+            for (package, name) in module.programs {
+                print.add(package);
+                print.add(name);
+            }
+        }
+        Source::Debian { package, programs } => {
+            print.add(package);
+            for name in programs {
+                print.add(name);
+            }
+            print.add(&release());
+        }
+    }
+    format!("{}-{}-{:016x}", part.name, part.version, print.0)
+}
+
+impl Fingerprint {
+    fn add(&mut self, text: &str) {
+        // The byte at the end keeps ("ab", "c") apart from ("a", "bc").
+        for byte in text.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// Which release of which system this is: another one has other packages.
+fn release() -> String {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("ID=") || line.starts_with("VERSION_ID=")).collect()
+}
+
+fn lock(folder: &Path, part: &Part, progress: &mut Progress) -> Result<File, Error> {
+    let path = folder.join(format!("{}.lock", key(part)));
+    let file = File::create(&path).attempt(|| format!("write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            progress.note(&format!("{}: another process is building it; waiting", part.title()));
+        }
+        Err(TryLockError::Error(error)) => Err(error).attempt(|| format!("lock {}", path.display()))?,
+    }
+    file.lock().attempt(|| format!("lock {}", path.display()))?;
+    Ok(file)
+}
+
+fn complete(home: &Path, part: &Part) -> bool {
+    part.programs().iter().all(|name| home.join(name).is_file())
+}
+
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).attempt(|| format!("remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! What can go wrong, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cache::CACHE;
+
+/// Why a part could not be built or a control plane could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk has no room left.
+    #[error(
+        "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE} name a folder on another disk"
+    )]
+    DiskFull {
+        /// What needed the room.
+        attempt: String,
+    },
+    /// A file or program of this machine refused.
+    #[error("failed to {attempt}: {source}")]
+    Io {
+        /// What was tried.
+        attempt: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no Go on the search path.
+    #[error(
+        "Go is needed to build {part}, and there is no `go` on PATH\n  remedy: install Go {needs} or newer (https://go.dev/dl, or the golang package of your system) and add its bin folder to PATH"
+    )]
+    NoGo {
+        /// What was to be built.
+        part: String,
+        /// The oldest Go that will do.
+        needs: String,
+    },
+    /// The Go on the search path is too old and may not fetch a newer one.
+    #[error(
+        "Go {found} is too old to build {part}\n  remedy: install Go {needs} or newer (https://go.dev/dl), or allow Go to fetch it with GOTOOLCHAIN=auto"
+    )]
+    OldGo {
+        /// What was to be built.
+        part: String,
+        /// The oldest Go that will do.
+        needs: String,
+        /// What `go version` said.
+        found: String,
+    },
+    /// Sources or packages could not be fetched.
+    #[error(
+        "failed to fetch what {part} is made of: the network does not answer\n{output}\n  remedy: check the connection, or set GOPROXY (or apt's proxy) to one that is reachable; what was fetched is kept"
+    )]
+    NoNetwork {
+        /// What was to be built.
+        part: String,
+        /// The last lines of the failed command.
+        output: String,
+    },
+    /// A build ended with an error of its own.
+    #[error("failed to build {part}\n{output}")]
+    Build {
+        /// What was to be built.
+        part: String,
+        /// The last lines of the failed command.
+        output: String,
+    },
+    /// A part that comes from Debian's packages was asked for on another system.
+    #[error(
+        "{part} comes from Debian's packages, and there is no `apt-get` here\n  remedy: install it so that {programs} are on PATH"
+    )]
+    NotDebian {
+        /// What was to be fetched.
+        part: String,
+        /// The programs that would do.
+        programs: String,
+    },
+    /// A component of the control plane did not become ready.
+    #[error("{component} {happened}; the end of {log}:\n{tail}", log = log.display())]
+    Component {
+        /// Which one.
+        component: &'static str,
+        /// What it did.
+        happened: String,
+        /// Where its log is.
+        log: PathBuf,
+        /// The last lines of its log.
+        tail: String,
+    },
+    /// Another control plane runs on this state folder.
+    #[error("a control plane already runs in {}\n  remedy: use it, or end it with `cargo xtask real down`", .0.display())]
+    Busy(PathBuf),
+    /// No control plane runs on this state folder.
+    #[error("no control plane runs in {}\n  remedy: start one with `cargo xtask real up`", .0.display())]
+    NotRunning(PathBuf),
+    /// A folder to be emptied holds files of somebody else.
+    #[error("{} is not empty and was not made by the testbed\n  remedy: choose a new folder", .0.display())]
+    NotOurs(PathBuf),
+    /// A certificate could not be made.
+    #[error("failed to make a certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// kubectl, run on behalf of a test, refused.
+    #[error("kubectl {arguments}: {output}")]
+    Kubectl {
+        /// What was asked.
+        arguments: String,
+        /// What it answered.
+        output: String,
+    },
+}
+
+/// Says what was tried when the system refuses.
+pub(crate) trait Attempt<T> {
+    fn attempt(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Attempt<T> for io::Result<T> {
+    fn attempt(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { attempt: what() },
+            _ => Error::Io { attempt: what(), source },
+        })
+    }
+}
+
+/// What the output of a failed fetch or build says about its cause.
+pub(crate) fn build_failure(part: &str, output: String) -> Error {
+    const FULL: &[&str] = &["no space left on device", "disk quota exceeded"];
+    const OFFLINE: &[&str] = &[
+        "no such host",
+        "connection refused",
+        "connection reset",
+        "i/o timeout",
+        "tls handshake timeout",
+        "network is unreachable",
+        "temporary failure",
+        "server misbehaving",
+        "could not connect",
+        "could not resolve",
+    ];
+    let low = output.to_lowercase();
+    let part = part.to_owned();
+    if FULL.iter().any(|sign| low.contains(sign)) {
+        return Error::DiskFull { attempt: format!("build {part}\n{output}") };
+    }
+    if OFFLINE.iter().any(|sign| low.contains(sign)) {
+        return Error::NoNetwork { part, output };
+    }
+    Error::Build { part, output }
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).attempt(|| format!("read {}", path.display()))
+}
+
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).attempt(|| format!("make the folder {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_failed_build_is_named() {
+        let lookup = "go: k8s.io/api@v0.36.4: dial tcp: lookup proxy.golang.org: no such host";
+        assert!(matches!(build_failure("etcd", lookup.into()), Error::NoNetwork { .. }));
+        let full = "write /tmp/go-build1/b001/_pkg_.a: no space left on device";
+        assert!(matches!(build_failure("etcd", full.into()), Error::DiskFull { .. }));
+        let other = "# k8s.io/api\nundefined: x";
+        assert!(matches!(build_failure("etcd", other.into()), Error::Build { .. }));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_refusals() {
+        let full: io::Result<()> = Err(io::ErrorKind::StorageFull.into());
+        let error = full.attempt(|| "write x".into()).unwrap_err();
+        assert!(error.to_string().contains("PLIMSOLL_CACHE"), "{error}");
+        let denied: io::Result<()> = Err(io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(denied.attempt(|| "write x".into()), Err(Error::Io { .. })));
+    }
+}

@@ -1,0 +1,111 @@
+//! Gets one part into a folder: builds it with Go, or takes it out of a package.
+
+mod debian;
+mod go;
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::error::{Attempt, Error};
+use crate::parts::{Part, Source};
+use crate::process::{last_lines, supervised};
+use crate::progress::Progress;
+
+/// How often a line of progress is drawn anew when nothing else happens.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How much of what a failed command said is shown.
+const KEPT_LINES: usize = 25;
+
+/// Leaves the programs of `part` in `draft/bin`.
+pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result<(), Error> {
+    crate::error::make_folder(&draft.join("bin"))?;
+    match part.source {
+        Source::Go(module) => go::build(part, &module, draft, progress),
+        Source::Debian { package, programs } => debian::fetch(part, package, programs, draft, progress),
+    }
+}
+
+/// Runs a command that ends with us, at low priority, and hands each line it says to `understand`, which tells what the
+/// line means for progress; lines that mean nothing are kept and returned.
+fn run(
+    arguments: Vec<OsString>,
+    prepare: impl FnOnce(&mut Command),
+    progress: &mut Progress,
+    mut understand: impl FnMut(&str) -> Option<String>,
+) -> Result<(ExitStatus, String), Error> {
+    let shown = arguments.iter().take(2).map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let niced = [OsString::from("-n"), OsString::from("19")].into_iter().chain(arguments);
+    let mut command = supervised("nice", niced);
+    prepare(&mut command);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().attempt(|| format!("run {shown}"))?;
+    let leash = child.stdin.take();
+    let (sender, lines) = mpsc::channel();
+    if let Some(errors) = child.stderr.take() {
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let mut doing = String::from("starting");
+    let mut kept = Vec::new();
+    loop {
+        match lines.recv_timeout(TICK) {
+            Ok(line) => match understand(&line) {
+                Some(what) => doing = what,
+                None => kept.push(line),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        progress.doing(&doing);
+    }
+    let status = child.wait().attempt(|| format!("run {shown}"))?;
+    drop(leash);
+    Ok((status, last_lines(&kept.join("\n"), KEPT_LINES)))
+}
+
+/// Where a program is on the search path.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_understood_or_kept_and_the_code_is_passed_on() {
+        let mut understood = Vec::new();
+        let script = "echo one >&2; echo 'two words' >&2; exit 3";
+        let arguments = ["sh", "-c", script].map(OsString::from).to_vec();
+        let (status, kept) = run(
+            arguments,
+            |_| {},
+            &mut Progress::silent(),
+            |line| {
+                understood.push(line.to_owned());
+                (!line.contains(' ')).then(|| line.to_owned())
+            },
+        )
+        .unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert_eq!(kept, "  two words");
+        assert_eq!(understood, ["one", "two words"]);
+    }
+
+    #[test]
+    fn programs_are_found_on_the_search_path() {
+        assert!(on_path("sh").is_some());
+        assert!(on_path("no such program").is_none());
+    }
+}

@@ -1,0 +1,157 @@
+//! Builds programs of a Go module of ours.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{on_path, run};
+use crate::error::{Attempt, Error, build_failure};
+use crate::parts::{GoModule, Part};
+use crate::progress::Progress;
+
+pub(super) fn build(
+    part: &Part,
+    module: &GoModule,
+    draft: &Path,
+    progress: &mut Progress,
+) -> Result<(), Error> {
+    let title = part.title();
+    for (name, text) in [("go.mod", module.manifest), ("go.sum", module.sums)] {
+        fs::write(draft.join(name), text).attempt(|| format!("write {name} of {title}"))?;
+    }
+    check_version(part, module, draft)?;
+    let mut packages = 0_usize;
+    let (status, output) = run(
+        arguments(module, &draft.join("bin")),
+        |command| environment(command.current_dir(draft)),
+        progress,
+        |line| understand(line, &mut packages),
+    )?;
+    if !status.success() {
+        return Err(build_failure(&title, output));
+    }
+    for (package, name) in module.programs {
+        let (made, wanted) = (draft.join("bin").join(program(package)), draft.join("bin").join(name));
+        fs::rename(&made, &wanted).attempt(|| format!("find {name} where Go should have put it"))?;
+    }
+    Ok(())
+}
+
+fn arguments(module: &GoModule, into: &Path) -> Vec<OsString> {
+    let mut folder = into.as_os_str().to_owned();
+    // Go takes a path that ends in a slash for a folder.
+    folder.push("/");
+    let mut arguments: Vec<OsString> = vec!["go".into(), "build".into(), "-v".into(), "-o".into(), folder];
+    if !module.link_flags.is_empty() {
+        arguments.extend(["-ldflags".into(), module.link_flags.join(" ").into()]);
+    }
+    arguments.extend(module.programs.iter().map(|(package, _)| OsString::from(*package)));
+    arguments
+}
+
+/// Settings of the user that would change what is built are put aside; proxies and caches of Go stay his.
+fn environment(command: &mut Command) {
+    command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly -buildvcs=false").env("GOWORK", "off");
+    command.env_remove("GOOS").env_remove("GOARCH").env_remove("GOEXPERIMENT");
+}
+
+fn check_version(part: &Part, module: &GoModule, draft: &Path) -> Result<(), Error> {
+    let needs = module.needs().to_owned();
+    if on_path("go").is_none() {
+        return Err(Error::NoGo { part: part.title(), needs });
+    }
+    // Asked inside the module, where Go has already switched to a newer one if it may.
+    let mut command = Command::new("go");
+    environment(command.arg("version").current_dir(draft));
+    let output = command.output().attempt(|| "run go version".into())?;
+    let said = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
+    let found =
+        said.split_whitespace().find_map(|word| word.strip_prefix("go1.")).map(|rest| format!("1.{rest}"));
+    match found {
+        Some(found) if output.status.success() && numbers(&found) >= numbers(&needs) => Ok(()),
+        Some(found) if output.status.success() => Err(Error::OldGo { part: part.title(), needs, found }),
+        _ if said.contains("requires go") => {
+            Err(Error::OldGo { part: part.title(), needs, found: format!("({})", said.trim()) })
+        }
+        _ => Err(build_failure(&part.title(), format!("  go version: {}", said.trim()))),
+    }
+}
+
+/// `1.26.8` and `1.27rc1` as something that can be compared.
+fn numbers(version: &str) -> Vec<u32> {
+    let digits = |word: &str| word.chars().take_while(char::is_ascii_digit).collect::<String>();
+    version.split('.').map(|word| digits(word).parse().unwrap_or(0)).collect()
+}
+
+/// The name that Go gives the program of a package.
+fn program(package: &str) -> &str {
+    let major = |word: &str| word.strip_prefix('v').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    package.rsplit('/').find(|word| !major(word)).unwrap_or(package)
+}
+
+fn understand(line: &str, packages: &mut usize) -> Option<String> {
+    if let Some(module) = line.strip_prefix("go: downloading ") {
+        return Some(format!("downloading {module}"));
+    }
+    let is_package = !line.is_empty() && !line.contains(|c: char| c.is_whitespace() || c == ':' || c == '#');
+    is_package.then(|| {
+        *packages += 1;
+        format!("{packages} packages compiled, now {line}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::{ETCD, KUBERNETES, Source};
+
+    fn words(part: Part) -> Vec<String> {
+        let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
+        arguments(&module, Path::new("/draft/bin"))
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn all_programs_of_a_module_are_built_in_one_go_with_their_version() {
+        assert_eq!(words(ETCD), ["go", "build", "-v", "-o", "/draft/bin/", "go.etcd.io/etcd/server/v3"]);
+        let kubernetes = words(KUBERNETES);
+        assert!(
+            kubernetes.iter().any(|word| word.contains("version.gitVersion=v1.36.4 -X ")),
+            "{kubernetes:?}"
+        );
+        assert_eq!(kubernetes.last().map(String::as_str), Some("k8s.io/kubernetes/cmd/kubectl"));
+    }
+
+    #[test]
+    fn programs_are_named_as_go_names_them() {
+        assert_eq!(program("go.etcd.io/etcd/server/v3"), "server");
+        assert_eq!(program("k8s.io/kubernetes/cmd/kubectl"), "kubectl");
+        assert_eq!(program("example.com/vault"), "vault");
+    }
+
+    #[test]
+    fn what_go_says_is_progress_or_an_error() {
+        let mut packages = 0;
+        assert_eq!(
+            understand("go: downloading a.b/c v1.2.3", &mut packages).unwrap(),
+            "downloading a.b/c v1.2.3"
+        );
+        assert_eq!(
+            understand("k8s.io/api/core/v1", &mut packages).unwrap(),
+            "1 packages compiled, now k8s.io/api/core/v1"
+        );
+        assert_eq!(understand("# k8s.io/api/core/v1", &mut packages), None);
+        assert_eq!(understand("types.go:3:1: syntax error", &mut packages), None);
+        assert_eq!(understand("", &mut packages), None);
+    }
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(numbers("1.26.8") >= numbers("1.26.4"));
+        assert!(numbers("1.27rc1") >= numbers("1.26.4"));
+        assert!(numbers("1.9") < numbers("1.26.0"));
+    }
+}

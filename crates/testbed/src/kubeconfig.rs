@@ -1,0 +1,54 @@
+//! The file that tells a client where the cluster is and who is asking.
+
+use crate::encoding::{base64, quoted};
+use crate::pki::Identity;
+
+/// The name of cluster, user and context.
+const NAME: &str = "plimsoll-testbed";
+
+/// A kubeconfig with everything inside, so that it can be copied.
+pub(crate) fn text(server: &str, authority: &str, identity: &Identity) -> String {
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: {NAME}
+  cluster:
+    server: {server}
+    certificate-authority-data: {authority}
+users:
+- name: {NAME}
+  user:
+    client-certificate-data: {certificate}
+    client-key-data: {key}
+contexts:
+- name: {NAME}
+  context:
+    cluster: {NAME}
+    user: {NAME}
+current-context: {NAME}
+",
+        server = quoted(server),
+        authority = base64(authority.as_bytes()),
+        certificate = base64(identity.certificate.as_bytes()),
+        key = base64(identity.key.as_bytes()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_holds_server_authority_and_identity() {
+        let identity = Identity { certificate: "cert".into(), key: "key".into() };
+        let text = text("https://127.0.0.1:6443", "ca", &identity);
+        assert!(text.contains("    server: \"https://127.0.0.1:6443\"\n"), "{text}");
+        assert!(text.contains("    certificate-authority-data: Y2E=\n"), "{text}");
+        assert!(
+            text.contains("    client-certificate-data: Y2VydA==\n    client-key-data: a2V5\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("current-context: plimsoll-testbed\n"), "{text}");
+    }
+}

@@ -1,0 +1,55 @@
+//! A real Kubernetes control plane for tests, on a machine with nothing but this repository and Go.
+//!
+//! [`Parts::ensure`] builds etcd, kube-apiserver, kube-controller-manager and kubectl once per machine;
+//! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
+//! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
+//! Pending until something makes nodes and pods live. See docs/testbed.md.
+
+pub mod access;
+pub mod aggregate;
+pub mod cache;
+pub mod components;
+mod encoding;
+mod error;
+mod fetch;
+mod kubeconfig;
+mod options;
+pub mod parts;
+pub mod pki;
+mod plane;
+mod process;
+pub mod progress;
+pub mod state;
+
+use std::sync::OnceLock;
+
+pub use access::Access;
+pub use cache::Cache;
+pub use error::Error;
+pub use options::Options;
+pub use parts::{Part, Parts, Peers, Prometheus};
+pub use plane::ControlPlane;
+pub use process::processes_mentioning;
+pub use progress::Progress;
+
+/// Names the state folder of a control plane that already runs, which [`shared`] then uses instead of a new one.
+pub const ATTACH: &str = "PLIMSOLL_TESTBED";
+
+enum Shared {
+    Attached(Access),
+    Started(ControlPlane),
+}
+
+/// The control plane that all tests of this process share, started by the first who asks; each test uses its own namespace.
+pub fn shared() -> Result<&'static Access, &'static Error> {
+    static SHARED: OnceLock<Result<Shared, Error>> = OnceLock::new();
+    let made = SHARED.get_or_init(|| match std::env::var_os(ATTACH) {
+        Some(folder) => Access::open(folder.as_ref()).map(Shared::Attached),
+        None => ControlPlane::start(&Options::default()).map(Shared::Started),
+    });
+    match made {
+        Ok(Shared::Attached(access)) => Ok(access),
+        Ok(Shared::Started(plane)) => Ok(plane.access()),
+        Err(error) => Err(error),
+    }
+}

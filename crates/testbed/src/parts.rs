@@ -1,0 +1,283 @@
+//! The table of parts: what is built, from which source, and where it is found afterwards.
+
+use std::path::PathBuf;
+
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::progress::Progress;
+
+/// Something that is built or fetched once per machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// Its name, also in the cache.
+    pub name: &'static str,
+    /// Its version, as its authors write it.
+    pub version: &'static str,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a part comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// Programs of a Go module of ours that pins everything.
+    Go(GoModule),
+    /// Programs inside one package of Debian's.
+    Debian {
+        /// The package.
+        package: &'static str,
+        /// Its programs, all in `usr/bin`.
+        programs: &'static [&'static str],
+    },
+}
+
+/// A Go module of ours that requires the real one.
+#[derive(Debug, Clone, Copy)]
+pub struct GoModule {
+    /// The text of its `go.mod`.
+    pub manifest: &'static str,
+    /// The text of its `go.sum`.
+    pub sums: &'static str,
+    /// What the linker is told, chiefly versions.
+    pub link_flags: &'static [&'static str],
+    /// Each package to build, and the name its program gets.
+    pub programs: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! module {
+    ($folder:literal, $link_flags:expr, $programs:expr) => {
+        Source::Go(GoModule {
+            manifest: include_str!(concat!("../go/", $folder, "/go.mod")),
+            sums: include_str!(concat!("../go/", $folder, "/go.sum")),
+            link_flags: $link_flags,
+            programs: $programs,
+        })
+    };
+}
+
+/// kube-apiserver, kube-controller-manager and kubectl.
+pub const KUBERNETES: Part = Part {
+    name: "kubernetes",
+    version: "1.36.4",
+    source: module!(
+        "kubernetes",
+        &[
+            "-X k8s.io/component-base/version.gitVersion=v1.36.4",
+            "-X k8s.io/component-base/version.gitMajor=1",
+            "-X k8s.io/component-base/version.gitMinor=36",
+        ],
+        &[
+            ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
+            ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
+            ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+        ]
+    ),
+};
+
+/// The store below kube-apiserver.
+pub const ETCD: Part = Part {
+    name: "etcd",
+    version: "3.6.5",
+    source: module!("etcd", &[], &[("go.etcd.io/etcd/server/v3", "etcd")]),
+};
+
+/// Prometheus and promtool, of whichever version Debian has.
+pub const PROMETHEUS: Part = Part {
+    name: "prometheus",
+    version: "debian",
+    source: Source::Debian { package: "prometheus", programs: &["prometheus", "promtool"] },
+};
+
+/// What Plimsoll is measured against.
+pub const PEERS: [Part; 4] = [METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, HELM];
+
+const METRICS_SERVER: Part = Part {
+    name: "metrics-server",
+    version: "0.9.0",
+    source: module!(
+        "metrics-server",
+        &["-X k8s.io/client-go/pkg/version.gitVersion=v0.9.0"],
+        &[("sigs.k8s.io/metrics-server/cmd/metrics-server", "metrics-server")]
+    ),
+};
+
+const PROMETHEUS_ADAPTER: Part = Part {
+    name: "prometheus-adapter",
+    version: "0.12.0",
+    source: module!(
+        "prometheus-adapter",
+        &[],
+        &[("sigs.k8s.io/prometheus-adapter/cmd/adapter", "prometheus-adapter")]
+    ),
+};
+
+const KEDA: Part = Part {
+    name: "keda",
+    version: "2.20.2",
+    source: module!(
+        "keda",
+        &["-X github.com/kedacore/keda/v2/version.Version=2.20.2"],
+        &[
+            ("github.com/kedacore/keda/v2/cmd/operator", "keda-operator"),
+            ("github.com/kedacore/keda/v2/cmd/adapter", "keda-adapter"),
+            ("github.com/kedacore/keda/v2/cmd/webhooks", "keda-webhooks"),
+        ]
+    ),
+};
+
+const HELM: Part = Part {
+    name: "helm",
+    version: "3.22.0",
+    source: module!(
+        "helm",
+        &[
+            "-X helm.sh/helm/v3/internal/version.version=v3.22.0",
+            "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
+            "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
+            "-X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1",
+            "-X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=36",
+        ],
+        &[("helm.sh/helm/v3/cmd/helm", "helm")]
+    ),
+};
+
+/// The programs of a control plane.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The store.
+    pub etcd: PathBuf,
+    /// The API server.
+    pub kube_apiserver: PathBuf,
+    /// The controllers of Kubernetes itself.
+    pub kube_controller_manager: PathBuf,
+    /// The client.
+    pub kubectl: PathBuf,
+}
+
+/// The programs of Prometheus.
+#[derive(Debug, Clone)]
+pub struct Prometheus {
+    /// The server.
+    pub prometheus: PathBuf,
+    /// The tool that checks rules and queries.
+    pub promtool: PathBuf,
+}
+
+/// The programs that Plimsoll is measured against, and Helm.
+#[derive(Debug, Clone)]
+pub struct Peers {
+    /// Serves `metrics.k8s.io`.
+    pub metrics_server: PathBuf,
+    /// Serves `custom.metrics.k8s.io` and `external.metrics.k8s.io` from Prometheus.
+    pub prometheus_adapter: PathBuf,
+    /// KEDA's operator.
+    pub keda_operator: PathBuf,
+    /// KEDA's server of `external.metrics.k8s.io`.
+    pub keda_adapter: PathBuf,
+    /// KEDA's admission webhooks.
+    pub keda_webhooks: PathBuf,
+    /// The package manager, for charts.
+    pub helm: PathBuf,
+}
+
+impl Part {
+    /// Name and version, as people say it.
+    pub fn title(&self) -> String {
+        match self.source {
+            Source::Go(_) => format!("{} {}", self.name, self.version),
+            Source::Debian { .. } => format!("{} (Debian's)", self.name),
+        }
+    }
+
+    /// The names of the programs it consists of.
+    pub fn programs(&self) -> Vec<&'static str> {
+        match self.source {
+            Source::Go(module) => module.programs.iter().map(|(_, name)| *name).collect(),
+            Source::Debian { programs, .. } => programs.to_vec(),
+        }
+    }
+}
+
+impl Parts {
+    /// Builds what is missing (minutes, the first time on a machine), saying so on standard error, and tells where it is.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// The same with a cache and a place for progress of one's own.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let etcd = cache.ensure(&ETCD, progress)?;
+        let kubernetes = cache.ensure(&KUBERNETES, progress)?;
+        Ok(Self {
+            etcd: etcd.join("etcd"),
+            kube_apiserver: kubernetes.join("kube-apiserver"),
+            kube_controller_manager: kubernetes.join("kube-controller-manager"),
+            kubectl: kubernetes.join("kubectl"),
+        })
+    }
+}
+
+impl Prometheus {
+    /// Fetches it if it is missing, and tells where it is.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// The same with a cache and a place for progress of one's own.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let folder = cache.ensure(&PROMETHEUS, progress)?;
+        Ok(Self { prometheus: folder.join("prometheus"), promtool: folder.join("promtool") })
+    }
+}
+
+impl Peers {
+    /// Builds what is missing (a quarter of an hour, the first time on a machine), and tells where it is.
+    pub fn ensure() -> Result<Self, Error> {
+        Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
+    }
+
+    /// The same with a cache and a place for progress of one's own.
+    pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let keda = cache.ensure(&KEDA, progress)?;
+        Ok(Self {
+            metrics_server: cache.ensure(&METRICS_SERVER, progress)?.join("metrics-server"),
+            prometheus_adapter: cache.ensure(&PROMETHEUS_ADAPTER, progress)?.join("prometheus-adapter"),
+            keda_operator: keda.join("keda-operator"),
+            keda_adapter: keda.join("keda-adapter"),
+            keda_webhooks: keda.join("keda-webhooks"),
+            helm: cache.ensure(&HELM, progress)?.join("helm"),
+        })
+    }
+}
+
+impl GoModule {
+    /// The oldest Go that will do, as `go.mod` says.
+    pub fn needs(&self) -> &'static str {
+        self.manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26").trim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_requires_the_version_it_is_named_for() {
+        for part in [KUBERNETES, ETCD].into_iter().chain(PEERS) {
+            let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
+            for (package, _) in module.programs {
+                assert!(module.manifest.contains(package), "{package} is no tool of {}", part.name);
+            }
+            let required = format!(" v{}", part.version);
+            assert!(
+                module.manifest.lines().any(|line| line.trim_end().ends_with(&required)),
+                "{}",
+                part.name
+            );
+            assert!(module.needs().starts_with("1.26"), "{}: {}", part.name, module.needs());
+            for flag in module.link_flags {
+                assert!(flag.starts_with("-X ") && flag.contains('='), "{flag}");
+            }
+        }
+    }
+}

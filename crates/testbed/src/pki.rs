@@ -1,0 +1,223 @@
+//! Certificates: who is who in a control plane on loopback.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+
+use crate::error::{Attempt, Error, make_folder, read};
+
+/// A certificate and its private key, both as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The key (PKCS #8, ECDSA on P-256).
+    pub key: String,
+}
+
+/// Somebody whose signature is trusted.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    name: String,
+    identity: Identity,
+}
+
+/// Everything a control plane needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Pki {
+    pub(crate) cluster: Authority,
+    pub(crate) front_proxy: Authority,
+    pub(crate) server: Identity,
+    pub(crate) admin: Identity,
+    pub(crate) controller_manager: Identity,
+    pub(crate) front_proxy_client: Identity,
+    pub(crate) service_account_key: String,
+    pub(crate) service_account_public: String,
+}
+
+/// The common name in the certificate with which kube-apiserver calls aggregated servers.
+pub const FRONT_PROXY: &str = "front-proxy-client";
+
+const CLUSTER_CA: &str = "plimsoll-testbed-ca";
+const FRONT_PROXY_CA: &str = "plimsoll-testbed-front-proxy-ca";
+const SERVER_NAMES: &[&str] = &[
+    "127.0.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+impl Authority {
+    /// A new authority with a key of its own.
+    pub fn new(name: &str) -> Result<Self, Error> {
+        let key = KeyPair::generate()?;
+        let certificate = authority_parameters(name).self_signed(&key)?.pem();
+        Ok(Self { name: name.to_owned(), identity: Identity { certificate, key: key.serialize_pem() } })
+    }
+
+    /// Its certificate, which whoever trusts it is given.
+    pub fn certificate(&self) -> &str {
+        &self.identity.certificate
+    }
+
+    /// A certificate for a server under these host names and addresses.
+    pub fn server(&self, names: &[&str]) -> Result<Identity, Error> {
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = CertificateParams::new(owned)?;
+        parameters.distinguished_name = subject(names.first().copied().unwrap_or("server"), None);
+        self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// A certificate for a client: to Kubernetes, `name` is the user and `group` is his group.
+    pub fn client(&self, name: &str, group: Option<&str>) -> Result<Identity, Error> {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = subject(name, group);
+        self.sign(parameters, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn sign(
+        &self,
+        mut parameters: CertificateParams,
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Identity, Error> {
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        parameters.extended_key_usages = vec![usage];
+        parameters.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let issuer = Issuer::new(authority_parameters(&self.name), KeyPair::from_pem(&self.identity.key)?);
+        let certificate = parameters.signed_by(&key, &issuer)?.pem();
+        Ok(Identity { certificate, key: key.serialize_pem() })
+    }
+}
+
+fn authority_parameters(name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = subject(name, None);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.key_usages =
+        vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    parameters
+}
+
+fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, name);
+    // One at most: rcgen keeps one value of each kind.
+    if let Some(group) = group {
+        subject.push(DnType::OrganizationName, group);
+    }
+    subject
+}
+
+impl Pki {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let cluster = Authority::new(CLUSTER_CA)?;
+        let front_proxy = Authority::new(FRONT_PROXY_CA)?;
+        let service_account = KeyPair::generate()?;
+        Ok(Self {
+            server: cluster.server(SERVER_NAMES)?,
+            admin: cluster.client("admin", Some("system:masters"))?,
+            controller_manager: cluster.client("system:kube-controller-manager", None)?,
+            front_proxy_client: front_proxy.client(FRONT_PROXY, None)?,
+            service_account_key: service_account.serialize_pem(),
+            service_account_public: service_account.public_key_pem(),
+            cluster,
+            front_proxy,
+        })
+    }
+
+    /// Each file and its text.
+    fn files(&self) -> [(&'static str, &str); 14] {
+        [
+            ("ca.crt", &self.cluster.identity.certificate),
+            ("ca.key", &self.cluster.identity.key),
+            ("front-proxy-ca.crt", &self.front_proxy.identity.certificate),
+            ("front-proxy-ca.key", &self.front_proxy.identity.key),
+            ("apiserver.crt", &self.server.certificate),
+            ("apiserver.key", &self.server.key),
+            ("admin.crt", &self.admin.certificate),
+            ("admin.key", &self.admin.key),
+            ("controller-manager.crt", &self.controller_manager.certificate),
+            ("controller-manager.key", &self.controller_manager.key),
+            ("front-proxy-client.crt", &self.front_proxy_client.certificate),
+            ("front-proxy-client.key", &self.front_proxy_client.key),
+            ("sa.key", &self.service_account_key),
+            ("sa.pub", &self.service_account_public),
+        ]
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+        make_folder(folder)?;
+        self.files().iter().try_for_each(|(name, text)| write_private(&folder.join(name), text))
+    }
+
+    pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+        let identity = |name: &str| -> Result<Identity, Error> {
+            let file = |end: &str| read(&folder.join(format!("{name}.{end}")));
+            Ok(Identity { certificate: file("crt")?, key: file("key")? })
+        };
+        Ok(Self {
+            cluster: Authority { name: CLUSTER_CA.into(), identity: identity("ca")? },
+            front_proxy: Authority { name: FRONT_PROXY_CA.into(), identity: identity("front-proxy-ca")? },
+            server: identity("apiserver")?,
+            admin: identity("admin")?,
+            controller_manager: identity("controller-manager")?,
+            front_proxy_client: identity("front-proxy-client")?,
+            service_account_key: read(&folder.join("sa.key"))?,
+            service_account_public: read(&folder.join("sa.pub"))?,
+        })
+    }
+}
+
+/// Writes a file that only its owner may read.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    let write = || -> std::io::Result<()> {
+        if path.exists() {
+            fs::remove_file(path)?;
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())
+    };
+    write().attempt(|| format!("write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_and_is_private() {
+        let folder = std::env::temp_dir().join(format!("testbed-pki-{}", std::process::id()));
+        let pki = Pki::new().unwrap();
+        pki.write(&folder).unwrap();
+        pki.write(&folder).unwrap();
+        assert_eq!(Pki::read(&folder).unwrap().files(), pki.files());
+        assert_eq!(fs::metadata(folder.join("admin.key")).unwrap().permissions().mode() & 0o777, 0o600);
+        // An authority that was read signs as the one that was written.
+        assert!(Pki::read(&folder).unwrap().cluster.client("ada", None).is_ok());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn everybody_has_a_key_of_his_own() {
+        let pki = Pki::new().unwrap();
+        let keys: std::collections::BTreeSet<&str> = pki
+            .files()
+            .iter()
+            .filter(|(name, _)| name.split_once('.').is_some_and(|(_, end)| end == "key"))
+            .map(|(_, text)| *text)
+            .collect();
+        assert_eq!(keys.len(), 7);
+        assert!(keys.iter().all(|key| key.starts_with("-----BEGIN PRIVATE KEY-----")));
+    }
+}

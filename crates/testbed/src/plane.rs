@@ -1,0 +1,157 @@
+//! Starts a control plane, waits until it is ready, and ends it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::access::{Access, pki_folder};
+use crate::cache::Cache;
+use crate::components::{self, Ports};
+use crate::error::Error;
+use crate::options::Options;
+use crate::parts::Parts;
+use crate::pki::Pki;
+use crate::process::{Component, tail};
+use crate::progress::Progress;
+use crate::state::{self, State};
+
+/// A running control plane: etcd, kube-apiserver and kube-controller-manager. They end when it is dropped, and also when
+/// the process that holds it is killed.
+#[derive(Debug)]
+pub struct ControlPlane {
+    access: Access,
+    components: Vec<Component>,
+    state: State,
+}
+
+/// Ports that were free may be taken a moment later; three times in a row they are not.
+const ATTEMPTS: usize = 3;
+const POLL: Duration = Duration::from_millis(20);
+
+impl ControlPlane {
+    /// Builds what is missing, starts everything and returns when it is ready.
+    pub fn start(options: &Options) -> Result<Self, Error> {
+        let cache = Cache::of_user()?;
+        let parts = Parts::ensure_in(&cache, &mut Progress::stderr())?;
+        let state = match &options.state {
+            Some(folder) => State::claim(folder)?,
+            None => State::temporary(&cache)?,
+        };
+        let pki = Pki::new()?;
+        let access = Access::new(state.folder(), Ports::free()?, pki.clone(), parts.clone());
+        let mut plane = Self { access, components: Vec::new(), state };
+        for attempt in 1.. {
+            match plane.bring_up(options) {
+                Err(error) if attempt < ATTEMPTS && lost_a_port(&error) => {
+                    plane.end();
+                    let folder = plane.state.folder();
+                    plane.access = Access::new(folder, Ports::free()?, pki.clone(), parts.clone());
+                }
+                result => {
+                    result?;
+                    break;
+                }
+            }
+        }
+        plane.state.ready()?;
+        Ok(plane)
+    }
+
+    /// How it is reached.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Blocks until somebody asks for the end, or until a component ends by itself, which is an error.
+    pub fn watch(&mut self) -> Result<(), Error> {
+        while !self.state.asked_to_stop() {
+            self.check()?;
+            std::thread::sleep(POLL * 5);
+        }
+        Ok(())
+    }
+
+    fn bring_up(&mut self, options: &Options) -> Result<(), Error> {
+        self.access.write()?;
+        let Access { ports, parts, .. } = self.access.clone();
+        let pki = pki_folder(&self.access.folder);
+        self.run("etcd", &parts.etcd, &components::etcd(ports, &state::data(&self.access.folder)))?;
+        // Not after etcd is ready: it tries until etcd answers, and it has much to do before it asks.
+        self.run("kube-apiserver", &parts.kube_apiserver, &components::api_server(ports, &pki, options))?;
+        self.wait(options.deadline, |access| listens(access.ports.api_server) && answers(access, "/readyz"))?;
+        if options.controller_manager {
+            let kubeconfig = self.access.controller_manager_kubeconfig();
+            let arguments = components::controller_manager(ports, &pki, &kubeconfig, options);
+            self.run("kube-controller-manager", &parts.kube_controller_manager, &arguments)?;
+            // What it makes first is proof that its controllers act.
+            let account = "/api/v1/namespaces/default/serviceaccounts/default";
+            self.wait(options.deadline, |access| answers(access, account))?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        name: &'static str,
+        program: &std::path::Path,
+        arguments: &[String],
+    ) -> Result<(), Error> {
+        let component = Component::start(name, program, arguments, &self.access.folder, &self.access.logs)?;
+        self.components.push(component);
+        Ok(())
+    }
+
+    /// Waits for what the component that was started last has to bring about.
+    fn wait(&mut self, deadline: Duration, ready: impl Fn(&Access) -> bool) -> Result<(), Error> {
+        let until = Instant::now() + deadline;
+        while !ready(&self.access) {
+            self.check()?;
+            if Instant::now() > until
+                && let Some(last) = self.components.last()
+            {
+                return Err(last.failure(format!("was not ready after {} s", deadline.as_secs())));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        for component in &mut self.components {
+            if let Some(status) = component.ended() {
+                return Err(component.failure(format!("ended by itself ({status})")));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        // All at once, then wait: none has anything to save.
+        self.components.iter_mut().for_each(Component::release);
+        self.components.iter_mut().for_each(Component::wait);
+        self.components.clear();
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        self.end();
+        self.state.leave();
+    }
+}
+
+fn lost_a_port(error: &Error) -> bool {
+    matches!(error, Error::Component { log, .. } if tail(log).contains("address already in use"))
+}
+
+/// A look at the port first: it costs nothing, kubectl costs a process.
+fn listens(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+}
+
+fn answers(access: &Access, path: &str) -> bool {
+    let mut command = access.kubectl();
+    command.args(["--request-timeout=10s", "get", "--raw", path]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

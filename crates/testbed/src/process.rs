@@ -1,0 +1,144 @@
+//! Child processes that never outlive us.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::error::{Attempt, Error};
+
+/// Runs a program until it ends or until the other end of standard input is closed, which the kernel does for us however
+/// we die. The program is killed outright: nothing it holds is worth keeping.
+const SUPERVISOR: &str = r#"exec 3<&0 </dev/null
+"$@" 3<&- &
+program=$!
+( read -r _ <&3; kill -KILL "$program" ) 2>/dev/null &
+watch=$!
+exec 3<&-
+wait "$program"
+code=$?
+{ kill -KILL "$watch"; wait "$watch"; } 2>/dev/null
+exit "$code"
+"#;
+
+/// How much of a log an error shows.
+const TAIL_LINES: usize = 20;
+const TAIL_BYTES: u64 = 64 * 1024;
+
+/// A component that runs under the supervisor and writes a log.
+#[derive(Debug)]
+pub(crate) struct Component {
+    pub(crate) name: &'static str,
+    pub(crate) log: PathBuf,
+    child: Child,
+}
+
+/// A command that ends with us. Its standard input is the leash: keep the child's `stdin` open for as long as it shall run.
+pub(crate) fn supervised(
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
+    // A group of its own: Ctrl-C in a terminal reaches us alone, and the leash does the rest in one way for all causes.
+    command.stdin(Stdio::piped()).process_group(0);
+    command
+}
+
+impl Component {
+    pub(crate) fn start(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+        logs: &Path,
+    ) -> Result<Self, Error> {
+        let log = logs.join(format!("{name}.log"));
+        let out = File::create(&log).attempt(|| format!("write {}", log.display()))?;
+        let err = out.try_clone().attempt(|| format!("write {}", log.display()))?;
+        let mut command = supervised(program, arguments);
+        command.current_dir(folder).stdout(out).stderr(err);
+        // The environment of a developer must not steer what the tests stand on.
+        for variable in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
+            command.env_remove(variable);
+        }
+        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"] {
+            command.env_remove(variable);
+        }
+        let child = command.spawn().attempt(|| format!("start {name}"))?;
+        Ok(Self { name, log, child })
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Slips the leash: the program is killed, and `wait` tells when it is gone.
+    pub(crate) fn release(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub(crate) fn wait(&mut self) {
+        self.release();
+        // Only a child that is gone already cannot be waited for.
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn failure(&self, happened: impl Into<String>) -> Error {
+        Error::Component {
+            component: self.name,
+            happened: happened.into(),
+            log: self.log.clone(),
+            tail: tail(&self.log),
+        }
+    }
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// The last lines of a log.
+pub(crate) fn tail(log: &Path) -> String {
+    let mut text = Vec::new();
+    let read = || -> std::io::Result<()> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        file.take(TAIL_BYTES).read_to_end(&mut text)?;
+        Ok(())
+    };
+    let mut read = read;
+    if let Err(error) = read() {
+        return format!("  (cannot be read: {error})");
+    }
+    last_lines(&String::from_utf8_lossy(&text), TAIL_LINES)
+}
+
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(count);
+    let kept: Vec<String> = lines.iter().skip(from).map(|line| format!("  {line}")).collect();
+    if kept.is_empty() { "  (nothing was written)".into() } else { kept.join("\n") }
+}
+
+/// The ids of all processes of this machine whose command line mentions `word`, ourselves aside (Linux only; elsewhere none).
+pub fn processes_mentioning(word: &Path) -> Vec<u32> {
+    let word = word.as_os_str().as_encoded_bytes();
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| *id != std::process::id())
+        .filter(|id| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            line.windows(word.len().max(1)).any(|window| window == word)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within 20 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn alive(id: &str) -> bool {
+    // A zombie has a folder in /proc, but no command line.
+    std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| !line.is_empty())
+}
+
+#[test]
+fn a_program_ends_when_the_leash_is_let_go_however_stubborn_it_is() {
+    let script = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
+    let mut child = supervised("sh", ["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut id = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut id).unwrap();
+    assert!(alive(id.trim()));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
+    eventually("the program is gone", || !alive(id.trim()));
+}
+
+#[test]
+fn the_code_of_a_program_is_passed_on_and_its_arguments_arrive_whole() {
+    let script = r#"[ "$1" = "two words" ] && [ "$2" = '$HOME' ] && exit 7"#;
+    let mut child = supervised("sh", ["-c", script, "x", "two words", "$HOME"]).spawn().unwrap();
+    let leash = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    drop(leash);
+}
+
+#[test]
+fn a_program_does_not_inherit_the_leash() {
+    let mut child = supervised("sh", ["-c", "cat; [ ! -e /proc/self/fd/3 ]"]).spawn().unwrap();
+    // `cat` would wait for ever if it read the leash.
+    let leash = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(leash);
+}
+
+#[test]
+fn a_tail_is_the_last_lines_and_never_fails() {
+    assert_eq!(last_lines("a\n\nb\nc\n", 2), "  b\n  c");
+    assert_eq!(last_lines("\n", 2), "  (nothing was written)");
+    assert!(tail(Path::new("/nowhere/at all")).contains("cannot be read"));
+}
+
+#[test]
+fn a_component_that_cannot_start_shows_its_log() {
+    let folder = std::env::temp_dir().join(format!("testbed-process-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = Path::new("/nowhere/program");
+    let mut component = Component::start("etcd", program, &[], &folder, &folder).unwrap();
+    eventually("the component ends", || component.ended().is_some());
+    let text = component.failure("ended").to_string();
+    assert!(text.starts_with("etcd ended; the end of "), "{text}");
+    assert!(text.contains("/nowhere/program"), "{text}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

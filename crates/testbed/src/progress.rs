@@ -1,0 +1,132 @@
+//! What a person sees while parts are built.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Tells how a build goes: a line that changes on a terminal, one line at the start and one at the end elsewhere.
+pub struct Progress {
+    // Written to directly, so that the capture of test output does not swallow minutes of building.
+    out: Box<dyn Write + Send>,
+    terminal: bool,
+    now: Option<Current>,
+}
+
+struct Current {
+    title: String,
+    since: Instant,
+    drawn: bool,
+}
+
+/// No terminal is assumed to be wider.
+const WIDTH: usize = 78;
+
+impl Progress {
+    /// Progress on standard error.
+    pub fn stderr() -> Self {
+        Self { out: Box::new(io::stderr()), terminal: io::stderr().is_terminal(), now: None }
+    }
+
+    /// No progress at all.
+    pub fn silent() -> Self {
+        Self { out: Box::new(io::sink()), terminal: false, now: None }
+    }
+
+    /// A line of its own.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+
+    pub(crate) fn begin(&mut self, title: &str) {
+        if !self.terminal {
+            self.line(&format!("{title}: building"));
+        }
+        self.now = Some(Current { title: title.to_owned(), since: Instant::now(), drawn: false });
+    }
+
+    /// What is being done at this moment.
+    pub(crate) fn doing(&mut self, what: &str) {
+        let Some(current) = self.now.as_mut().filter(|_| self.terminal) else { return };
+        current.drawn = true;
+        let text = shorten(&format!("{}  {}  {what}", current.title, human(current.since.elapsed())), WIDTH);
+        // Nothing depends on whether progress can be shown.
+        let _ = write!(self.out, "\r\x1b[K{text}");
+        let _ = self.out.flush();
+    }
+
+    pub(crate) fn end(&mut self, well: bool) {
+        let Some(current) = self.now.take() else { return };
+        if current.drawn {
+            let _ = write!(self.out, "\r\x1b[K");
+        }
+        let how = if well { "ready after" } else { "failed after" };
+        self.line(&format!("{}: {how} {}", current.title, human(current.since.elapsed())));
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{text}");
+        let _ = self.out.flush();
+    }
+}
+
+/// A duration as people say it.
+pub fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+fn shorten(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn session(terminal: bool) -> String {
+        let page = Page::default();
+        let mut progress = Progress { out: Box::new(page.clone()), terminal, now: None };
+        progress.begin("etcd 3.6.5");
+        progress.doing("compiling go.etcd.io/bbolt");
+        progress.end(true);
+        progress.doing("nothing");
+        String::from_utf8(page.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_terminal_sees_a_line_that_changes_and_a_file_two_lines() {
+        assert_eq!(session(false), "etcd 3.6.5: building\netcd 3.6.5: ready after 0.0 s\n");
+        let shown = session(true);
+        assert!(shown.starts_with("\r\x1b[Ketcd 3.6.5  0.0 s  compiling go.etcd.io/bbolt"), "{shown:?}");
+        assert!(shown.ends_with("\r\x1b[Ketcd 3.6.5: ready after 0.0 s\n"), "{shown:?}");
+    }
+
+    #[test]
+    fn durations_and_long_lines_are_readable() {
+        assert_eq!(human(Duration::from_millis(4321)), "4.3 s");
+        assert_eq!(human(Duration::from_secs(59)), "59 s");
+        assert_eq!(human(Duration::from_secs(340)), "5 min 40 s");
+        assert_eq!(shorten("abc", 3), "abc");
+        assert_eq!(shorten("äbcd", 3), "äb…");
+    }
+}

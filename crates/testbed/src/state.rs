@@ -1,0 +1,231 @@
+//! The folder of one control plane: its certificates, data and logs, and who holds it.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::cache::Cache;
+use crate::error::{Attempt, Error, make_folder};
+
+/// Held locked by whoever runs the control plane; the kernel lets go of it however he ends.
+const LOCK: &str = "lock";
+/// Appears when somebody wants the control plane to end.
+const STOP: &str = "stop";
+/// Holds the id of the process that runs the control plane, from the moment it is ready.
+const READY: &str = "ready";
+
+/// How long logs of runs that failed or were killed are kept.
+const KEEP: Duration = Duration::from_hours(24);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A state folder that this process holds.
+#[derive(Debug)]
+pub struct State {
+    folder: PathBuf,
+    temporary: bool,
+    // Its lock is the claim.
+    _lock: File,
+}
+
+impl State {
+    /// Claims a folder and empties it.
+    pub(crate) fn claim(folder: &Path) -> Result<Self, Error> {
+        let foreign = !folder.join(LOCK).exists()
+            && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        if foreign {
+            return Err(Error::NotOurs(folder.to_owned()));
+        }
+        make_folder(folder)?;
+        let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
+        // Somebody who only asks whether it is held holds it for a moment himself.
+        let mut lock = try_lock(&folder)?;
+        for _ in 0..4 {
+            if lock.is_some() {
+                break;
+            }
+            std::thread::sleep(POLL);
+            lock = try_lock(&folder)?;
+        }
+        let Some(lock) = lock else { return Err(Error::Busy(folder)) };
+        empty(&folder)?;
+        make_folder(&folder.join("logs"))?;
+        Ok(Self { folder, temporary: false, _lock: lock })
+    }
+
+    /// Claims a new folder that is removed at the end.
+    pub(crate) fn temporary(cache: &Cache) -> Result<Self, Error> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let runs = cache.root().join("runs");
+        make_folder(&runs)?;
+        sweep(&runs);
+        let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let state = Self::claim(&runs.join(name))?;
+        Ok(Self { temporary: true, ..state })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Says that the control plane is ready.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        let path = self.folder.join(READY);
+        fs::write(&path, std::process::id().to_string()).attempt(|| format!("write {}", path.display()))
+    }
+
+    /// Whether somebody asked for the end.
+    pub(crate) fn asked_to_stop(&self) -> bool {
+        self.folder.join(STOP).exists()
+    }
+
+    /// Removes what nobody will ask for again. Logs of a test that is failing are left for whoever looks into it.
+    pub(crate) fn leave(&self) {
+        // Best effort: what stays is swept by the next run.
+        let _ = fs::remove_file(self.folder.join(READY));
+        let _ = fs::remove_dir_all(data(&self.folder));
+        if self.temporary && !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// Where etcd keeps its data.
+pub(crate) fn data(folder: &Path) -> PathBuf {
+    folder.join("etcd")
+}
+
+/// Which process says it runs a ready control plane in `folder`.
+pub fn holder(folder: &Path) -> Option<u32> {
+    fs::read_to_string(folder.join(READY)).ok()?.trim().parse().ok()
+}
+
+/// Whether somebody runs a control plane in `folder`.
+pub fn is_held(folder: &Path) -> Result<bool, Error> {
+    Ok(folder.join(LOCK).exists() && try_lock(folder)?.is_none())
+}
+
+/// Asks whoever runs the control plane in `folder` to end it, and waits until he has.
+pub fn stop(folder: &Path, deadline: Duration) -> Result<(), Error> {
+    if !is_held(folder)? {
+        return Err(Error::NotRunning(folder.to_owned()));
+    }
+    let request = folder.join(STOP);
+    fs::write(&request, "").attempt(|| format!("write {}", request.display()))?;
+    let until = Instant::now() + deadline;
+    while is_held(folder)? {
+        if Instant::now() > until {
+            return Err(Error::Io {
+                attempt: format!("end the control plane in {}", folder.display()),
+                source: std::io::ErrorKind::TimedOut.into(),
+            });
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+fn try_lock(folder: &Path) -> Result<Option<File>, Error> {
+    let path = folder.join(LOCK);
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.attempt(|| format!("write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).attempt(|| format!("lock {}", path.display())),
+    }
+}
+
+fn empty(folder: &Path) -> Result<(), Error> {
+    let entries = fs::read_dir(folder).attempt(|| format!("read {}", folder.display()))?;
+    for entry in entries.flatten().filter(|entry| entry.file_name() != LOCK) {
+        let path = entry.path();
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.attempt(|| format!("remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Removes what runs that were killed have left: data at once, logs after a day.
+fn sweep(runs: &Path) {
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        // Without a lock file it is just being made.
+        let Ok(since) = fs::metadata(folder.join(LOCK)).and_then(|lock| lock.modified()) else { continue };
+        let Ok(Some(_lock)) = try_lock(&folder) else { continue };
+        let _ = fs::remove_dir_all(data(&folder));
+        if SystemTime::now().duration_since(since).is_ok_and(|age| age > KEEP) {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("testbed-state-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn a_folder_is_held_by_one_and_emptied_for_the_next() {
+        let folder = scratch("held");
+        let first = State::claim(&folder).unwrap();
+        fs::write(folder.join("kubeconfig"), "old").unwrap();
+        assert!(is_held(&folder).unwrap());
+        assert!(matches!(State::claim(&folder), Err(Error::Busy(_))));
+        assert!(folder.join("kubeconfig").exists());
+        drop(first);
+        assert!(!is_held(&folder).unwrap());
+        let _second = State::claim(&folder).unwrap();
+        assert!(!folder.join("kubeconfig").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_somebody_else_are_left_alone() {
+        let folder = scratch("foreign");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("thesis.txt"), "").unwrap();
+        assert!(matches!(State::claim(&folder), Err(Error::NotOurs(_))));
+        assert!(folder.join("thesis.txt").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn to_stop_is_to_ask_and_to_wait() {
+        let folder = scratch("stop");
+        assert!(matches!(stop(&folder, Duration::ZERO), Err(Error::NotRunning(_))));
+        let state = State::claim(&folder).unwrap();
+        assert!(!state.asked_to_stop());
+        let error = stop(&folder, Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("timed out"), "{error}");
+        assert!(state.asked_to_stop());
+        let waiting = std::thread::spawn({
+            let folder = folder.clone();
+            move || stop(&folder, Duration::from_secs(20))
+        });
+        drop(state);
+        // Whether the request or the end came first, nobody runs it any more.
+        assert!(matches!(waiting.join().unwrap(), Ok(()) | Err(Error::NotRunning(_))));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_data_of_the_dead_is_swept_and_that_of_the_living_is_not() {
+        let cache = Cache::at(scratch("sweep"));
+        let living = State::temporary(&cache).unwrap();
+        fs::create_dir_all(data(living.folder())).unwrap();
+        let dead = cache.root().join("runs/1-1");
+        drop(State::claim(&dead).unwrap());
+        fs::create_dir_all(data(&dead)).unwrap();
+        let _next = State::temporary(&cache).unwrap();
+        assert!(data(living.folder()).exists());
+        assert!(!data(&dead).exists());
+        assert!(dead.join("logs").exists());
+        fs::remove_dir_all(cache.root()).unwrap();
+    }
+}

@@ -1,0 +1,31 @@
+//! Fuzz targets: whatever is read, nothing panics and nothing hangs.
+//!
+//! Each target is a plain function over bytes. Two drivers call it: libFuzzer, which follows coverage (`make fuzz`), and
+//! a small driver of our own that needs nothing but a stable compiler (`make fuzz-short`, [`driver`]).
+
+#![forbid(unsafe_code)]
+
+pub mod driver;
+pub mod mutate;
+pub mod targets;
+
+/// A function over bytes and where its first inputs are.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Name, also of the folder of its seeds.
+    pub name: &'static str,
+    /// What is called.
+    pub run: fn(&[u8]),
+    /// Whether the files in `examples/` are inputs too.
+    pub examples: bool,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 6] = [
+    Target { name: "quantity", run: targets::quantity::run, examples: false },
+    Target { name: "selector", run: targets::selector::run, examples: false },
+    Target { name: "text", run: targets::text::run, examples: true },
+    Target { name: "hpa", run: targets::hpa::run, examples: true },
+    Target { name: "step", run: targets::step::run, examples: false },
+    Target { name: "scenario", run: targets::scenario::run, examples: true },
+];

@@ -1,0 +1,44 @@
+//! Every target for a few seconds: `FUZZ_SECONDS` each (3 unless told), from `FUZZ_SEED` (1 unless told).
+
+use std::time::Duration;
+
+use plimsoll_fuzz::{TARGETS, driver};
+
+fn number(name: &str, or: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
+}
+
+fn short(name: &str) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
+    driver::drive(target, Duration::from_secs(number("FUZZ_SECONDS", 3)), number("FUZZ_SEED", 1));
+}
+
+#[test]
+fn quantity() {
+    short("quantity");
+}
+
+#[test]
+fn selector() {
+    short("selector");
+}
+
+#[test]
+fn text() {
+    short("text");
+}
+
+#[test]
+fn hpa() {
+    short("hpa");
+}
+
+#[test]
+fn step() {
+    short("step");
+}
+
+#[test]
+fn scenario() {
+    short("scenario");
+}

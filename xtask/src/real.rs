@@ -1,0 +1,239 @@
+//! A real control plane to stand on: `cargo xtask real build | up | down`.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use testbed::progress::human;
+use testbed::{Access, Cache, ControlPlane, Options, Parts, Peers, Progress, Prometheus, state};
+
+/// Build and run a real Kubernetes control plane on loopback.
+#[derive(clap::Subcommand)]
+pub(crate) enum Real {
+    /// Build what is missing: Kubernetes, etcd and Prometheus. A second call is instant.
+    Build(Build),
+    /// Start etcd, kube-apiserver and kube-controller-manager, and print a kubeconfig.
+    Up(Up),
+    /// End what `up` has started.
+    Down(Down),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Build {
+    /// Also build metrics-server, prometheus-adapter, KEDA and Helm.
+    #[arg(long)]
+    peers: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Up {
+    /// Run Kubernetes' own HPA controller too.
+    #[arg(long)]
+    hpa: bool,
+    /// Return when it is ready, and leave it running until `down`.
+    #[arg(long)]
+    detach: bool,
+    /// Do without kube-controller-manager.
+    #[arg(long)]
+    without_controller_manager: bool,
+    /// A flag to add to kube-apiserver's, such as --api-server-arg=--v=4; may be repeated.
+    #[arg(long = "api-server-arg", value_name = "FLAG", allow_hyphen_values = true)]
+    api_server_args: Vec<String>,
+    /// A flag to add to kube-controller-manager's; may be repeated.
+    #[arg(long = "controller-manager-arg", value_name = "FLAG", allow_hyphen_values = true)]
+    controller_manager_args: Vec<String>,
+    /// Feature gates of both, such as HPAScaleToZero=true,Other=false.
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = feature_gate)]
+    feature_gates: Vec<(String, bool)>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Down {
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(clap::Args)]
+struct Place {
+    /// Where logs, certificates and data are [default: .plimsoll/real in the clone].
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+}
+
+/// How long the end may take; it takes a tenth of a second.
+const PATIENCE: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(real: &Real) -> anyhow::Result<ExitCode> {
+    match real {
+        Real::Build(args) => build(args)?,
+        Real::Up(args) if args.detach => detach(args)?,
+        Real::Up(args) => up(args)?,
+        Real::Down(args) => down(&args.place.folder())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(args: &Build) -> anyhow::Result<()> {
+    let (cache, mut progress) = (Cache::of_user()?, Progress::stderr());
+    let parts = Parts::ensure_in(&cache, &mut progress)?;
+    let prometheus = Prometheus::ensure_in(&cache, &mut progress)?;
+    let mut programs = vec![parts.etcd, parts.kube_apiserver, parts.kube_controller_manager, parts.kubectl];
+    programs.extend([prometheus.prometheus, prometheus.promtool]);
+    if args.peers {
+        let peers = Peers::ensure_in(&cache, &mut progress)?;
+        programs.extend([peers.metrics_server, peers.prometheus_adapter, peers.helm]);
+        programs.extend([peers.keda_operator, peers.keda_adapter, peers.keda_webhooks]);
+    }
+    for program in programs {
+        println!("{}", program.display());
+    }
+    Ok(())
+}
+
+/// Runs in the foreground. Ctrl-C needs no handler: whatever ends this process ends what it started.
+fn up(args: &Up) -> anyhow::Result<()> {
+    Parts::ensure()?;
+    let since = Instant::now();
+    let mut plane = ControlPlane::start(&args.options())?;
+    // Whoever started this in the background may be gone: nothing depends on what is printed.
+    let text = welcome(plane.access(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`");
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(plane.watch()?)
+}
+
+fn detach(args: &Up) -> anyhow::Result<()> {
+    Parts::ensure()?;
+    let folder = args.place.folder();
+    if state::is_held(&folder)? {
+        return Err(testbed::Error::Busy(folder).into());
+    }
+    let since = Instant::now();
+    let log = std::env::temp_dir().join(format!("plimsoll-real-up-{}.log", std::process::id()));
+    let out = File::create(&log).with_context(|| format!("failed to write {}", log.display()))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1).filter(|word| word != "--detach"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).process_group(0);
+    let mut child = command.spawn().context("failed to start in the background")?;
+    while state::holder(&folder) != Some(child.id()) {
+        if child.try_wait()?.is_some() {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            // A failure to tidy up must not hide why it failed.
+            let _ = std::fs::remove_file(&log);
+            bail!("{}", said.trim().trim_start_matches("Error: "));
+        }
+        std::thread::sleep(POLL);
+    }
+    std::fs::remove_file(&log)?;
+    print!("{}", welcome(&Access::open(&folder)?, since.elapsed(), "`cargo xtask real down`"));
+    Ok(())
+}
+
+fn down(folder: &Path) -> anyhow::Result<()> {
+    let since = Instant::now();
+    state::stop(folder, PATIENCE)?;
+    println!("ended in {}; logs stay in {}", human(since.elapsed()), folder.join("logs").display());
+    Ok(())
+}
+
+fn welcome(access: &Access, took: Duration, stop: &str) -> String {
+    let bin = access.parts.kubectl.parent().unwrap_or(Path::new("."));
+    format!(
+        "kube-apiserver 1.36.4 ready in {took} at {server}
+
+  kubectl     export KUBECONFIG={kubeconfig}
+              export PATH={bin}:$PATH
+  tests       export {attach}={folder}
+  logs        {logs}
+  stop        {stop}
+",
+        took = human(took),
+        server = access.server,
+        kubeconfig = access.kubeconfig.display(),
+        bin = bin.display(),
+        attach = testbed::ATTACH,
+        folder = access.folder.display(),
+        logs = access.logs.display(),
+    )
+}
+
+impl Up {
+    fn options(&self) -> Options {
+        Options {
+            state: Some(self.place.folder()),
+            controller_manager: !self.without_controller_manager,
+            hpa: self.hpa,
+            feature_gates: self.feature_gates.iter().cloned().collect(),
+            api_server_args: self.api_server_args.clone(),
+            controller_manager_args: self.controller_manager_args.clone(),
+            ..Options::default()
+        }
+    }
+}
+
+impl Place {
+    fn folder(&self) -> PathBuf {
+        let clone = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+        self.state.clone().unwrap_or_else(|| clone.join(".plimsoll").join("real"))
+    }
+}
+
+fn feature_gate(text: &str) -> Result<(String, bool), String> {
+    let parsed = text.split_once('=').and_then(|(name, on)| Some((name.to_owned(), on.parse().ok()?)));
+    parsed.filter(|(name, _)| !name.is_empty()).ok_or_else(|| "expected NAME=true or NAME=false".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        real: Real,
+    }
+
+    fn options(words: &[&str]) -> Options {
+        match Line::try_parse_from(["real", "up"].iter().chain(words)).unwrap().real {
+            Real::Up(up) => up.options(),
+            _ => panic!("not up"),
+        }
+    }
+
+    #[test]
+    fn flags_become_options() {
+        let plain = options(&[]);
+        assert!(plain.controller_manager && !plain.hpa);
+        assert!(plain.state.unwrap().ends_with(".plimsoll/real"));
+        let all = options(&[
+            "--hpa",
+            "--controller-manager-arg=--v=4",
+            "--controller-manager-arg",
+            "--horizontal-pod-autoscaler-sync-period=1s",
+            "--api-server-arg=--v=5",
+            "--feature-gates=A=true,B=false",
+            "--state=/x",
+        ]);
+        assert!(all.hpa);
+        assert_eq!(all.controller_manager_args, ["--v=4", "--horizontal-pod-autoscaler-sync-period=1s"]);
+        assert_eq!(all.api_server_args, ["--v=5"]);
+        assert_eq!(all.feature_gates, [("A".to_owned(), true), ("B".to_owned(), false)].into());
+        assert_eq!(all.state, Some("/x".into()));
+        assert!(!options(&["--without-controller-manager"]).controller_manager);
+    }
+
+    #[test]
+    fn a_gate_is_on_or_off() {
+        for bad in ["A", "=true", "A=yes", ""] {
+            assert!(feature_gate(bad).is_err(), "{bad:?}");
+        }
+    }
+}
