@@ -56,7 +56,8 @@ fn watch(target: Target, hand: &Hand) {
     let hand = Arc::downgrade(hand);
     std::thread::spawn(move || {
         while let Some(hand) = hand.upgrade() {
-            let late = hand.lock().ok().and_then(|hand| hand.clone()).filter(|(since, _)| since.elapsed() > SLOWEST);
+            let late =
+                hand.lock().ok().and_then(|hand| hand.clone()).filter(|(since, _)| since.elapsed() > SLOWEST);
             if let Some((_, input)) = late {
                 let path = keep(&target, &input);
                 eprintln!("{} takes more than {SLOWEST:?} on the input in {}", target.name, path.display());
@@ -86,11 +87,13 @@ fn keep(target: &Target, input: &[u8]) -> PathBuf {
 
 /// Seeds in the order of their names: the same every time.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
-    let mut folders = vec![root().join("seeds").join(target.name), root().join("artifacts").join(target.name)];
+    let mut folders =
+        vec![root().join("seeds").join(target.name), root().join("artifacts").join(target.name)];
     if target.examples {
         folders.push(root().join("../examples"));
     }
-    let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let list =
+        |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<PathBuf> = folders.into_iter().flat_map(list).filter(|path| path.is_file()).collect();
     paths.sort();
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()

@@ -6,7 +6,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Random {
 
     /// A number below `end`; zero if there is none.
     pub fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.next() % end as u64) as usize }
+        if end == 0 { 0 } else { (self.number() % end as u64) as usize }
     }
 
     /// One of these.
@@ -30,13 +30,88 @@ const LONGEST: usize = 1 << 16;
 
 /// Words that have been trouble somewhere.
 const WORDS: &[&str] = &[
-    "0", "1", "-1", "00", "0x1f", "0o17", "1_000", "2147483647", "2147483648", "-2147483648", "9223372036854775807",
-    "9223372036854775808", "-9223372036854775808", "99999999999999999999999999999999999999999999", "1e400", "1e-400",
-    "0.1", ".5", "5.", "1e3", "1E", "1Ei", "100n", "1m", "1.5Gi", "-0", "NaN", "Infinity", ".inf", ".nan", "~", "null",
-    "true", "yes", "{}", "[]", "\"\"", "''", "&a", "*a", "<<", "---", "...", "|", ">-", "%", "@", "\t", "\u{0}",
-    "\u{feff}", "ß", "😀", "\u{85}", "2026-01-05T09:00:00Z", "9999-12-31T23:59:59Z", "-009999-01-01T00:00:00Z", "1ms",
-    "24h", "9600h", "1d", "0s", "-1s", "PT1S", "in (a,b)", "notin ()", "!=", "==", "!", ",", "Max", "Min", "Disabled",
-    "Pods", "Percent", "Utilization", "AverageValue", "Value", "average", "holdCurrent", "static", "metadata", "spec",
+    "0",
+    "1",
+    "-1",
+    "00",
+    "0x1f",
+    "0o17",
+    "1_000",
+    "2147483647",
+    "2147483648",
+    "-2147483648",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "99999999999999999999999999999999999999999999",
+    "1e400",
+    "1e-400",
+    "0.1",
+    ".5",
+    "5.",
+    "1e3",
+    "1E",
+    "1Ei",
+    "100n",
+    "1m",
+    "1.5Gi",
+    "-0",
+    "NaN",
+    "Infinity",
+    ".inf",
+    ".nan",
+    "~",
+    "null",
+    "true",
+    "yes",
+    "{}",
+    "[]",
+    "\"\"",
+    "''",
+    "&a",
+    "*a",
+    "<<",
+    "---",
+    "...",
+    "|",
+    ">-",
+    "%",
+    "@",
+    "\t",
+    "\u{0}",
+    "\u{feff}",
+    "ß",
+    "😀",
+    "\u{85}",
+    "2026-01-05T09:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "-009999-01-01T00:00:00Z",
+    "1ms",
+    "24h",
+    "9600h",
+    "1d",
+    "0s",
+    "-1s",
+    "PT1S",
+    "in (a,b)",
+    "notin ()",
+    "!=",
+    "==",
+    "!",
+    ",",
+    "Max",
+    "Min",
+    "Disabled",
+    "Pods",
+    "Percent",
+    "Utilization",
+    "AverageValue",
+    "Value",
+    "average",
+    "holdCurrent",
+    "static",
+    "metadata",
+    "spec",
 ];
 
 /// `base` with a few changes; `other` lends parts.
@@ -60,7 +135,7 @@ fn change(random: &mut Random, mut input: Vec<u8>, other: &[u8]) -> Vec<u8> {
         }
         1 => {
             if let Some(byte) = input.get_mut(at) {
-                *byte = random.next() as u8;
+                *byte = random.number() as u8;
             }
             input
         }

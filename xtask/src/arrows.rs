@@ -76,7 +76,8 @@ fn metadata() -> anyhow::Result<Metadata> {
 }
 
 fn check(metadata: &Metadata) -> Vec<String> {
-    let names: BTreeMap<&str, &str> = metadata.packages.iter().map(|p| (p.id.as_str(), p.name.as_str())).collect();
+    let names: BTreeMap<&str, &str> =
+        metadata.packages.iter().map(|p| (p.id.as_str(), p.name.as_str())).collect();
     let name = |id: &str| names.get(id).copied().unwrap_or_default().to_owned();
     // Only what ships counts: tests may use what they like.
     let uses: BTreeMap<String, Vec<String>> = metadata
@@ -92,7 +93,8 @@ fn check(metadata: &Metadata) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &ours {
         let Some((_, allowed)) = OURS.iter().find(|(crate_name, _)| crate_name == member) else {
-            problems.push(format!("{member} has no place in the architecture: add it to xtask/src/arrows.rs"));
+            problems
+                .push(format!("{member} has no place in the architecture: add it to xtask/src/arrows.rs"));
             continue;
         };
         for used in uses.get(member).into_iter().flatten().filter(|used| ours.contains(*used)) {
@@ -103,7 +105,8 @@ fn check(metadata: &Metadata) -> Vec<String> {
     }
     for (member, never) in NEVER {
         let reached = reach(member, &uses);
-        problems.extend(never.iter().filter(|n| reached.contains(**n)).map(|n| format!("{member} reaches {n}")));
+        problems
+            .extend(never.iter().filter(|n| reached.contains(**n)).map(|n| format!("{member} reaches {n}")));
     }
     problems
 }

@@ -102,10 +102,13 @@ fn up(args: &Up) -> anyhow::Result<()> {
     Parts::ensure()?;
     let since = Instant::now();
     let mut plane = ControlPlane::start(&args.options())?;
-    // Whoever started this in the background may be gone: nothing depends on what is printed.
-    let text = welcome(plane.access(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`");
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(plane.watch()?)
+    print!("{}", welcome(plane.access(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`"));
+    std::io::stdout().flush()?;
+    plane.watch().inspect_err(|error| {
+        // For `--detach`, where nobody reads what is printed; in the foreground the error is shown anyway.
+        let _ = std::fs::write(plane.access().logs.join("up.log"), format!("{error}\n"));
+    })?;
+    Ok(())
 }
 
 fn detach(args: &Up) -> anyhow::Result<()> {
@@ -137,15 +140,20 @@ fn detach(args: &Up) -> anyhow::Result<()> {
 
 fn down(folder: &Path) -> anyhow::Result<()> {
     let since = Instant::now();
-    state::stop(folder, PATIENCE)?;
-    println!("ended in {}; logs stay in {}", human(since.elapsed()), folder.join("logs").display());
+    match state::stop(folder, PATIENCE) {
+        Ok(()) => {
+            println!("ended in {}; logs stay in {}", human(since.elapsed()), folder.join("logs").display());
+        }
+        Err(testbed::Error::NotRunning(_)) => println!("nothing runs in {}", folder.display()),
+        Err(error) => return Err(error.into()),
+    }
     Ok(())
 }
 
 fn welcome(access: &Access, took: Duration, stop: &str) -> String {
     let bin = access.parts.kubectl.parent().unwrap_or(Path::new("."));
     format!(
-        "kube-apiserver 1.36.4 ready in {took} at {server}
+        "kube-apiserver {version} ready in {took} at {server}
 
   kubectl     export KUBECONFIG={kubeconfig}
               export PATH={bin}:$PATH
@@ -153,6 +161,7 @@ fn welcome(access: &Access, took: Duration, stop: &str) -> String {
   logs        {logs}
   stop        {stop}
 ",
+        version = testbed::parts::KUBERNETES.version,
         took = human(took),
         server = access.server,
         kubeconfig = access.kubeconfig.display(),

@@ -110,7 +110,7 @@ pub fn admit_proposal(
 
 /// A complaint of the API at the place it is about.
 pub fn placed(document: &Document, fault: &FieldError) -> Problem {
-    document.problem(&fault.field, fault.to_string()).in_path(&fault.field)
+    document.problem(&fault.field, fault.message()).in_path(&fault.field)
 }
 
 fn text_of(document: &Document, name: &str) -> Result<String, Vec<Problem>> {

@@ -35,7 +35,7 @@ impl Registry {
     pub fn selecting<'a>(
         &self,
         namespace: &str,
-        pods: impl Iterator<Item = &'a BTreeMap<String, String>> + Clone,
+        pods: &(impl Iterator<Item = &'a BTreeMap<String, String>> + Clone),
     ) -> Vec<String> {
         let names = self.namespaces.get(namespace).into_iter().flatten();
         let selecting = names.filter(|(_, selector)| pods.clone().any(|labels| selector.matches_map(labels)));

@@ -92,7 +92,7 @@ pub(crate) fn use_colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// The cause in words, with what to do about it where that is known.
-fn cause(error: &std::io::Error) -> String {
+pub(crate) fn cause(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let remedy = match error.kind() {
         ErrorKind::NotFound => "no such file or folder",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use api::text::Source;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 /// More than any manifest needs; a guard against being handed a disk image.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -30,7 +30,9 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 
 /// Reads a file as it is.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let fail = |e: &std::io::Error| Failure::Input(format!("failed to read {}: {e}", path.display()));
+    let fail = |e: &std::io::Error| {
+        Failure::input(format!("failed to read {}: {}", path.display(), failure::cause(e)))
+    };
     let file = std::fs::File::open(path).map_err(|e| fail(&e))?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| fail(&e))?;
@@ -47,6 +49,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     beside.push(format!(".{}.part", std::process::id()));
     let beside = PathBuf::from(beside);
     let attempt = || -> std::io::Result<()> {
+        // A device or a pipe is written to, not replaced.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
+        }
         let mut file = std::fs::File::create(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;

@@ -28,14 +28,22 @@ pub(crate) fn choose(scenario: &Scenario, name: Option<&str>) -> Result<Vec<usiz
     let is_meant = |plan: &AutoscalerPlan| {
         [plan.spec.name.clone(), plan.object.short_name(), plan.spec.key()].iter().any(|known| known == name)
     };
-    let found: Vec<usize> =
-        scenario.autoscalers.iter().enumerate().filter(|(_, plan)| is_meant(plan)).map(|(index, _)| index).collect();
+    let found: Vec<usize> = scenario
+        .autoscalers
+        .iter()
+        .enumerate()
+        .filter(|(_, plan)| is_meant(plan))
+        .map(|(index, _)| index)
+        .collect();
     if found.is_empty() {
         let names: Vec<String> = scenario.autoscalers.iter().map(|plan| plan.object.short_name()).collect();
         let plain = name.rsplit('/').next().unwrap_or(name);
         let near = nearest(plain, scenario.autoscalers.iter().map(|p| p.spec.name.as_str()));
         let near = near.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
-        return Err(Failure::input(format!("there is no autoscaler {name}; there are {}{near}", names.join(", "))));
+        return Err(Failure::input(format!(
+            "there is no autoscaler {name}; there are {}{near}",
+            names.join(", ")
+        )));
     }
     Ok(found)
 }
@@ -62,7 +70,11 @@ pub(crate) fn kind_of(plan: &AutoscalerPlan) -> &'static str {
 }
 
 /// The object as the API would show it with this status, created at the start of the scenario.
-pub(crate) fn as_hpa(plan: &AutoscalerPlan, status: Option<&Status>, start: Timestamp) -> v2::HorizontalPodAutoscaler {
+pub(crate) fn as_hpa(
+    plan: &AutoscalerPlan,
+    status: Option<&Status>,
+    start: Timestamp,
+) -> v2::HorizontalPodAutoscaler {
     let mut hpa = match &plan.object {
         AutoscalerObject::Hpa(hpa) => (**hpa).clone(),
         AutoscalerObject::Autoscaler(autoscaler) => plimsoll::v2_view((**autoscaler).clone()),
@@ -75,7 +87,12 @@ pub(crate) fn as_hpa(plan: &AutoscalerPlan, status: Option<&Status>, start: Time
 }
 
 /// The cells of `kubectl get hpa`.
-pub(crate) fn row(plan: &AutoscalerPlan, status: Option<&Status>, start: Timestamp, now: Timestamp) -> Vec<String> {
+pub(crate) fn row(
+    plan: &AutoscalerPlan,
+    status: Option<&Status>,
+    start: Timestamp,
+    now: Timestamp,
+) -> Vec<String> {
     let row = print::Row::new(&as_hpa(plan, status, start), now);
     let cells = row.cells();
     cells.iter().map(|cell| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)).collect()
@@ -101,7 +118,8 @@ pub(crate) fn summary_lines(scenario: &Scenario, summary: &Summary) -> Vec<Strin
 
 /// Changes made to a workload, by whichever autoscaler.
 pub(crate) fn changes(scenario: &Scenario, summary: &Summary, workload: usize) -> u64 {
-    let of_workload = |(plan, _): &(&AutoscalerPlan, &AutoscalerSummary)| plan.workload == workload && !plan.dry_run;
+    let of_workload =
+        |(plan, _): &(&AutoscalerPlan, &AutoscalerSummary)| plan.workload == workload && !plan.dry_run;
     let plans = scenario.autoscalers.iter().zip(&summary.autoscalers);
     plans.filter(of_workload).map(|(_, done)| done.ups + done.downs).sum()
 }

@@ -1,20 +1,20 @@
 //! What a step costs: wall time, and instructions as callgrind counts them.
 //!
-//! The program runs itself under `valgrind --tool=callgrind`, which counts only inside [`measured`]. A harness such as
-//! gungraun would need a runner of exactly its own version beside valgrind; this needs valgrind alone.
+//! The instructions are those of [`measured`] alone, see [`table::count_under_valgrind`].
 
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod table;
 
 use std::hint::black_box;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use engine::pod::{Container, Readiness, Resources, Truth};
 use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, MetricId, Share, Source, Spec, TargetRef};
 use engine::{
-    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, State, Status,
+    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, State,
+    Status,
 };
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
@@ -71,18 +71,23 @@ fn wall_time(table: &mut Table) {
         })
     };
     table.row("time, 1,000 ready pods", step(Load::Ready, 1000), STEP_OF_1000, table::micros);
-    table.row("time, 1,000 pods, each its own template", step(Load::OwnTemplates, 1000), STEP_OF_1000, table::micros);
-    table.note("time, 1,000 pods, four metrics", step(Load::FourMetrics, 1000), table::micros);
-    table.note("time, 1,000 pods, a third starting or unsampled", step(Load::Untidy, 1000), table::micros);
+    table.row(
+        "time, 1,000 pods, each its own template",
+        step(Load::OwnTemplates, 1000),
+        STEP_OF_1000,
+        table::micros,
+    );
+    table::note("time, 1,000 pods, four metrics", step(Load::FourMetrics, 1000), table::micros);
+    table::note("time, 1,000 pods, a third starting or unsampled", step(Load::Untidy, 1000), table::micros);
     for pods in [10, 100, 1000, 10_000] {
         let what = format!("time per pod, {} ready pods", table::count(f64::from(pods)));
-        table.note(&what, step(Load::Ready, pods) / f64::from(pods), table::nanos);
+        table::note(&what, step(Load::Ready, pods) / f64::from(pods), table::nanos);
     }
 }
 
 fn instructions(table: &mut Table) {
     const SIZES: [u32; 4] = [10, 100, 1000, 10_000];
-    let counts: Result<Vec<f64>, String> = SIZES.iter().map(|&pods| count_under_valgrind("ready", pods)).collect();
+    let counts: Result<Vec<f64>, String> = SIZES.iter().map(|&pods| count("ready", pods)).collect();
     let counts = match counts {
         Ok(counts) => counts,
         Err(why) => return table.trouble("instructions", &why),
@@ -98,12 +103,12 @@ fn instructions(table: &mut Table) {
         (least, most) = (least.min(each), most.max(each));
         let [from, to] = [fewer, more].map(|n| table::count(f64::from(n)));
         let what = format!("instructions per pod, {from} to {to} pods");
-        table.note(&what, each, |n| format!("{n:.2}"));
+        table::note(&what, each, |n| format!("{n:.2}"));
     }
     table.row("dearest by cheapest pod, 10 to 10,000 pods", most / least, FLAT, |n| format!("{n:.3}"));
     for (_, name) in LOADS.iter().skip(1) {
-        match count_under_valgrind(name, 1000) {
-            Ok(found) => table.note(&format!("instructions, 1,000 pods, {name}"), found, table::count),
+        match count(name, 1000) {
+            Ok(found) => table::note(&format!("instructions, 1,000 pods, {name}"), found, table::count),
             Err(why) => table.trouble(name, &why),
         }
     }
@@ -126,22 +131,10 @@ fn count_here(load: Load, pods: u32) {
     }
 }
 
-/// Instructions of one step, counted by running this program once more.
-fn count_under_valgrind(load: &str, pods: u32) -> Result<f64, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
-        .arg("--toggle-collect=*measured*")
-        .arg(program)
-        .args(["count", load, &pods.to_string()])
-        .output()
-        .map_err(|e| format!("cannot run valgrind: {e}"))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let total = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
-    match total {
-        Some(total) if total > 0.0 && output.status.success() => Ok(total / f64::from(COUNTED)),
-        _ => Err(format!("no count in what valgrind says: {}", text.lines().last().unwrap_or_default())),
-    }
+/// Instructions of one step.
+fn count(load: &str, pods: u32) -> Result<f64, String> {
+    let total = table::count_under_valgrind(&["count", load, &pods.to_string()])?;
+    Ok(total / f64::from(COUNTED))
 }
 
 /// A target that has been at rest for so long that every window is full.
@@ -171,7 +164,9 @@ fn observation(load: Load, pods: u32) -> Observation {
     let milli = if load == Load::Untidy { 900 } else { 500 };
     let answer = || {
         let unsampled = |i: u32| load == Load::Untidy && i % 6 == 3;
-        let sample = |i| (!unsampled(i)).then_some(Sample { at: start(), window: SignedDuration::from_secs(30), milli });
+        let sample = |i| {
+            (!unsampled(i)).then_some(Sample { at: start(), window: SignedDuration::from_secs(30), milli })
+        };
         Ok(Samples::PerPod(PodSamples { by_pod: (0..pods).map(sample).collect(), stray: Vec::new() }))
     };
     let metrics = metrics(load);
@@ -190,14 +185,23 @@ fn metrics(load: Load) -> Vec<Metric> {
     let metric = |source, goal| Metric { source, goal, on_failure: FailurePolicy::Kubernetes };
     let resource = |name: &str| Source::Resource { name: name.into(), of: Share::Requests };
     let custom = |name: &str| {
-        Source::Pods(MetricId { name: name.into(), shown_selector: "nil".into(), selector: Ok(String::new()) })
+        Source::Pods(MetricId {
+            name: name.into(),
+            shown_selector: "nil".into(),
+            selector: Ok(String::new()),
+        })
     };
     let cpu = metric(resource("cpu"), Goal::Utilization(50));
     if load != Load::FourMetrics {
         return vec![cpu];
     }
     let average = Goal::AverageValue(500);
-    vec![cpu, metric(resource("memory"), average), metric(custom("rps"), average), metric(custom("queue"), average)]
+    vec![
+        cpu,
+        metric(resource("memory"), average),
+        metric(custom("rps"), average),
+        metric(custom("queue"), average),
+    ]
 }
 
 fn spec(metrics: Vec<Metric>) -> Spec {

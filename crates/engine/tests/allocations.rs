@@ -45,11 +45,11 @@ fn steady_step(mut world: World) -> Allocated {
 }
 
 /// `pods` pods at their target.
-fn world(pods: i32, metrics: Vec<Metric>, behavior: Option<Behavior>) -> World {
-    let mut world = World::new(Spec { max: 20_000, behavior, ..mk_spec(metrics.clone()) }, pods.min(1));
+fn world(pods: i32, metrics: &[Metric], behavior: Option<Behavior>) -> World {
+    let mut world = World::new(Spec { max: 20_000, behavior, ..mk_spec(metrics) }, pods.min(1));
     world.pods = vec![mk_pod("p"); pods as usize];
     world.scale = Ok(Scale { spec_replicas: pods, status_replicas: pods, selector: "app=d".into() });
-    for metric in &metrics {
+    for metric in metrics {
         world = match metric.goal {
             Goal::Value(target) => world.totals(&[target]),
             Goal::AverageValue(target) => world.each(target),
@@ -71,21 +71,39 @@ fn untidy(mut world: World) -> World {
     world
 }
 
+/// One kind of target: which metrics, under which rules, and what its pods are like.
+struct Kind {
+    name: &'static str,
+    metrics: Vec<Metric>,
+    behavior: Option<Behavior>,
+    arrange: fn(World) -> World,
+}
+
+fn kinds() -> [Kind; 4] {
+    let tidy: fn(World) -> World = |world| world;
+    let four =
+        vec![cpu(50), resource("cpu", Goal::AverageValue(700)), pods_metric(900), external(Goal::Value(1))];
+    [
+        Kind { name: "cpu", metrics: vec![cpu(50)], behavior: None, arrange: tidy },
+        Kind { name: "behavior", metrics: vec![cpu(50)], behavior: Some(default_behavior()), arrange: tidy },
+        Kind { name: "four metrics", metrics: four, behavior: None, arrange: tidy },
+        Kind {
+            name: "starting pods, missing samples",
+            metrics: vec![cpu(50)],
+            behavior: None,
+            arrange: untidy,
+        },
+    ]
+}
+
 #[test]
 fn steady_steps_allocate_the_same_for_any_number_of_pods() {
     let _counting = Profiler::builder().testing().build();
-    let four = || vec![cpu(50), resource("cpu", Goal::AverageValue(700)), pods_metric(900), external(Goal::Value(1))];
-    let kinds: [(&str, fn(World) -> World, Vec<Metric>, Option<Behavior>); 4] = [
-        ("cpu", |w| w, vec![cpu(50)], None),
-        ("cpu with behavior", |w| w, vec![cpu(50)], Some(default_behavior())),
-        ("four metrics", |w| w, four(), None),
-        ("some pods starting or without sample", untidy, vec![cpu(50)], None),
-    ];
-    for (what, arrange, metrics, behavior) in kinds {
-        let step = |pods| steady_step(arrange(world(pods, metrics.clone(), behavior.clone())));
+    for Kind { name, metrics, behavior, arrange } in kinds() {
+        let step = |pods| steady_step(arrange(world(pods, &metrics, behavior.clone())));
         let (few, many) = (step(10), step(10_000));
-        println!("{what}: {few:?}");
-        assert_eq!(few, many, "{what}");
+        println!("{name}: {few:?}");
+        assert_eq!(few, many, "{name}");
         assert!(few.blocks > 0, "nothing was counted");
     }
 }

@@ -6,7 +6,9 @@
 
 mod common;
 
-use common::{World, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown};
+use common::{
+    World, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown,
+};
 use engine::act::WriteError;
 use engine::report::condition;
 use engine::spec::Goal;
@@ -17,7 +19,8 @@ const CPU_ABOVE: &str = "cpu resource utilization (percentage of request) above 
 /// Final `AbleToScale / ScalingActive / ScalingLimited`; `-` where the condition is not there.
 fn conditions(decision: &Decision) -> String {
     let kinds = [condition::ABLE_TO_SCALE, condition::SCALING_ACTIVE, condition::SCALING_LIMITED];
-    let reason = |kind| decision.status.condition(kind).map_or("-".to_owned(), |c| c.reason.clone().into_owned());
+    let reason =
+        |kind| decision.status.condition(kind).map_or("-".to_owned(), |c| c.reason.clone().into_owned());
     kinds.map(reason).join(" / ")
 }
 
@@ -158,8 +161,9 @@ fn e8_e9_e10_no_scale() {
         (ScaleFailure::Query("deployments.apps \"d\" not found".into()), "internal"),
     ];
     for (failure, class) in failures {
-        let (ScaleFailure::InvalidApiVersion(text) | ScaleFailure::UnknownKind(text) | ScaleFailure::Query(text)) =
-            failure.clone();
+        let (ScaleFailure::InvalidApiVersion(text)
+        | ScaleFailure::UnknownKind(text)
+        | ScaleFailure::Query(text)) = failure.clone();
         let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 7);
         world.scale = Err(failure);
         let decision = world.run();
@@ -226,7 +230,10 @@ fn e15_object_value() {
     let decision = World::of_three([object(Goal::Value(10_000))]).totals(&[20_000]).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(readings(&decision), [Some("20".to_owned())]);
-    assert_eq!(events(&decision), ["SuccessfulRescale: New size: 6; reason: Ingress metric rps above target"]);
+    assert_eq!(
+        events(&decision),
+        ["SuccessfulRescale: New size: 6; reason: Ingress metric rps above target"]
+    );
 }
 
 #[test]

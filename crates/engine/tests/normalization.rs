@@ -44,13 +44,16 @@ struct Row {
     gives: (i32, &'static str),
 }
 
+/// Changes up and down: by how many, how many seconds ago.
+type Changes = (&'static [(i32, i64)], &'static [(i32, i64)]);
+
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
-    let row = |name, counts, behavior, (ups, downs): (&[_], &[_]), gives| {
+    let row = |name, counts, behavior, (ups, downs): Changes, gives| {
         Row { name, counts, behavior, state: mk_state(&[], ups, downs), gives }
     };
     let select_min = |rules: Rules| Rules { select: SelectPolicy::Min, ..rules };
-    let none: (&[(i32, i64)], &[(i32, i64)]) = (&[], &[]);
+    let none: Changes = (&[], &[]);
     let both = &[(Pods, 2, 60), (Percent, 50, 60)];
     vec![
         row("N1", (10, 50), default_behavior(), none, (20, "ScaleUpLimit")),

@@ -8,15 +8,15 @@ mod common;
 use std::sync::Arc;
 
 use common::{
-    World, cpu, default_behavior, events, external, metric, metric_id, mins, mk_amounts, mk_container, mk_pod,
-    mk_resources, mk_rules, mk_shape, mk_spec, mk_state, never_ready, noon, object, pending, per_pod, pods_metric,
-    proposal, readings, resource, sample, secs, shown,
+    World, cpu, default_behavior, events, external, metric, metric_id, mins, mk_amounts, mk_container,
+    mk_pod, mk_resources, mk_rules, mk_shape, mk_spec, mk_state, never_ready, noon, object, pending, per_pod,
+    pods_metric, proposal, readings, resource, sample, secs, shown,
 };
 use engine::act::{Move, Write, WriteError};
 use engine::pod::{Readiness, Truth};
 use engine::report::condition;
 use engine::spec::{Behavior, Goal, PolicyKind, Rules, SelectPolicy, Share, Source, Spec};
-use engine::{Outcome, Phase, Pod, Samples, Shape, Written};
+use engine::{Outcome, Phase, Pod, PodSamples, Samples, Shape, Written};
 
 /// `count` pods, all at this much cpu of the 1000m they request.
 fn all_at(count: i32, milli: i64, target: i32) -> World {
@@ -196,7 +196,11 @@ fn t16_any_request_of_the_pod_itself_switches_the_formula() {
     assert_eq!(requested(&Shape { overhead: overhead.clone(), ..shape.clone() }), Ok(130));
     let own = Shape { pod: mk_resources(&[("cpu", "800m")]), overhead, ..shape.clone() };
     assert_eq!(requested(&own), Ok(830));
-    assert_eq!(own.request("cpu", Some("a"), Share::Requests, true), Ok(100), "a named container ignores all this");
+    assert_eq!(
+        own.request("cpu", Some("a"), Share::Requests, true),
+        Ok(100),
+        "a named container ignores all this"
+    );
     let nowhere = Shape { containers: vec![mk_container("a", &[])], ..shape };
     let pod = Pod { shape: Arc::new(nowhere), ..mk_pod("p") };
     let decision = World::of_three([cpu(50)]).pods(vec![(pod, Some(900))]).run();
@@ -268,7 +272,8 @@ fn t21_partial_failure_compares_with_the_count_asked_for() {
 fn t22_error_text_of_objects() {
     let error = "unable to fetch metrics from custom metrics API: boom";
     let decision = World::of_three([object(Goal::Value(1))]).outage(error).run();
-    let text = "unable to get metric rps: Ingress on ns main/unable to fetch metrics from custom metrics API: boom";
+    let text =
+        "unable to get metric rps: Ingress on ns main/unable to fetch metrics from custom metrics API: boom";
     assert_eq!(proposal(&decision), Err(text));
 }
 
@@ -289,8 +294,11 @@ fn t24_object_without_a_usable_target() {
 fn t28_bounds_bypass_everything() {
     let mut world = all_at(10, 500, 50);
     world.spec.max = 5;
-    let down =
-        Rules { select: SelectPolicy::Disabled, window: Some(secs(3600)), ..mk_rules(&[(PolicyKind::Pods, 1, 60)]) };
+    let down = Rules {
+        select: SelectPolicy::Disabled,
+        window: Some(secs(3600)),
+        ..mk_rules(&[(PolicyKind::Pods, 1, 60)])
+    };
     world.spec.behavior = Some(Behavior { down, ..default_behavior() });
     world.status.set(noon(), condition::SCALING_LIMITED, true, "Stale", "");
     let decision = world.run();
@@ -329,8 +337,7 @@ fn t31_negative_sums() {
 fn t32_huge_policies_wrap_and_block() {
     let grow = |kind, from| {
         let mut world = wanting(from, 900);
-        world.spec.behavior =
-            Some(Behavior { up: mk_rules(&[(kind, i32::MAX, 60)]), ..default_behavior() });
+        world.spec.behavior = Some(Behavior { up: mk_rules(&[(kind, i32::MAX, 60)]), ..default_behavior() });
         world.run().desired
     };
     assert_eq!(grow(PolicyKind::Pods, 10), 10);
@@ -481,6 +488,17 @@ fn t46_averages_as_the_status_shows_them() {
     for (name, milli, text) in cases {
         assert_eq!(shown(name, milli), text, "{milli} of {name}");
     }
+}
+
+/// Samples come by name: the last of a name counts, and those of unknown pods are kept apart (spec 5.1).
+#[test]
+fn samples_are_laid_beside_pods_by_name() {
+    let named = |name: &str, milli| (Arc::from(name), sample(milli));
+    let pods = [mk_pod("a"), mk_pod("b"), mk_pod("c")];
+    let samples = vec![named("c", 1), named("a", 2), named("gone", 3), named("a", 4)];
+    let joined = PodSamples::join(&pods, samples);
+    assert_eq!(joined.by_pod, [Some(sample(4)), None, Some(sample(1))]);
+    assert_eq!(joined.stray, [sample(3)]);
 }
 
 /// A type that only an object stored without validation can have (spec 4.6).

@@ -191,7 +191,7 @@ fn selection(
     registry.select(&plan.spec.namespace, &plan.spec.name, selector.clone());
     let has_pods = |place: &&usize| workloads.get(**place).is_some_and(|w| !w.fleet().pods().is_empty());
     let labels = plan.looked_at.iter().filter(has_pods).filter_map(|place| scenario.workloads.get(*place));
-    let keys = registry.selecting(&plan.spec.namespace, labels.map(|w| -> &BTreeMap<_, _> { &w.labels }));
+    let keys = registry.selecting(&plan.spec.namespace, &labels.map(|w| -> &BTreeMap<_, _> { &w.labels }));
     if keys.len() > 1 { Selection::Shared(keys) } else { Selection::Ours }
 }
 

@@ -14,15 +14,15 @@ use sim::{Due, Millis, Nobody, Observer, Sample, Scenario, Simulation};
 fn load() -> impl Strategy<Value = String> {
     let shape = prop_oneof![
         (0.0..60.0).prop_map(|n: f64| format!("- constant: {n}")),
-        (0.0..60.0, 0..1200).prop_map(|(to, at): (f64, i64)| format!("- step: {{to: {to}, at: {at}s}}")),
-        (0.0..60.0, 1..1200).prop_map(|(to, end): (f64, i64)| format!("- ramp: {{to: {to}, end: {end}s}}")),
-        (0.0..80.0, 0..1200, 0..60).prop_map(|(height, at, rise): (f64, i64, i64)| {
+        (0.0..60.0, 0..1200).prop_map(|(to, at): (f64, i32)| format!("- step: {{to: {to}, at: {at}s}}")),
+        (0.0..60.0, 1..1200).prop_map(|(to, end): (f64, i32)| format!("- ramp: {{to: {to}, end: {end}s}}")),
+        (0.0..80.0, 0..1200, 0..60).prop_map(|(height, at, rise): (f64, i32, i32)| {
             format!("- spike: {{height: {height}, at: {at}s, rise: {rise}s}}")
         }),
-        (0.0..60.0, 60..1200).prop_map(|(high, period): (f64, i64)| {
+        (0.0..60.0, 60..1200).prop_map(|(high, period): (f64, i32)| {
             format!("- wave: {{low: -10, high: {high}, period: {period}s}}")
         }),
-        (0..50).prop_map(|percent: i64| format!("- noise: {{amplitude: {percent}%}}")),
+        (0..50).prop_map(|percent: i32| format!("- noise: {{amplitude: {percent}%}}")),
     ];
     prop::collection::vec(shape, 1..4).prop_map(|shapes| shapes.join("\n"))
 }

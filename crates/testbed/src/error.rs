@@ -10,14 +10,14 @@ use crate::cache::CACHE;
 pub enum Error {
     /// The disk has no room left.
     #[error(
-        "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE} name a folder on another disk"
+        "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE} (what is built), GOCACHE and TMPDIR (what Go keeps meanwhile) name folders on another disk"
     )]
     DiskFull {
         /// What needed the room.
         attempt: String,
     },
     /// A file or program of this machine refused.
-    #[error("failed to {attempt}: {source}")]
+    #[error("failed to {attempt}")]
     Io {
         /// What was tried.
         attempt: String,
@@ -96,7 +96,7 @@ pub enum Error {
     #[error("{} is not empty and was not made by the testbed\n  remedy: choose a new folder", .0.display())]
     NotOurs(PathBuf),
     /// A certificate could not be made.
-    #[error("failed to make a certificate: {0}")]
+    #[error("failed to make a certificate")]
     Certificate(#[from] rcgen::Error),
     /// kubectl, run on behalf of a test, refused.
     #[error("kubectl {arguments}: {output}")]

@@ -55,7 +55,7 @@ fn run(
             }
         });
     }
-    let mut doing = String::from("starting");
+    let mut doing = String::from("working");
     let mut kept = Vec::new();
     loop {
         match lines.recv_timeout(TICK) {

@@ -268,9 +268,9 @@ mod tests {
             for (package, _) in module.programs {
                 assert!(module.manifest.contains(package), "{package} is no tool of {}", part.name);
             }
-            let required = format!(" v{}", part.version);
+            let required = format!("v{}", part.version);
             assert!(
-                module.manifest.lines().any(|line| line.trim_end().ends_with(&required)),
+                module.manifest.lines().any(|line| line.split_whitespace().any(|word| word == required)),
                 "{}",
                 part.name
             );

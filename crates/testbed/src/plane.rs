@@ -1,6 +1,7 @@
 //! Starts a control plane, waits until it is ready, and ends it.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -75,14 +76,20 @@ impl ControlPlane {
         self.access.write()?;
         let Access { ports, parts, .. } = self.access.clone();
         let pki = pki_folder(&self.access.folder);
-        self.run("etcd", &parts.etcd, &components::etcd(ports, &state::data(&self.access.folder)))?;
+        let data = state::data(&self.access.folder);
+        self.run("etcd", &parts.etcd, &components::etcd(ports, &data), Some(&data))?;
         // Not after etcd is ready: it tries until etcd answers, and it has much to do before it asks.
-        self.run("kube-apiserver", &parts.kube_apiserver, &components::api_server(ports, &pki, options))?;
+        self.run(
+            "kube-apiserver",
+            &parts.kube_apiserver,
+            &components::api_server(ports, &pki, options),
+            None,
+        )?;
         self.wait(options.deadline, |access| listens(access.ports.api_server) && answers(access, "/readyz"))?;
         if options.controller_manager {
             let kubeconfig = self.access.controller_manager_kubeconfig();
             let arguments = components::controller_manager(ports, &pki, &kubeconfig, options);
-            self.run("kube-controller-manager", &parts.kube_controller_manager, &arguments)?;
+            self.run("kube-controller-manager", &parts.kube_controller_manager, &arguments, None)?;
             // What it makes first is proof that its controllers act.
             let account = "/api/v1/namespaces/default/serviceaccounts/default";
             self.wait(options.deadline, |access| answers(access, account))?;
@@ -93,11 +100,11 @@ impl ControlPlane {
     fn run(
         &mut self,
         name: &'static str,
-        program: &std::path::Path,
+        program: &Path,
         arguments: &[String],
+        data: Option<&Path>,
     ) -> Result<(), Error> {
-        let component = Component::start(name, program, arguments, &self.access.folder, &self.access.logs)?;
-        self.components.push(component);
+        self.components.push(Component::start(name, program, arguments, &self.access.folder, data)?);
         Ok(())
     }
 

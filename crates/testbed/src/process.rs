@@ -10,18 +10,23 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use crate::error::{Attempt, Error};
 
 /// Runs a program until it ends or until the other end of standard input is closed, which the kernel does for us however
-/// we die. The program is killed outright: nothing it holds is worth keeping.
+/// we die. The program is killed outright: nothing it holds is worth keeping. The folder with its data, if it is told of
+/// one, goes with it.
 const SUPERVISOR: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 program=$!
 ( read -r _ <&3; kill -KILL "$program" ) 2>/dev/null &
 watch=$!
 exec 3<&-
-wait "$program"
+{ wait "$program"; } 2>/dev/null
 code=$?
 { kill -KILL "$watch"; wait "$watch"; } 2>/dev/null
+[ -z "$TESTBED_DATA" ] || rm -rf -- "$TESTBED_DATA"
 exit "$code"
 "#;
+
+/// Tells the supervisor which folder to remove.
+const DATA: &str = "TESTBED_DATA";
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 20;
@@ -43,7 +48,7 @@ pub(crate) fn supervised(
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
     // A group of its own: Ctrl-C in a terminal reaches us alone, and the leash does the rest in one way for all causes.
-    command.stdin(Stdio::piped()).process_group(0);
+    command.stdin(Stdio::piped()).process_group(0).env_remove(DATA);
     command
 }
 
@@ -53,13 +58,17 @@ impl Component {
         program: &Path,
         arguments: &[String],
         folder: &Path,
-        logs: &Path,
+        data: Option<&Path>,
     ) -> Result<Self, Error> {
+        let logs = folder.join("logs");
         let log = logs.join(format!("{name}.log"));
         let out = File::create(&log).attempt(|| format!("write {}", log.display()))?;
         let err = out.try_clone().attempt(|| format!("write {}", log.display()))?;
         let mut command = supervised(program, arguments);
         command.current_dir(folder).stdout(out).stderr(err);
+        if let Some(data) = data {
+            command.env(DATA, data);
+        }
         // The environment of a developer must not steer what the tests stand on.
         for variable in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
             command.env_remove(variable);

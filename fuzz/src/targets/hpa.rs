@@ -12,7 +12,9 @@ use super::text::render;
 
 /// A file of manifests.
 pub fn run(data: &[u8]) {
-    let Ok(documents) = Source::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) else { return };
+    let Ok(documents) = Source::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) else {
+        return;
+    };
     for document in documents.into_iter().flat_map(Document::into_items) {
         // As the API server reads it,
         if let Ok(hpa) = Versioned::decode(&document.root.to_json()) {
@@ -28,7 +30,9 @@ pub fn run(data: &[u8]) {
 fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Problem>> {
     match manifest {
         Manifest::Hpa(hpa) => {
-            for gates in [FeatureGates::default(), FeatureGates { scale_to_zero: true, ..FeatureGates::default() }] {
+            for gates in
+                [FeatureGates::default(), FeatureGates { scale_to_zero: true, ..FeatureGates::default() }]
+            {
                 let _ = admit_hpa(document, (*hpa).clone(), gates);
             }
             shown(&admit_hpa(document, *hpa, FeatureGates::default())?);

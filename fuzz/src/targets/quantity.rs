@@ -23,7 +23,8 @@ fn one(text: &str) -> Option<Quantity> {
     }
     let json = serde_json::to_string(&quantity).unwrap_or_default();
     let _ = serde_json::from_str::<Quantity>(&json);
-    let _ = (quantity.value(), quantity.milli_value(), quantity.as_f64(), quantity.sign(), quantity.is_zero());
+    let _ =
+        (quantity.value(), quantity.milli_value(), quantity.as_f64(), quantity.sign(), quantity.is_zero());
     for scale in [-9, -3, 0, 3, 9, 18, 100] {
         let _ = quantity.scaled_value(scale);
         quantity.clone().round_up(scale);

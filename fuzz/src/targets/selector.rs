@@ -10,7 +10,11 @@ pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = normalize_selector(&text);
     if let Ok(fields) = FieldSelector::parse(&text) {
-        let _ = (fields.exact("metadata.name"), fields.matches(|_| "x"), fields.restricted_to(&["metadata.name"]));
+        let _ = (
+            fields.exact("metadata.name"),
+            fields.matches(|_| "x"),
+            fields.restricted_to(&["metadata.name"]),
+        );
     }
     let Ok(selector) = Selector::parse(&text) else { return };
     let shown = selector.to_string();

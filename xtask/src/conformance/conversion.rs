@@ -8,7 +8,10 @@ use super::validation::compare;
 
 pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
     let version = |name: &str| {
-        record[name].as_str().and_then(Version::from_api_version).ok_or_else(|| format!("`{name}` is no known version"))
+        record[name]
+            .as_str()
+            .and_then(Version::from_api_version)
+            .ok_or_else(|| format!("`{name}` is no known version"))
     };
     let (from, to) = (version("from")?, version("to")?);
     let mut differences = Vec::new();

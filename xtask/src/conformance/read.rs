@@ -31,14 +31,20 @@ pub(crate) fn vector_files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
         if path.is_dir() {
             collect(&path, found)?;
-        } else if name.ends_with(".jsonl") || name.ends_with(".jsonl.zst") {
+        } else if is_vectors(&path) {
             found.push(path);
         }
     }
     Ok(())
+}
+
+/// `.jsonl`, plain or compressed; a folder's README.md and manifest.json are not vectors.
+fn is_vectors(path: &Path) -> bool {
+    let ends = |path: &Path, extension: &str| path.extension().is_some_and(|e| e == extension);
+    ends(path, "jsonl")
+        || (ends(path, "zst") && path.file_stem().is_some_and(|stem| ends(Path::new(stem), "jsonl")))
 }
 
 /// The records of a file, one a line.

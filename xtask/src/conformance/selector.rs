@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::selector::{FieldSelector, LabelSelector, Selector};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Difference;
 
@@ -25,10 +25,10 @@ fn check_text(record: &Value, differences: &mut Vec<Difference>) -> Result<(), S
         Ok(selector) => {
             let mut out = described(&selector);
             match selector.to_label_selector() {
-                Ok(object) => out["labelSelector"] = json!(object),
-                Err(error) => out["labelSelectorError"] = json!(error.to_string()),
-            }
-            compare("out", &record["out"], &out, differences);
+                Ok(object) => out.insert("labelSelector".to_owned(), json!(object)),
+                Err(error) => out.insert("labelSelectorError".to_owned(), json!(error.to_string())),
+            };
+            compare("out", &record["out"], &out.into(), differences);
             check_matches(record, &selector, differences)?;
         }
     }
@@ -36,7 +36,8 @@ fn check_text(record: &Value, differences: &mut Vec<Difference>) -> Result<(), S
 }
 
 fn check_object(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
-    let object: Option<LabelSelector> = serde_json::from_value(record["in"].clone()).map_err(|e| e.to_string())?;
+    let object: Option<LabelSelector> =
+        serde_json::from_value(record["in"].clone()).map_err(|e| e.to_string())?;
     match LabelSelector::to_selector_or_nothing(object.as_ref()) {
         Err(error) => {
             let text = json!(error.to_string());
@@ -46,7 +47,7 @@ fn check_object(record: &Value, differences: &mut Vec<Difference>) -> Result<(),
             }
         }
         Ok(selector) => {
-            compare("out", &record["out"], &described(&selector), differences);
+            compare("out", &record["out"], &described(&selector).into(), differences);
             check_matches(record, &selector, differences)?;
         }
     }
@@ -56,7 +57,11 @@ fn check_object(record: &Value, differences: &mut Vec<Difference>) -> Result<(),
     Ok(())
 }
 
-fn check_matches(record: &Value, selector: &Selector, differences: &mut Vec<Difference>) -> Result<(), String> {
+fn check_matches(
+    record: &Value,
+    selector: &Selector,
+    differences: &mut Vec<Difference>,
+) -> Result<(), String> {
     for (i, case) in record["matches"].as_array().into_iter().flatten().enumerate() {
         let labels: BTreeMap<String, String> =
             serde_json::from_value(case["labels"].clone()).map_err(|e| e.to_string())?;
@@ -65,13 +70,19 @@ fn check_matches(record: &Value, selector: &Selector, differences: &mut Vec<Diff
     Ok(())
 }
 
-fn described(selector: &Selector) -> Value {
+fn described(selector: &Selector) -> Map<String, Value> {
     let requirements: Vec<Value> = selector
         .requirements()
         .iter()
         .map(|r| json!({"key": r.key(), "operator": r.operator().name(), "values": r.values()}))
         .collect();
-    json!({"string": selector.to_string(), "empty": selector.is_everything(), "requirements": requirements})
+    [
+        ("string".to_owned(), json!(selector.to_string())),
+        ("empty".to_owned(), json!(selector.is_everything())),
+        ("requirements".to_owned(), json!(requirements)),
+    ]
+    .into_iter()
+    .collect()
 }
 
 fn check_fields(record: &Value, differences: &mut Vec<Difference>) -> Result<(), String> {
@@ -108,11 +119,10 @@ fn listed(selector: &FieldSelector, expected: &Value, namespaced: bool) -> Value
             json!({"name": object["name"], "namespace": object["namespace"], "match": matched})
         })
         .collect();
-    let mut out = json!({"string": selector.to_string(), "matches": matches});
-    if let Some(name) = selector.exact("metadata.name") {
-        out["exactName"] = json!(name);
+    match selector.exact("metadata.name") {
+        Some(name) => json!({"string": selector.to_string(), "matches": matches, "exactName": name}),
+        None => json!({"string": selector.to_string(), "matches": matches}),
     }
-    out
 }
 
 fn compare(at: &str, expected: &Value, got: &Value, differences: &mut Vec<Difference>) {

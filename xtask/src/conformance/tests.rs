@@ -20,9 +20,7 @@ fn scenario() -> Value {
         json!({"metadata": {"name": name, "namespace": "default"}, "timestamp": "2025-12-31T23:59:59Z", "window": "15s",
             "containers": [{"name": "app", "usage": {"cpu": "900m"}}]})
     };
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:15Z", "reason": reason, "message": message})
-    };
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:15Z", "reason": reason, "message": message});
     let name = "cpu resource utilization (percentage of request)";
     json!({
         "id": "any-0", "family": "never heard of", "base": "2026-01-01T00:00:00Z",
@@ -72,7 +70,11 @@ fn every_field_of_a_step_is_compared() {
         ("/statusWritten", json!(false), "step 0 statusWritten"),
         ("/status/desiredReplicas", json!(7), "step 0 status.desiredReplicas"),
         ("/status/conditions/0/reason", json!("No"), "step 0 status.conditions[0].reason"),
-        ("/status/conditions/2/lastTransitionTime", json!(null), "step 0 status.conditions[2].lastTransitionTime"),
+        (
+            "/status/conditions/2/lastTransitionTime",
+            json!(null),
+            "step 0 status.conditions[2].lastTransitionTime",
+        ),
         ("/events/0/2", json!("New size: 6"), "step 0 events[0][2]"),
         ("/monitor/metrics/0/1", json!("none"), "step 0 monitor.metrics[0][1]"),
         ("/requests/0", json!("GET /"), "step 0 requests[0]"),
@@ -89,7 +91,10 @@ fn kinds_are_told_by_shape_then_by_file_name() {
     let unseen = Path::new("somewhere/else.jsonl");
     assert_eq!(kind(unseen, &scenario()), Some(Kind::Scenario));
     assert_eq!(kind(unseen, &json!({"operation": "create", "object": {}})), Some(Kind::Validation));
-    assert_eq!(kind(unseen, &json!({"from": "autoscaling/v1", "to": "autoscaling/v2", "object": {}})), Some(Kind::Conversion));
+    assert_eq!(
+        kind(unseen, &json!({"from": "autoscaling/v1", "to": "autoscaling/v2", "object": {}})),
+        Some(Kind::Conversion)
+    );
     assert_eq!(kind(unseen, &json!({"cells": [], "columns": [], "object": {}})), Some(Kind::Printing));
     let parse = json!({"op": "parse", "in": "1"});
     assert_eq!(kind(Path::new("quantity.jsonl.zst"), &parse), Some(Kind::Quantity));

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::Difference;
 
 pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
-    let version = record["apiVersion"].as_str().and_then(Version::from_api_version).ok_or("unknown apiVersion")?;
+    let version =
+        record["apiVersion"].as_str().and_then(Version::from_api_version).ok_or("unknown apiVersion")?;
+    let gate = |name: &str| record["featureGates"].get(name).and_then(Value::as_bool).unwrap_or(false);
     let gates = FeatureGates {
-        scale_to_zero: record["featureGates"]["HPAScaleToZero"] == true,
-        configurable_tolerance: record["featureGates"]["HPAConfigurableTolerance"] == true,
+        scale_to_zero: gate("HPAScaleToZero"),
+        configurable_tolerance: gate("HPAConfigurableTolerance"),
     };
     let mut differences = Vec::new();
     let mut new = match Versioned::decode_as(&record["object"], version) {

@@ -48,15 +48,17 @@ pub fn hpa_status(
 
 /// Whether two statuses say the same, so that a write can be saved (spec 3.0): numbers by value, times by the second
 /// that is stored, null and empty alike.
-pub fn same_status(old: &v2::HorizontalPodAutoscalerStatus, new: &v2::HorizontalPodAutoscalerStatus) -> bool {
-    fn list(metrics: &Option<Vec<v2::MetricStatus>>) -> &[v2::MetricStatus] {
-        metrics.as_deref().unwrap_or_default()
-    }
+pub fn same_status<'a>(
+    old: &'a v2::HorizontalPodAutoscalerStatus,
+    new: &'a v2::HorizontalPodAutoscalerStatus,
+) -> bool {
+    let list =
+        |status: &'a v2::HorizontalPodAutoscalerStatus| status.current_metrics.as_deref().unwrap_or_default();
     old.observed_generation == new.observed_generation
         && old.last_scale_time == new.last_scale_time
         && old.current_replicas == new.current_replicas
         && old.desired_replicas == new.desired_replicas
-        && list(&old.current_metrics) == list(&new.current_metrics)
+        && list(old) == list(new)
         && old.conditions == new.conditions
 }
 

@@ -72,8 +72,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn goal(to: &str) -> Result<Goal, Failure> {
-    const KNOWN: [&str; 5] =
-        [v2::API_VERSION, "autoscaling/v1", "autoscaling/v2beta1", "autoscaling/v2beta2", plimsoll::API_VERSION];
+    const KNOWN: [&str; 5] = [
+        v2::API_VERSION,
+        "autoscaling/v1",
+        "autoscaling/v2beta1",
+        "autoscaling/v2beta2",
+        plimsoll::API_VERSION,
+    ];
     // `v2` is short for `autoscaling/v2`.
     let long = if to.contains('/') { to.to_owned() } else { format!("autoscaling/{to}") };
     if long == plimsoll::API_VERSION {
@@ -90,7 +95,9 @@ fn convert(document: &Document, goal: Goal) -> Result<Value, Failure> {
     let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::default() };
     let admitted = match Manifest::read(document)? {
         Manifest::Hpa(hpa) => Admitted::Hpa(manifest::admit_hpa(document, *hpa, gates)?),
-        Manifest::Autoscaler(autoscaler) => Admitted::Autoscaler(manifest::admit_autoscaler(document, *autoscaler)?),
+        Manifest::Autoscaler(autoscaler) => {
+            Admitted::Autoscaler(manifest::admit_autoscaler(document, *autoscaler)?)
+        }
         Manifest::Proposal(proposed) => Admitted::Autoscaler(manifest::admit_proposal(document, *proposed)?),
         Manifest::Other { .. } => return Ok(document.root.to_json()),
     };

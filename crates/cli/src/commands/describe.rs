@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use api::autoscaling::describe::{Event, describe_v1, describe_v2};
 use api::autoscaling::Versioned;
+use api::autoscaling::describe::{Event, describe_v1, describe_v2};
 use api::manifest::{self, Manifest};
 use api::text;
 use engine::report::EventKind;
@@ -60,7 +60,9 @@ fn written(args: &Args) -> Outcome {
                     let stored = manifest::admit_hpa(&document, *hpa, gates)?;
                     texts.push(match Versioned::from_v2(stored, version) {
                         Versioned::V1(object) => describe_v1(&object, None),
-                        other => describe_v2(&other.into_v2().map_err(|e| Failure::input(e.to_string()))?, None),
+                        other => {
+                            describe_v2(&other.into_v2().map_err(|e| Failure::input(e.to_string()))?, None)
+                        }
                     });
                 }
                 Manifest::Autoscaler(autoscaler) => {
@@ -141,7 +143,9 @@ impl Observer for History {
                     noted.last = due.at;
                     noted.count += 1;
                 }
-                None => track.events.push(Noted { event: event.clone(), first: due.at, last: due.at, count: 1 }),
+                None => {
+                    track.events.push(Noted { event: event.clone(), first: due.at, last: due.at, count: 1 });
+                }
             }
         }
     }

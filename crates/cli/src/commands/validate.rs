@@ -72,11 +72,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if matches!(args.output, Format::Json | Format::Yaml) {
         output::value(args.output, &findings)?;
     } else if !args.quiet {
-        let lines: String = findings
-            .iter()
-            .filter(|f| f.valid)
-            .map(|f| format!("{}:{}: {}/{} is valid\n", f.file, f.line, f.kind, f.name))
-            .collect();
+        let line = |f: &Finding| format!("{}:{}: {}/{} is valid\n", f.file, f.line, f.kind, f.name);
+        let lines = findings.iter().filter(|f| f.valid).map(line).collect::<Vec<_>>().concat();
         output::text_out(&lines)?;
     }
     if problems.is_empty() {

@@ -72,7 +72,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let Some((_, decision)) = capture.found.get(index).and_then(Option::as_ref) else {
             let first = clock(plan.period.after(scenario.start));
             let name = plan.object.short_name();
-            return Err(Failure::input(format!("{name} had not decided anything yet; its first decision is at {first}")));
+            return Err(Failure::input(format!(
+                "{name} had not decided anything yet; its first decision is at {first}"
+            )));
         };
         let kind = scenario::kind_of(plan);
         records.push((plan, explain(kind, &plan.spec, decision, plan.period.duration()), decision));
@@ -81,7 +83,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Format::Json | Format::Yaml => {
             let all: Vec<Record<'_>> = records
                 .iter()
-                .map(|(plan, explanation, decision)| Record { autoscaler: plan.object.short_name(), explanation, decision })
+                .map(|(plan, explanation, decision)| Record {
+                    autoscaler: plan.object.short_name(),
+                    explanation,
+                    decision,
+                })
                 .collect();
             match all.as_slice() {
                 [only] => output::value(args.output, only),
@@ -112,7 +118,13 @@ fn painted(explanation: &Explanation, colour: bool) -> String {
     }
     let rows: String = rest
         .lines()
-        .map(|line| if line.ends_with("← this decided") { format!("\x1b[1m{line}\x1b[0m\n") } else { format!("{line}\n") })
+        .map(|line| {
+            if line.ends_with("← this decided") {
+                format!("\x1b[1m{line}\x1b[0m\n")
+            } else {
+                format!("{line}\n")
+            }
+        })
         .collect();
     format!("\x1b[1m{headline}\x1b[0m\n\n{rows}")
 }
@@ -125,7 +137,8 @@ fn pod_table(plan: &AutoscalerPlan, decision: &Decision) -> String {
         value.map_or_else(|| "-".to_owned(), shown)
     };
     for (evaluation, metric) in decision.evaluations.iter().zip(&plan.spec.metrics) {
-        let Ok(engine::evaluate::Proposal { sum: engine::evaluate::Arithmetic::PerPod(sum), .. }) = &evaluation.result
+        let Ok(engine::evaluate::Proposal { sum: engine::evaluate::Arithmetic::PerPod(sum), .. }) =
+            &evaluation.result
         else {
             continue;
         };
@@ -195,9 +208,9 @@ impl Observer for Span<'_> {
 }
 
 fn decisions(args: &Args, scenario: &Scenario, chosen: &[usize], at: Millis, since: &str) -> Outcome {
-    let since: Millis = since
-        .parse()
-        .map_err(|e| Failure::input(format!("--since {since}: {e}; write a duration such as 10m or 1h30m")))?;
+    let since: Millis = since.parse().map_err(|e| {
+        Failure::input(format!("--since {since}: {e}; write a duration such as 10m or 1h30m"))
+    })?;
     let mut span = Span { scenario, chosen, from: at - since, to: at, past: false, lines: Vec::new() };
     Simulation::new(scenario).run(&mut span);
     if matches!(args.output, Format::Json | Format::Yaml) {
@@ -205,8 +218,11 @@ fn decisions(args: &Args, scenario: &Scenario, chosen: &[usize], at: Millis, sin
     }
     let mut table = Table::new(["Time", "Autoscaler", "Replicas", "Wanted", "Why"]);
     for line in &span.lines {
-        let replicas =
-            if line.from == line.to { line.from.to_string() } else { format!("{} → {}", line.from, line.to) };
+        let replicas = if line.from == line.to {
+            line.from.to_string()
+        } else {
+            format!("{} → {}", line.from, line.to)
+        };
         let wanted = line.recommended.map_or_else(|| "-".to_owned(), |n| n.to_string());
         table.rows.push(vec![clock(line.at), line.autoscaler.clone(), replicas, wanted, line.why.clone()]);
     }

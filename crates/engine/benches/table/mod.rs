@@ -1,6 +1,6 @@
 //! One table of measurements: what, how much, how much it may be, and whether it is.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// Rows, printed as they come.
@@ -24,11 +24,6 @@ impl Table {
         println!("{what:<58} {:>14} {:>14}   {verdict}", show(measured), show(limit));
     }
 
-    /// A measurement for information.
-    pub(crate) fn note(&mut self, what: &str, measured: f64, show: impl Fn(f64) -> String) {
-        println!("{what:<58} {:>14}", show(measured));
-    }
-
     /// Something that could not be measured: as bad as a limit missed.
     pub(crate) fn trouble(&mut self, what: &str, why: &str) {
         self.missed += 1;
@@ -43,6 +38,11 @@ impl Table {
         println!("\n{} of the limits missed", self.missed);
         ExitCode::FAILURE
     }
+}
+
+/// A row for information, without a limit.
+pub(crate) fn note(what: &str, measured: f64, show: impl Fn(f64) -> String) {
+    println!("{what:<58} {:>14}", show(measured));
 }
 
 /// Microseconds.
@@ -87,4 +87,25 @@ pub(crate) fn time(mut work: impl FnMut()) -> f64 {
     }
     batches.sort_unstable_by(f64::total_cmp);
     batches.get(BATCHES / 2).copied().unwrap_or_default()
+}
+
+/// Instructions that this program spends inside its function `measured` when it is run with `args`.
+///
+/// It is run once more under `valgrind --tool=callgrind`. A harness such as gungraun would need a runner of exactly its
+/// own version installed beside valgrind; this needs valgrind alone.
+pub(crate) fn count_under_valgrind(args: &[&str]) -> Result<f64, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg("--toggle-collect=*measured*")
+        .arg(program)
+        .args(args)
+        .output()
+        .map_err(|e| format!("cannot run valgrind: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let total = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+    match total {
+        Some(total) if total > 0.0 && output.status.success() => Ok(total),
+        _ => Err(format!("no count in what valgrind says: {}", text.lines().last().unwrap_or_default())),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::words::{amount, clock, short_name};
 use crate::decision::{Course, Decision, Outcome};
-use crate::evaluate::{Arithmetic, Kept};
+use crate::evaluate::{Arithmetic, Kept, PerPod};
 use crate::normalize::{Hold, Limit};
 use crate::spec::{Metric, Spec};
 
@@ -40,44 +40,50 @@ fn by_metrics(spec: &Spec, decision: &Decision) -> String {
     let Some(normalized) = &decision.normalized else { return String::new() };
     let source = decision.recommendation.as_ref().and_then(|r| r.winner);
     let name = source.and_then(|w| spec.metrics.get(w)).map_or_else(|| "metrics".to_owned(), short_name);
-    let wanted = normalized.stabilized.recommended;
-    let limit = match normalized.limited.limit {
-        Limit::Up => Some(format!("scale-up limit is {} this time", decision.desired)),
-        Limit::Down => Some(format!("scale-down limit is {} this time", decision.desired)),
-        Limit::TooMany => Some(format!("max is {}", spec.max)),
-        Limit::TooFew => Some(format!("min is {}", spec.min)),
-        Limit::Within => None,
-    };
-    if let Some(limit) = limit {
-        return format!("{name} wants {wanted}; {limit}");
+    let stabilized = &normalized.stabilized;
+    let mut parts = vec![format!("{name} wants {}", stabilized.recommended)];
+    if stabilized.hold != Hold::None {
+        let until = stabilized.until.map(|t| format!(" until {}", clock(t))).unwrap_or_default();
+        parts.push(format!("window holds {}{until}", stabilized.replicas));
     }
-    if normalized.stabilized.hold != Hold::None {
-        let until = normalized.stabilized.until.map(|t| format!(" until {}", clock(t))).unwrap_or_default();
-        return format!("{name} wants {wanted}; window holds {}{until}", normalized.stabilized.replicas);
+    match normalized.limited.limit {
+        Limit::Up => parts.push(format!("scale-up limit is {} this time", decision.desired)),
+        Limit::Down => parts.push(format!("scale-down limit is {} this time", decision.desired)),
+        Limit::TooMany => parts.push(format!("max is {}", spec.max)),
+        Limit::TooFew => parts.push(format!("min is {}", spec.min)),
+        Limit::Within => {}
+    }
+    if parts.len() > 1 {
+        return parts.join("; ");
     }
     source
         .and_then(|w| Some((decision.evaluations.get(w)?, spec.metrics.get(w)?)))
         .and_then(|(e, m)| Some(reading(m, &e.result.as_ref().ok()?.sum)))
-        .unwrap_or_else(|| format!("{name} wants {wanted}"))
+        .unwrap_or_else(|| parts.concat())
 }
 
 /// `cpu 76 % of 50 %`, and why that moves nothing where it does not.
 fn reading(metric: &Metric, sum: &Arithmetic) -> String {
     let name = short_name(metric);
     let (text, kept) = match sum {
-        Arithmetic::PerPod(s) if s.requests.is_some() => (format!("{name} {} % of {} %", s.found, s.target), s.kept),
+        Arithmetic::PerPod(s) if s.requests.is_some() => {
+            (format!("{name} {} % of {} %", s.found, s.target), s.kept)
+        }
         Arithmetic::PerPod(s) => {
             (format!("{name} {} of {} each", amount(metric, s.found), amount(metric, s.target)), s.kept)
         }
-        Arithmetic::Total(s) => (format!("{name} {} of {}", amount(metric, s.usage), amount(metric, s.target)), s.kept),
+        Arithmetic::Total(s) => {
+            (format!("{name} {} of {}", amount(metric, s.usage), amount(metric, s.target)), s.kept)
+        }
         Arithmetic::PerReplica(s) => {
             let (usage, target) = (amount(metric, s.usage), amount(metric, s.target));
             (format!("{name} {usage} for {} of {target} each", s.replicas), s.kept)
         }
     };
+    let unsure = matches!(sum, Arithmetic::PerPod(PerPod { assumed: Some(_), .. }));
     match kept {
         None => text,
-        Some(Kept::WithinTolerance) => format!("{text}: close enough"),
-        Some(Kept::DirectionFlips | Kept::CountFlips) => format!("{text}, but too few pods have metrics to be sure"),
+        Some(Kept::WithinTolerance) if !unsure => format!("{text}: close enough"),
+        Some(_) => format!("{text}, but too few pods have metrics to be sure"),
     }
 }

@@ -9,10 +9,13 @@ use super::{explain, sentence};
 use crate::evaluate::Group;
 use crate::pod::{Container, Phase, Pod, Readiness, Resources, Shape, Truth};
 use crate::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy, Share, Source,
-    Spec, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
+    Share, Source, Spec, TargetRef,
 };
-use crate::{Config, Decision, Detail, Observation, PodSamples, Sample, Samples, Scale, Selection, State, Status, Written};
+use crate::{
+    Config, Decision, Detail, Observation, PodSamples, Sample, Samples, Scale, Selection, State, Status,
+    Written,
+};
 
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 
@@ -26,7 +29,8 @@ fn cpu(percent: i32) -> Metric {
 }
 
 fn queue(each: i64) -> Metric {
-    let id = MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
+    let id =
+        MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
     let goal = Goal::AverageValue(each);
     Metric { source: Source::External(id), goal, on_failure: FailurePolicy::Kubernetes }
 }
@@ -63,10 +67,10 @@ fn pods(count: usize, now: Timestamp) -> Vec<Pod> {
 }
 
 /// A cpu answer with one usage per pod; `None` is a pod without a sample.
-fn usages(now: Timestamp, usages: &[Option<i64>]) -> Result<Samples, String> {
+fn usages(now: Timestamp, usages: &[Option<i64>]) -> Samples {
     let sample = |milli| Sample { at: now, window: PERIOD, milli };
     let by_pod = usages.iter().map(|u| u.map(sample)).collect();
-    Ok(Samples::PerPod(PodSamples { by_pod, stray: Vec::new() }))
+    Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
 }
 
 fn seen(spec: Spec, now: Timestamp, replicas: i32, samples: Vec<Result<Samples, String>>) -> Observation {
@@ -96,7 +100,7 @@ fn why(seen: &Observation, decision: &Decision) -> String {
 #[test]
 fn growing_as_fast_as_the_classic_limit_allows() {
     let now = at("09:14:45");
-    let seen = seen(spec(vec![cpu(50)]), now, 1, vec![usages(now, &[Some(610)])]);
+    let seen = seen(spec(vec![cpu(50)]), now, 1, vec![Ok(usages(now, &[Some(610)]))]);
     let decision = decide(&mut State::default(), now, &seen);
     assert_eq!(
         why(&seen, &decision),
@@ -122,28 +126,39 @@ next       in 15 s; the limit is counted anew, and if the proposal stays 7, 4 mo
 fn staying_put_because_of_the_window() {
     let mut state = State::default();
     let earlier = at("09:16:30");
-    let busy = seen(spec(vec![cpu(50)]), earlier, 6, vec![usages(earlier, &[Some(100); 6])]);
+    let busy = seen(spec(vec![cpu(50)]), earlier, 6, vec![Ok(usages(earlier, &[Some(100); 6]))]);
     decide(&mut state, earlier, &busy);
     let now = at("09:20:15");
-    let calm = seen(spec(vec![cpu(50)]), now, 6, vec![usages(now, &[Some(45); 6])]);
+    let calm = seen(spec(vec![cpu(50)]), now, 6, vec![Ok(usages(now, &[Some(45); 6]))]);
     let decision = decide(&mut state, now, &calm);
     let text = why(&calm, &decision);
-    assert!(text.starts_with("hpa/php-apache in default · 09:20:15 · stayed at 6 although cpu proposes 3\n"), "{text}");
     assert!(
-        text.contains("scale-down window 300 s: the highest proposal in it is 6 (09:16:30): 6 holds  ← this decided"),
+        text.starts_with("hpa/php-apache in default · 09:20:15 · stayed at 6 although cpu proposes 3\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "scale-down window 300 s: the highest proposal in it is 6 (09:16:30): 6 holds  ← this decided"
+        ),
         "{text}"
     );
     assert!(text.contains("270m used of 1200m requested = 22.5 %, cut to 22 %, target 50 %"), "{text}");
-    assert!(text.ends_with("next       the window lets 3 through after 09:21:30, if nothing rises before\n"), "{text}");
+    assert!(
+        text.ends_with("next       the window lets 3 through after 09:21:30, if nothing rises before\n"),
+        "{text}"
+    );
     assert_eq!(sentence(&calm.spec, &decision), "cpu wants 3; window holds 6 until 09:21:30");
 }
 
 #[test]
 fn close_enough_names_the_band_in_which_nothing_happens() {
     let now = at("10:00:00");
-    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![usages(now, &[Some(105), Some(105)])]);
+    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![Ok(usages(now, &[Some(105), Some(105)]))]);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
-    assert!(text.contains("52 ÷ 50 = 1.04, inside 0.90 … 1.10: close enough, 2 stays  ← this decided"), "{text}");
+    assert!(
+        text.contains("52 ÷ 50 = 1.04, inside 0.90 … 1.10: close enough, 2 stays  ← this decided"),
+        "{text}"
+    );
     assert!(text.contains("next       in 15 s; cpu counts again below 45 % or above 55 %"), "{text}");
 }
 
@@ -151,17 +166,23 @@ fn close_enough_names_the_band_in_which_nothing_happens() {
 fn pods_without_metrics_are_taken_as_busy_before_shrinking() {
     let now = at("10:00:00");
     let samples = usages(now, &[Some(20), Some(20), None, None]);
-    let seen = seen(spec(vec![cpu(50)]), now, 4, vec![samples]);
+    let seen = seen(spec(vec![cpu(50)]), now, 4, vec![Ok(samples)]);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
     assert!(text.contains("2 counted · 0 not yet ready · 2 without metrics"), "{text}");
     assert!(text.contains("2 pods without metrics: taken as busy (400m together)"), "{text}");
-    assert!(text.contains("55 ÷ 50 = 1.10, inside 0.90 … 1.10: close enough, 4 stays  ← this decided"), "{text}");
+    assert!(
+        text.contains("55 ÷ 50 = 1.10, inside 0.90 … 1.10: close enough, 4 stays  ← this decided"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_metric_that_fails_says_cause_and_remedy() {
     let now = at("10:00:00");
-    let samples = vec![Err("no metrics returned from external metrics API".into()), usages(now, &[Some(10), Some(10)])];
+    let samples = vec![
+        Err("no metrics returned from external metrics API".into()),
+        Ok(usages(now, &[Some(10), Some(10)])),
+    ];
     let seen = seen(spec(vec![queue(5000), cpu(50)]), now, 2, samples);
     let decision = decide(&mut State::default(), now, &seen);
     let text = why(&seen, &decision);
@@ -178,7 +199,7 @@ fn a_metric_that_fails_says_cause_and_remedy() {
 #[test]
 fn several_metrics_name_the_winner_and_the_rule() {
     let now = at("10:00:00");
-    let samples = vec![Ok(Samples::Totals(vec![20_000])), usages(now, &[Some(200), Some(200)])];
+    let samples = vec![Ok(Samples::Totals(vec![20_000])), Ok(usages(now, &[Some(200), Some(200)]))];
     let mut spec = spec(vec![queue(5000), cpu(50)]);
     spec.behavior = Some(Behavior {
         up: rules(&[(PolicyKind::Pods, 4, 15), (PolicyKind::Percent, 100, 15)]),
@@ -187,9 +208,16 @@ fn several_metrics_name_the_winner_and_the_rule() {
     let seen = seen(spec, now, 2, samples);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
     assert!(text.contains("queue_length  20 over 2 replicas = 10 each, target 5"), "{text}");
-    assert!(text.contains("proposal      4, from queue_length (queue_length 4, cpu 4; the highest wins)  ← this decided"), "{text}");
     assert!(
-        text.contains("scaleUp 4 pods in 15 s (the most generous of 2 policies), from 2: at most 6: 4 passes"),
+        text.contains(
+            "proposal      4, from queue_length (queue_length 4, cpu 4; the highest wins)  ← this decided"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "scaleUp 4 pods in 15 s (the most generous of 2 policies), from 2: at most 6: 4 passes"
+        ),
         "{text}"
     );
 }
@@ -205,8 +233,15 @@ fn rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
 #[test]
 fn pods_are_listed_by_name_only_when_asked_for() {
     let now = at("10:00:00");
-    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![usages(now, &[Some(105), None])]);
-    let sum = |detail| match State::default().step_with(now, &seen, detail).evaluations.remove(0).result.unwrap().sum {
+    let seen = seen(spec(vec![cpu(50)]), now, 2, vec![Ok(usages(now, &[Some(105), None]))]);
+    let sum = |detail| match State::default()
+        .step_with(now, &seen, detail)
+        .evaluations
+        .remove(0)
+        .result
+        .unwrap()
+        .sum
+    {
         crate::evaluate::Arithmetic::PerPod(sum) => sum,
         other => panic!("{other:?}"),
     };

@@ -6,7 +6,8 @@ use engine::act::WriteError;
 use engine::pod::{Container, Readiness, Truth};
 use engine::report::condition;
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share, Source, Spec,
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share,
+    Source, Spec,
 };
 use engine::{Outcome, Phase, Pod, PodSamples, Sample, Samples, Written};
 use jiff::SignedDuration;
@@ -85,8 +86,10 @@ pub(crate) fn failure_policy() -> impl Strategy<Value = FailurePolicy> {
 fn source_and_goal() -> impl Strategy<Value = (Source, Goal)> {
     let resource = prop_oneof![Just("cpu"), Just("memory")];
     let share = prop_oneof![3 => Just(Share::Requests), 1 => Just(Share::Limits)];
-    let per_pod = prop_oneof![(1..300_i32).prop_map(Goal::Utilization), (1..5000_i64).prop_map(Goal::AverageValue)];
-    let total = prop_oneof![(1..50_000_i64).prop_map(Goal::Value), (1..5000_i64).prop_map(Goal::AverageValue)];
+    let per_pod =
+        prop_oneof![(1..300_i32).prop_map(Goal::Utilization), (1..5000_i64).prop_map(Goal::AverageValue)];
+    let total =
+        prop_oneof![(1..50_000_i64).prop_map(Goal::Value), (1..5000_i64).prop_map(Goal::AverageValue)];
     let object = || Source::Object {
         kind: "Ingress".into(),
         name: "main".into(),
@@ -110,11 +113,15 @@ pub(crate) fn behavior() -> impl Strategy<Value = Behavior> {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    let select =
-        prop_oneof![3 => Just(SelectPolicy::Max), 1 => Just(SelectPolicy::Min), 1 => Just(SelectPolicy::Disabled)];
+    let select = prop_oneof![3 => Just(SelectPolicy::Max), 1 => Just(SelectPolicy::Min), 1 => Just(SelectPolicy::Disabled)];
     let tolerance = proptest::option::of(0.0..0.5_f64);
     (proptest::option::of(0..=600_i64), select, vec(policy(), 1..=3), tolerance).prop_map(
-        |(window, select, policies, tolerance)| Rules { window: window.map(secs), select, policies, tolerance },
+        |(window, select, policies, tolerance)| Rules {
+            window: window.map(secs),
+            select,
+            policies,
+            tolerance,
+        },
     )
 }
 
@@ -139,14 +146,9 @@ fn tick() -> impl Strategy<Value = Tick> {
         1 => Just(Written::DryRun),
         1 => Just(refused()),
     ];
-    (1..400_i64, pods, series, down, manual, written).prop_map(|(after, pods, series, down, manual, written)| Tick {
-        after,
-        pods,
-        series,
-        down,
-        manual,
-        written,
-    })
+    (1..400_i64, pods, series, down, manual, written).prop_map(
+        |(after, pods, series, down, manual, written)| Tick { after, pods, series, down, manual, written },
+    )
 }
 
 fn sample() -> impl Strategy<Value = Sample> {

@@ -80,7 +80,9 @@ impl Trace {
                 .with_hint("expected lines such as `60,12.5`"));
         };
         if reading.from_start {
-            times.iter_mut().for_each(|time| *time -= begin);
+            for time in &mut times {
+                *time -= begin;
+            }
         }
         // The last row lasts as long as the one before it, so that 24 hourly rows make a day.
         let last =

@@ -9,18 +9,26 @@ pub(super) fn cosine(turn: f64) -> f64 {
     if half > 0.25 { -quarter(0.5 - half) } else { quarter(half) }
 }
 
+/// One by the factorials of the even numbers, with alternating sign.
+const SERIES: [f64; 11] = [
+    1.0,
+    -1.0 / 2.0,
+    1.0 / 24.0,
+    -1.0 / 720.0,
+    1.0 / 40_320.0,
+    -1.0 / 3_628_800.0,
+    1.0 / 479_001_600.0,
+    -1.0 / 87_178_291_200.0,
+    1.0 / 20_922_789_888_000.0,
+    -1.0 / 6_402_373_705_728_000.0,
+    1.0 / 2_432_902_008_176_640_000.0,
+];
+
 /// The cosine of up to a quarter of a turn, by its series.
 fn quarter(turn: f64) -> f64 {
     let x = turn * 4.0 * FRAC_PI_2;
     let square = x * x;
-    let mut term = 1.0;
-    let mut sum = 1.0;
-    for n in 1..=10 {
-        let n = 2.0 * f64::from(n);
-        term *= -square / (n * (n - 1.0));
-        sum += term;
-    }
-    sum
+    SERIES.iter().rev().fold(0.0, |sum, term| sum * square + term)
 }
 
 #[cfg(test)]

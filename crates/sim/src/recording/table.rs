@@ -108,7 +108,9 @@ impl Table {
             let merge = column.merge;
             let merged = column.values.chunks(2).map(|pair| {
                 let mut open = Open::default();
-                pair.iter().for_each(|value| open.add(merge, *value));
+                for value in pair {
+                    open.add(merge, *value);
+                }
                 open.value(merge)
             });
             column.values = merged.collect();

@@ -117,10 +117,9 @@ fn track(run: &Finished<'_>, plan: &WorkloadPlan) -> Track {
 
 fn figures(run: &Finished<'_>, workload: usize) -> Figures {
     let Some(sums) = run.summary.workloads.get(workload) else { return Figures::default() };
-    let autoscalers = || {
-        let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
-        plans.filter(|(plan, _)| plan.workload == workload).map(|(_, sums)| sums)
-    };
+    let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
+    let autoscalers = plans.filter(|(plan, _)| plan.workload == workload);
+    let acting = autoscalers.clone().filter(|(plan, _)| !plan.dry_run);
     // Pods that can do any amount of work are never short of it, which says nothing.
     let bounded = sums.used_share.is_some() || sums.short_seconds > 0.0;
     let known = |value: f64| bounded.then_some(value);
@@ -135,8 +134,8 @@ fn figures(run: &Finished<'_>, workload: usize) -> Figures {
         short_at_end: sums.short_at_end,
         max_backlog: (sums.max_backlog > 0.0).then_some(sums.max_backlog),
         used_share: sums.used_share,
-        above_target_seconds: autoscalers().map(|sums| sums.above_target_seconds).reduce(f64::max),
-        changes: autoscalers().map(|sums| sums.ups + sums.downs).sum(),
+        above_target_seconds: autoscalers.map(|(_, sums)| sums.above_target_seconds).reduce(f64::max),
+        changes: acting.map(|(_, sums)| sums.ups + sums.downs).sum(),
     }
 }
 
@@ -198,6 +197,7 @@ fn autoscaler(run: &Finished<'_>, index: usize, plan: &AutoscalerPlan) -> Option
         name: plan.object.short_name(),
         min: track.min,
         max: track.max,
+        dry_run: plan.dry_run,
         desired: if exact {
             Series::complete(begin.into_iter().chain(steps))
         } else {

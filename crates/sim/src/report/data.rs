@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use super::page::{Autoscaler, Limit, Load, Mark, Metric, Page, Run, Series, Track};
+use super::thin::Thin;
 
-/// Rows per series beyond which extremes stand for the rest.
+/// Rows per series, which several runs share, and those that each run has at least.
 const ROWS: usize = 4000;
+const FEWEST: usize = 1000;
 /// Spans of an autoscaler beyond which they go without their sentences.
 const EXPLAINED: usize = 2000;
 
@@ -45,6 +47,7 @@ struct AutoscalerData<'a> {
     name: &'a str,
     min: i32,
     max: i32,
+    dry_run: bool,
     desired: Series,
     metrics: Vec<Metric>,
     changes: Changes,
@@ -73,6 +76,7 @@ struct Spans<'a> {
 }
 
 pub(super) fn json(page: &Page) -> String {
+    let thin = Thin { rows: (ROWS / page.runs.len().max(1)).max(FEWEST) };
     let data = Data {
         start: page.start.as_millisecond() as f64 / 1000.0,
         seconds: page.seconds,
@@ -81,9 +85,9 @@ pub(super) fn json(page: &Page) -> String {
         workloads: page
             .workloads
             .iter()
-            .map(|workload| WorkloadData {
-                name: &workload.name,
-                tracks: workload.tracks.iter().map(track).collect(),
+            .map(|w| WorkloadData {
+                name: &w.name,
+                tracks: w.tracks.iter().map(|t| track(t, thin)).collect(),
             })
             .collect(),
     };
@@ -93,15 +97,15 @@ pub(super) fn json(page: &Page) -> String {
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn track(track: &Track) -> TrackData<'_> {
+fn track(track: &Track, thin: Thin) -> TrackData<'_> {
     TrackData {
-        load: track.load.as_ref().map(thin_load),
-        ready: thin(&track.ready),
-        autoscalers: track.autoscalers.iter().map(autoscaler).collect(),
+        load: track.load.as_ref().map(|load| thin.load(load)),
+        ready: thin.series(&track.ready),
+        autoscalers: track.autoscalers.iter().map(|a| autoscaler(a, thin)).collect(),
     }
 }
 
-fn autoscaler(autoscaler: &Autoscaler) -> AutoscalerData<'_> {
+fn autoscaler(autoscaler: &Autoscaler, thin: Thin) -> AutoscalerData<'_> {
     let Autoscaler { changes, more_changes, limits, .. } = autoscaler;
     let listed = changes.iter().map(|c| Mark { at: c.at, from: c.from, to: c.to });
     let marks: Vec<Mark> = listed.chain(more_changes.iter().copied()).collect();
@@ -111,8 +115,13 @@ fn autoscaler(autoscaler: &Autoscaler) -> AutoscalerData<'_> {
         name: &autoscaler.name,
         min: autoscaler.min,
         max: autoscaler.max,
-        desired: thin(&autoscaler.desired),
-        metrics: autoscaler.metrics.iter().map(|m| Metric { series: thin(&m.series), ..m.clone() }).collect(),
+        dry_run: autoscaler.dry_run,
+        desired: thin.series(&autoscaler.desired),
+        metrics: autoscaler
+            .metrics
+            .iter()
+            .map(|m| Metric { series: thin.series(&m.series), ..m.clone() })
+            .collect(),
         changes: Changes {
             at: marks.iter().map(|mark| mark.at).collect(),
             from: marks.iter().map(|mark| mark.from).collect(),
@@ -127,120 +136,5 @@ fn autoscaler(autoscaler: &Autoscaler) -> AutoscalerData<'_> {
             decisions: limits.iter().map(|span| span.decisions).collect(),
             why: limits.iter().take(explained).map(|span| span.why.as_str()).collect(),
         },
-    }
-}
-
-fn thin(series: &Series) -> Series {
-    let rows: Vec<(f64, Option<f64>)> =
-        series.rows().map(|(at, value)| (at, value.filter(|v| v.is_finite()).map(rounded))).collect();
-    // What holds until the next row need not be said again.
-    let mut kept: Vec<(f64, Option<f64>)> = Vec::new();
-    for row in rows {
-        if kept.last().is_none_or(|last| last.1 != row.1) {
-            kept.push(row);
-        }
-    }
-    let values: Vec<Option<f64>> = kept.iter().map(|row| row.1).collect();
-    let keep = extremes(kept.len(), &[&values]);
-    kept.into_iter().zip(keep).filter_map(|(row, keep)| keep.then_some(row)).collect()
-}
-
-fn thin_load(load: &Load) -> Load {
-    let columns = [&load.offered, &load.served, &load.unserved, &load.backlog];
-    let optional: Vec<Vec<Option<f64>>> =
-        columns.iter().map(|c| c.iter().copied().map(Some).collect()).collect();
-    let keep = extremes(load.at.len(), &optional.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let pick = |column: &[f64]| {
-        column.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(v, _)| rounded(*v)).collect()
-    };
-    Load {
-        at: load.at.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(at, _)| *at).collect(),
-        offered: pick(&load.offered),
-        served: pick(&load.served),
-        unserved: pick(&load.unserved),
-        backlog: pick(&load.backlog),
-    }
-}
-
-/// Which of `rows` to draw: all, or of each stretch the first and last, every column's extremes, and the edges of gaps.
-fn extremes(rows: usize, columns: &[&[Option<f64>]]) -> Vec<bool> {
-    if rows <= ROWS {
-        return vec![true; rows];
-    }
-    let mut keep = vec![false; rows];
-    let per_stretch = 2 + 2 * columns.len();
-    let stretch = (rows * per_stretch).div_ceil(ROWS);
-    let mut mark = |row: usize| {
-        if let Some(keep) = keep.get_mut(row) {
-            *keep = true;
-        }
-    };
-    for first in (0..rows).step_by(stretch) {
-        let last = (first + stretch).min(rows) - 1;
-        mark(first);
-        mark(last);
-        for column in columns {
-            let known = (first..=last).filter_map(|row| Some((row, column.get(row).copied().flatten()?)));
-            let (low, high) = known.fold(
-                (None, None),
-                |(low, high): (Option<(usize, f64)>, Option<(usize, f64)>), (row, v)| {
-                    (
-                        low.filter(|l| l.1 <= v).or(Some((row, v))),
-                        high.filter(|h| h.1 >= v).or(Some((row, v))),
-                    )
-                },
-            );
-            low.iter().chain(&high).for_each(|(row, _)| mark(*row));
-        }
-    }
-    for column in columns {
-        for (row, pair) in column.windows(2).enumerate() {
-            if let [a, b] = pair
-                && a.is_none() != b.is_none()
-            {
-                mark(row);
-                mark(row + 1);
-            }
-        }
-    }
-    keep
-}
-
-/// Six significant digits.
-fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let scale = 10_f64.powi(5 - value.abs().log10().floor() as i32);
-    let rounded = (value * scale).round() / scale;
-    if rounded.is_finite() { rounded } else { value }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_series_keep_extremes_and_gaps() {
-        let value = |row: usize| match row {
-            50_000 => Some(99.0),
-            70_000..70_010 => None,
-            _ => Some((row % 7) as f64),
-        };
-        let series: Series = (0..100_000).map(|row| (row as f64, value(row))).collect();
-        let thinned = thin(&series);
-        assert!(thinned.at.len() <= ROWS + 100, "{}", thinned.at.len());
-        assert!(thinned.rows().any(|row| row == (50_000.0, Some(99.0))));
-        assert!(thinned.rows().any(|row| row == (70_000.0, None)));
-        assert!(thinned.rows().any(|row| row.0 == 70_010.0 && row.1.is_some()));
-    }
-
-    #[test]
-    fn numbers_lose_only_digits_nobody_sees() {
-        for (value, shown) in
-            [(0.1 + 0.2, 0.3), (123_456.78, 123_457.0), (-1e-9, -1e-9), (f64::NAN, 0.0), (1e300, 1e300)]
-        {
-            assert_eq!(rounded(value), shown);
-        }
     }
 }

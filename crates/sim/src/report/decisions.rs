@@ -3,8 +3,12 @@
 use super::page::{Autoscaler, Change, Limit, LimitSum, Page};
 use super::{Swatch, Text, meanings, words};
 
-/// Longer tables scroll on a screen.
+/// Changes that are listed; a page must not become too large to be mailed.
+const LISTED: usize = 10_000;
+/// Tables longer than this scroll on a screen.
 const SHORT: usize = 40;
+/// Tables longer than this are laid out only when they are looked at.
+const HUGE: usize = 500;
 
 /// One change and where it belongs.
 struct Row<'a> {
@@ -52,6 +56,7 @@ fn rows(page: &Page) -> Vec<Row<'_>> {
         })
         .collect();
     rows.sort_by(|a, b| a.change.at.total_cmp(&b.change.at));
+    rows.truncate(LISTED);
     rows
 }
 
@@ -62,14 +67,8 @@ fn changes(out: &mut String, page: &Page, rows: &[Row<'_>]) {
     let width =
         |pick: fn(&Change) -> i32| rows.iter().map(|r| pick(r.change).to_string().len()).max().unwrap_or(1);
     let (from_width, to_width) = (width(|c| c.from), width(|c| c.to));
-    let scroll = if rows.len() > SHORT {
-        " long\" tabindex=\"0\" role=\"region\" aria-label=\"Every change"
-    } else {
-        ""
-    };
-    *out += &format!(
-        "<div class=\"wide{scroll}\"><table class=\"changes\">\n<thead><tr><th scope=\"col\">time (UTC)</th>"
-    );
+    *out += &format!("{}<table class=\"changes\">\n", frame(rows.len(), "Every change"));
+    *out += "<thead><tr><th scope=\"col\">time (UTC)</th>";
     if compared {
         *out += "<th scope=\"col\">run</th>";
     }
@@ -165,12 +164,22 @@ fn troubles(out: &mut String, page: &Page) {
         }
     }
     if !rows.is_empty() {
-        *out += "<section id=\"troubles\">\n<h2>What went wrong</h2>\n<div class=\"wide long\" tabindex=\"0\" \
-                 role=\"region\" aria-label=\"What went wrong\"><table class=\"cards\">\n<thead><tr>\
-                 <th scope=\"col\">autoscaler</th><th scope=\"col\">when</th><th scope=\"col\" class=\"n\">times</th>\
-                 <th scope=\"col\">event</th><th scope=\"col\">says</th></tr></thead>\n";
+        *out += "<section id=\"troubles\">\n<h2>What went wrong</h2>\n";
+        *out += &frame(rows.lines().count(), "What went wrong");
+        *out += "<table class=\"cards\">\n<thead><tr><th scope=\"col\">autoscaler</th><th scope=\"col\">when</th>\
+                 <th scope=\"col\" class=\"n\">times</th><th scope=\"col\">event</th><th scope=\"col\">says</th></tr></thead>\n";
         *out += &format!("<tbody>\n{rows}</tbody></table></div>\n</section>\n");
     }
+}
+
+/// What a table of so many rows stands in.
+fn frame(rows: usize, name: &str) -> String {
+    let class = match rows {
+        _ if rows > HUGE => "wide long huge",
+        _ if rows > SHORT => "wide long",
+        _ => return "<div class=\"wide\">".to_owned(),
+    };
+    format!("<div class=\"{class}\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">")
 }
 
 /// The autoscaler, with its run where several are compared.

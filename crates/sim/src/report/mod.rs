@@ -12,6 +12,7 @@ mod reproduce;
 mod sentence;
 #[cfg(test)]
 mod tests;
+mod thin;
 mod values;
 mod witness;
 mod words;

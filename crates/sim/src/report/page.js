@@ -61,7 +61,6 @@
     return number(value);
   }
 
-
   // ---- Small helpers ----
 
   /** An element; text is always text, never HTML. */
@@ -140,14 +139,15 @@
 
   // ---- One chart ----
 
+  const dots = (dash) => dash.map((d) => d * uPlot.pxRatio);
   const STYLES = {
     ink: () => ({ stroke: () => color.ink, width: 1.5 }),
-    dashed: () => ({ stroke: () => color.ink, width: 1.5, dash: [5, 3] }),
+    dashed: () => ({ stroke: () => color.ink, width: 1.5, dash: dots([5, 3]) }),
     area: () => ({ stroke: () => color.faint, width: 1, fill: () => color.area }),
     none: () => ({ stroke: () => "transparent", width: 0 }),
   };
   DASHES.forEach((dash, i) => {
-    STYLES[`run${i}`] = () => ({ stroke: () => color[`run${i}`], width: 1.75, dash });
+    STYLES[`run${i}`] = () => ({ stroke: () => color[`run${i}`], width: 1.75, dash: dots(dash) });
   });
   const runStyle = (index) => `run${index % DASHES.length}`;
 
@@ -161,7 +161,7 @@
   }
 
   const narrow = () => !root.hasAttribute("data-print") && root.clientWidth <= 720;
-  const axisWidth = () => (narrow() ? 52 : 68);
+  const axisWidth = () => (narrow() ? 62 : 70);
   const plotWidth = (parent) => (root.hasAttribute("data-print") ? PRINT_WIDTH : Math.max(parent.clientWidth, 240));
 
   /** From zero to a bit above the data and above the lines near it. */
@@ -187,7 +187,7 @@
     ctx.save();
     ctx.strokeStyle = color[tint];
     ctx.lineWidth = 1.25 * uPlot.pxRatio;
-    ctx.setLineDash(dash.map((d) => d * uPlot.pxRatio));
+    ctx.setLineDash(dots(dash));
     ctx.beginPath();
     ctx.moveTo(bbox.left, y);
     ctx.lineTo(bbox.left + bbox.width, y);
@@ -195,7 +195,7 @@
     ctx.restore();
   }
 
-  function caption(figure, title, keys) {
+  function caption(figure, title, keys, hint) {
     const element = make("figcaption");
     element.append(make("span", "title", title));
     const values = keys.map(({ style, label }) => {
@@ -205,11 +205,12 @@
       element.append(key);
       return value;
     });
+    if (hint) element.append(make("span", "", hint));
     const all = make("button", "", "show all");
     all.type = "button";
     all.hidden = true;
     all.addEventListener("click", showAll);
-    const time = make("span", "time");
+    const time = make("span", "time off", clock(0)); // takes its room from the begin, so that nothing moves
     element.append(all, time);
     figure.append(element);
     return { values, time, all };
@@ -219,10 +220,10 @@
    * Adds a figure: `series` of {label, style, rows, unit}, horizontal `lines`, more keys for the legend, and functions that
    * draw `under` and `over` the series.
    */
-  function addChart(parent, { title, label, height, series, lines = [], keys = [], bands = [], under, over, y = {}, scale, onCursor }) {
+  function addChart(parent, { title, label, hint, height, series, lines = [], keys = [], bands = [], under, over, y = {}, scale, onCursor }) {
     const figure = make("figure");
     const shown = series.filter((s) => s.label);
-    const { values, time, all } = caption(figure, title, [...shown, ...keys]);
+    const { values, time, all } = caption(figure, title, [...shown, ...keys], hint);
     const plot = make("div", "plot");
     plot.setAttribute("role", "img");
     plot.setAttribute("aria-label", `${label || title}. The tables below show the same.`);
@@ -238,14 +239,15 @@
         const value = u.data[series.indexOf(s) + 1][row];
         values[i].textContent = inside ? amount(value, s.unit) : "";
       });
-      time.textContent = inside ? clock(Math.round(x - data.start)) : "";
+      time.textContent = clock(inside ? Math.round(x - data.start) : 0);
+      time.classList.toggle("off", !inside);
       onCursor?.(u, inside ? x - data.start : null);
     };
     const options = {
       width: plotWidth(parent),
       height,
       legend: { show: false },
-      padding: [6, 20, 0, 0],
+      padding: [6, 26, 0, 0],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: {
         y: false,
@@ -368,8 +370,9 @@
     if (seen.length * 9 * ratio > bbox.width) return;
     const named = seen.length * 40 * ratio <= bbox.width;
     ctx.save();
+    ctx.setLineDash([]);
     ctx.font = FONT.replace("11", 11 * ratio);
-    ctx.textAlign = "right";
+    let last = null; // the last number written, so that none is written over another
     for (const { change } of seen) {
       const x = u.valToPos(data.start + change.at, "x", true);
       const y = u.valToPos(change.to, "y", true);
@@ -380,9 +383,11 @@
       triangle(ctx, x, up ? y + 3 * ratio : y - 3 * ratio, up, 4.5 * ratio);
       ctx.fill();
       ctx.stroke();
-      if (named) {
+      if (named && !(last && x - last.x < 24 * ratio && Math.abs(y - last.y) < 12 * ratio)) {
+        last = { x, y };
         ctx.fillStyle = color.ink;
-        ctx.fillText(String(change.to), x - 8 * ratio, y + (up ? 2 : -4) * ratio);
+        ctx.textAlign = up ? "right" : "left";
+        ctx.fillText(String(change.to), x + (up ? -8 : 8) * ratio, y - (up ? 1 : 4) * ratio);
       }
     }
     ctx.restore();
@@ -395,11 +400,23 @@
     const right = bbox.left + bbox.width;
     const place = (seconds) => u.valToPos(data.start + seconds, "x", true);
     ctx.save();
+    // The line style of a run is its name.
+    lanes.forEach(({ style }, i) => {
+      if (!style) return;
+      const y = u.valToPos(lanes.length - i - 0.5, "y", true);
+      ctx.strokeStyle = color[style];
+      ctx.lineWidth = 2 * ratio;
+      ctx.setLineDash(dots(DASHES[Number(style.slice(3))]));
+      ctx.beginPath();
+      ctx.moveTo(bbox.left - 42 * ratio, y);
+      ctx.lineTo(bbox.left - 8 * ratio, y);
+      ctx.stroke();
+    });
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     lanes.forEach((lane, i) => {
-      const middle = u.valToPos(lanes.length - i - 0.5, "y", true);
+      const middle = Math.round(u.valToPos(lanes.length - i - 0.5, "y", true));
       for (const { span, change, run } of lane.events) {
         if (span) {
           const from = place(span.from);
@@ -421,21 +438,19 @@
   }
 
   function addLanes(parent, lanes) {
-    const label = (lane) => {
-      const most = narrow() ? 8 : 10;
-      return lane.label.length > most ? `${lane.label.slice(0, most - 1)}…` : lane.label;
-    };
     const events = lanes.flatMap((lane) => lane.events);
     let tell;
     const chart = addChart(parent, {
-      title: COMPARED ? "changes and limits, per run" : "changes and limits",
+      title: "changes and limits",
+      hint: COMPARED ? "bars: limited; marks above: up, below: down" : "marks above: up, below: down",
+      keys: COMPARED ? lanes.map((lane) => ({ style: lane.style, label: lane.label })) : [],
       label: `When ${lanes.map((lane) => lane.label).join(", ")} applied`,
       height: 34 + 18 * lanes.length,
       series: [{ style: "none", rows: { at: [0], values: [0] } }],
       scale: () => [0, lanes.length],
       y: {
         splits: () => lanes.map((_, i) => i + 0.5),
-        values: () => lanes.map((_, i) => label(lanes[lanes.length - 1 - i])),
+        values: () => lanes.map((_, i) => (COMPARED ? "" : lanes[lanes.length - 1 - i].label)),
         grid: { show: false },
         ticks: { show: false },
       },
@@ -530,21 +545,24 @@
   }
 
   function addMetrics(parent, tracks) {
-    const all = tracks.flatMap((track, run) => track.autoscalers.flatMap((autoscaler) => autoscaler.metrics.map((metric) => ({ metric, run }))));
+    const all = tracks.flatMap((track, run) => track.autoscalers.flatMap((autoscaler) =>
+      autoscaler.metrics.map((metric) => ({ metric, run, whose: autoscaler.name }))));
     // A metric in another unit is another metric.
     const ids = new Set(all.map(({ metric }) => `${metric.unit} ${metric.name}`));
     for (const id of ids) {
-      const same = all.filter(({ metric }) => `${metric.unit} ${metric.name}` === id);
+      const same = all.filter(({ metric }) => `${metric.unit} ${metric.name}` === id)
+        .map((one, i) => ({ ...one, style: runStyle(COMPARED ? one.run : i) }));
       const { name, unit } = same[0].metric;
       const targets = [...new Set(same.map(({ metric }) => metric.target).filter((target) => target != null))];
       const differ = targets.length > 1;
       const lines = same.filter(({ metric }) => metric.target != null).slice(0, differ ? same.length : 1)
-        .map(({ metric, run }) => ({ value: metric.target, tint: differ ? runStyle(run) : "dim" }));
-      const series = same.map(({ metric, run }) => ({
-        label: (COMPARED ? data.runs[run] : "measured") + (differ && metric.target != null ? ` (target ${amount(metric.target, unit)})` : ""),
-        style: COMPARED ? runStyle(run) : "ink",
+        .map(({ metric, style }) => ({ value: metric.target, tint: differ ? style : "dim" }));
+      const names = same.map(({ run, whose }) => (COMPARED ? data.runs[run] : same.length > 1 ? whose : "measured"));
+      const series = same.map((one, i) => ({
+        label: names[i] + (differ && one.metric.target != null ? ` (target ${amount(one.metric.target, unit)})` : ""),
+        style: same.length > 1 ? one.style : "ink",
         unit,
-        rows: metric.series,
+        rows: one.metric.series,
       }));
       const gaps = series.some((s) => s.rows.values.some((value) => value == null));
       addChart(parent, {
@@ -577,7 +595,7 @@
         ctx.fillStyle = color.warn;
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
         ctx.globalAlpha = 1;
-        if (right - left > ctx.measureText(" missing ").width) ctx.fillText("missing", (left + right) / 2, bbox.top + bbox.height / 2);
+        if (right - left > ctx.measureText(" missing ").width) ctx.fillText("missing", (left + right) / 2, bbox.top + 14 * ratio);
       });
     }
     ctx.restore();
@@ -591,7 +609,7 @@
       const whose = COMPARED ? data.runs[run] : several ? autoscaler.name : "";
       return [
         ...spansOf(autoscaler).map((span) => ({ span, run, name: whose })),
-        ...changesOf(autoscaler).map((change, c) => ({ change, run, name: whose, key: `${w}.${run}.${a}.${c}` })),
+        ...changesOf(autoscaler).map((change, c) => ({ change, run, name: whose, dryRun: autoscaler.dryRun, key: `${w}.${run}.${a}.${c}` })),
       ];
     };
     const events = autoscalers.flatMap(eventsOf);
@@ -602,9 +620,9 @@
       unit,
       rows: track.ready,
     }));
-    const desired = COMPARED ? [] : autoscalers.map(({ autoscaler }) => ({
-      label: several ? `desired by ${autoscaler.name}` : "desired",
-      style: "dashed",
+    const desired = COMPARED ? [] : autoscalers.map(({ autoscaler, a }) => ({
+      label: (several ? `desired by ${autoscaler.name}` : "desired") + (autoscaler.dryRun ? " (dry run)" : ""),
+      style: a === 0 ? "dashed" : runStyle(a + 1),
       unit,
       rows: autoscaler.desired,
     }));
@@ -622,7 +640,7 @@
       y: { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7, 1e8, 1e9] },
       under: band ? (u) => drawBand(u, band) : undefined,
       // Where runs are compared, their lanes show the marks.
-      over: COMPARED ? undefined : (u) => drawMarks(u, events),
+      over: COMPARED ? undefined : (u) => drawMarks(u, events.filter((e) => !e.dryRun)),
       onCursor: (u, seconds) => tell?.(u, seconds),
     });
     tell = tellOnHover(chart, events);
@@ -632,7 +650,7 @@
 
   /** One lane per run where runs are compared, else one for changes and one for each limit. */
   function lanesOf(autoscalers, eventsOf) {
-    if (COMPARED) return autoscalers.map((one) => ({ label: data.runs[one.run], events: eventsOf(one) }));
+    if (COMPARED) return autoscalers.map((one) => ({ label: data.runs[one.run], style: runStyle(one.run), events: eventsOf(one) }));
     const events = autoscalers.flatMap(eventsOf);
     const limits = data.limits.map(({ id, label }) => ({ label, events: events.filter((e) => e.span?.limit.id === id) }));
     const changes = { label: "changes", events: events.filter((e) => e.change) };
@@ -697,7 +715,7 @@
     recolor();
   });
 
-  // A change in the table leads to its mark, and pointing at it moves the cursor of the charts.
+  // A change in the table leads to its mark.
   document.querySelector(".changes")?.addEventListener("click", (event) => {
     const show = event.target.closest("a") && marks.get(event.target.closest("tr").dataset.change);
     if (!show) return;

@@ -125,6 +125,8 @@ pub struct Autoscaler {
     pub min: i32,
     /// Upper bound of replicas.
     pub max: i32,
+    /// Whether it only looked, so that its changes were not made.
+    pub dry_run: bool,
     /// The count that should be, after each decision.
     pub desired: Series,
     /// What it measured.

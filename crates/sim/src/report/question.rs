@@ -29,12 +29,13 @@ fn specs(out: &mut String, page: &Page) {
                     rows +=
                         &format!("<th scope=\"row\" data-label=\"run\">{}{}</th>", Swatch(index), Text(name));
                 }
-                rows += &format!("<td data-label=\"autoscaler\">{}</td>", Text(&autoscaler.name));
+                rows += &format!("<td data-label=\"autoscaler\">{}</td>", Text(&name(autoscaler)));
                 rows += &format!("<td data-label=\"replicas\">{} – {}</td>", autoscaler.min, autoscaler.max);
-                rows += &format!("<td data-label=\"targets\">{}</td>", Text(&targets(autoscaler)));
+                rows +=
+                    &format!("<td class=\"text\" data-label=\"targets\">{}</td>", Text(&targets(autoscaler)));
                 if differ {
                     let about = run.map_or("", |run| &run.about);
-                    rows += &format!("<td data-label=\"differs in\">{}</td>", Text(about));
+                    rows += &format!("<td class=\"text\" data-label=\"differs in\">{}</td>", Text(about));
                 }
                 rows += "</tr>\n";
             }
@@ -49,6 +50,11 @@ fn specs(out: &mut String, page: &Page) {
     *out += run;
     *out += "<th scope=\"col\">autoscaler</th><th scope=\"col\">replicas</th><th scope=\"col\">targets</th>";
     *out += &format!("{about}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n");
+}
+
+fn name(autoscaler: &Autoscaler) -> String {
+    let only = if autoscaler.dry_run { " (dry run)" } else { "" };
+    format!("{}{only}", autoscaler.name)
 }
 
 fn targets(autoscaler: &Autoscaler) -> String {

@@ -1,7 +1,7 @@
 //! How to make the page again.
 
-use super::Text;
 use super::page::Page;
+use super::{Text, words};
 
 pub(super) fn write(out: &mut String, page: &Page) {
     let reproduce = &page.reproduce;
@@ -13,9 +13,8 @@ pub(super) fn write(out: &mut String, page: &Page) {
     }
     *out += ". The same files, version and seed give this page byte for byte.</p>\n";
     for file in &reproduce.files {
-        let lines = file.text.lines().count();
-        *out +=
-            &format!("<details class=\"print\"><summary>{} ({lines} lines)</summary>\n", Text(&file.name));
+        let lines = words::plural(file.text.lines().count() as u64, "line");
+        *out += &format!("<details class=\"print\"><summary>{} ({lines})</summary>\n", Text(&file.name));
         *out += &format!("<pre>{}</pre></details>\n", Text(&file.text));
     }
     *out += "</section>\n";

@@ -62,6 +62,7 @@ pub(super) fn length(seconds: f64) -> String {
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
+        _ if !size.is_finite() => return "–".to_owned(),
         _ if size == 0.0 || size >= 99.95 => 0,
         _ if size >= 9.995 => 1,
         _ if size >= 0.0995 => 2,
@@ -75,7 +76,7 @@ pub(super) fn number(value: f64) -> String {
 pub(super) fn percent(share: f64) -> String {
     let value = share * 100.0;
     if value > 0.0 && value < 0.01 {
-        "< 0.01 %".to_owned()
+        "<\u{a0}0.01\u{a0}%".to_owned()
     } else {
         let decimals = if value >= 9.95 { 1 } else { 2 };
         format!("{} %", fixed(value, decimals))
@@ -167,7 +168,9 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
-        for (share, text) in [(0.0, "0 %"), (0.0211, "2.11 %"), (0.000_01, "< 0.01 %"), (1.0, "100 %")] {
+        for (share, text) in
+            [(0.0, "0 %"), (0.0211, "2.11 %"), (0.000_01, "<\u{a0}0.01\u{a0}%"), (1.0, "100 %")]
+        {
             assert_eq!(percent(share), text);
         }
         assert_eq!(amount(Unit::Bytes, 12.0 * 1024.0 * 1024.0), "12Mi");

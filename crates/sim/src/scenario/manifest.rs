@@ -14,6 +14,8 @@ use super::faults::{Faults, meant};
 use super::limits::MOST_PODS;
 use crate::workload::Order;
 
+/// Group and version of workloads.
+const API_VERSION: &str = "apps/v1";
 /// Kinds of workloads.
 pub(super) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "ReplicaSet"];
 
@@ -42,6 +44,7 @@ impl Manifest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Wire {
+    api_version: String,
     kind: String,
     metadata: ObjectMeta,
     spec: WireSpec,
@@ -69,6 +72,11 @@ pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut faults = Faults::new(document, &mut problems);
     misspelt(&mut faults);
+    if wire.api_version != API_VERSION {
+        let message =
+            format!("expected apiVersion `{API_VERSION}` for {}, found `{}`", wire.kind, wire.api_version);
+        faults.add("apiVersion", message);
+    }
     if wire.metadata.name.is_empty() {
         faults.add("metadata", format!("this {} has no name", wire.kind));
     }

@@ -1,6 +1,8 @@
 //! Files become a scenario that can run: manifests and the `Scenario` document are read, checked and wired together.
 
 mod autoscaler;
+mod connect;
+mod contents;
 pub mod document;
 mod faults;
 mod limits;
@@ -17,20 +19,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::selector::Selector;
-use api::text::{self, Document, Problem, Source};
+use api::text::{Document, Problem, Source};
 use engine::{Config, Spec};
 use jiff::Timestamp;
 
 pub use autoscaler::AutoscalerObject;
-use autoscaler::Declared;
+use connect::{Parts, connect};
+pub use contents::Variation;
+use contents::{Contents, read, the_scenario};
 use document::{DescribedObject, MetricKind, ScenarioDocument, ScenarioSpec, Target};
 use faults::{Faults, meant};
 use manifest::Manifest;
 use settings::Settings;
 use shapes::Setting;
 use values::TimeOfDay;
-use wiring::Wiring;
 
 use crate::inputs::{Input, Value};
 use crate::random::Seed;
@@ -134,39 +136,6 @@ impl<F: Fn(&Path) -> Result<Vec<u8>, String>> Files for F {
     }
 }
 
-/// What the files hold.
-#[derive(Default)]
-struct Contents {
-    scenarios: Vec<(Document, ScenarioDocument)>,
-    manifests: Vec<Manifest>,
-    autoscalers: Vec<Document>,
-}
-
-/// What differs from the scenario as it is written.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Variation<'a> {
-    /// Files whose autoscalers take the place of all others, and whose workloads take that of those of the same name.
-    /// The load stays: a `Scenario` document in them is not looked at.
-    pub sources: &'a [Source],
-    /// Other random numbers.
-    pub seed: Option<u64>,
-}
-
-impl Contents {
-    fn vary(&mut self, other: Self) {
-        if !other.autoscalers.is_empty() {
-            self.autoscalers = other.autoscalers;
-        }
-        for manifest in other.manifests {
-            self.manifests.retain(|m| !m.is_same(&manifest));
-            self.manifests.push(manifest);
-        }
-        if self.scenarios.is_empty() {
-            self.scenarios = other.scenarios;
-        }
-    }
-}
-
 impl Scenario {
     /// Reads a scenario from one file or several that belong together.
     pub fn load(sources: &[Source], files: &dyn Files) -> Result<Self, Vec<Problem>> {
@@ -205,96 +174,6 @@ impl Scenario {
         };
         (Millis::ZERO..=self.duration).contains(&at).then_some(at)
     }
-}
-
-/// Sorts the documents of all files by kind.
-fn read(sources: &[Source], problems: &mut Vec<Problem>) -> Contents {
-    let mut contents = Contents::default();
-    for source in sources {
-        let documents = match text::parse(source) {
-            Ok(documents) => documents,
-            Err(found) => {
-                problems.push(found);
-                continue;
-            }
-        };
-        for document in documents.into_iter().flat_map(Document::into_items) {
-            if let Err(found) = sort(document, &mut contents) {
-                problems.extend(found);
-            }
-        }
-    }
-    contents
-}
-
-fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Problem>> {
-    const OURS: [&str; 6] =
-        ["Scenario", "Deployment", "StatefulSet", "ReplicaSet", "HorizontalPodAutoscaler", "Autoscaler"];
-    let kind = document.root.get("kind").and_then(|node| node.as_str()).unwrap_or_default().to_owned();
-    match kind.as_str() {
-        "Scenario" => {
-            let scenario: ScenarioDocument = document.decode()?;
-            if scenario.api_version != API_VERSION {
-                let message =
-                    format!("expected apiVersion `{API_VERSION}`, found `{}`", scenario.api_version);
-                return Err(vec![document.problem("apiVersion", message)]);
-            }
-            contents.scenarios.push((document, scenario));
-        }
-        kind if manifest::KINDS.contains(&kind) => {
-            let manifest = manifest::read(&document)?;
-            if let Some(first) = contents.manifests.iter().find(|m| m.is_same(&manifest)) {
-                let place = first.document.locate("metadata.name");
-                let message = format!(
-                    "{kind} `{}` is already declared at {}:{}",
-                    manifest.name, first.document.source.name, place.line
-                );
-                return Err(vec![document.problem("metadata.name", message)]);
-            }
-            contents.manifests.push(manifest);
-        }
-        "HorizontalPodAutoscaler" | "Autoscaler" => contents.autoscalers.push(document),
-        "" => return Err(vec![document.problem("", "this document has no `kind`")]),
-        "ScaledObject" | "ScaledJob" => {
-            return Err(vec![document.problem("kind", format!("{kind} cannot be simulated yet"))]);
-        }
-        // Services, ConfigMaps and the like make no difference here; a slip of the pen does.
-        other => {
-            if let Some(near) = text::nearest(other, OURS) {
-                let problem = document.problem("kind", format!("unknown kind `{other}`"));
-                return Err(vec![problem.with_hint(format!("did you mean `{near}`?"))]);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The one `Scenario` document.
-fn the_scenario<'a>(
-    sources: &[Source],
-    found: &'a [(Document, ScenarioDocument)],
-) -> Result<(&'a Document, &'a ScenarioDocument), Vec<Problem>> {
-    match found {
-        [(document, scenario)] => Ok((document, scenario)),
-        [] => {
-            let nowhere = Source::new("<input>", "");
-            let source = sources.first().unwrap_or(&nowhere);
-            let problem = Problem::at(source, source.span(0, 0), "there is no document of kind Scenario");
-            let hint = "it says how long to simulate and what load workloads get";
-            Err(vec![problem.with_hint(hint)])
-        }
-        [_, (second, _), ..] => {
-            Err(vec![second.problem("kind", "there is already a document of kind Scenario; one run has one")])
-        }
-    }
-}
-
-/// What autoscalers are connected with.
-struct Parts<'a> {
-    scenario: &'a ScenarioSpec,
-    common: &'a Settings,
-    manifests: &'a [Manifest],
-    workloads: &'a [WorkloadPlan],
 }
 
 fn build(
@@ -372,70 +251,4 @@ fn workloads(
         faults.add("spec.workloads", "there is no workload to simulate");
     }
     workloads
-}
-
-/// Finds the target of an autoscaler and the answers to its metrics.
-fn connect(faults: &mut Faults<'_>, declared: Declared, parts: &Parts<'_>) -> Option<AutoscalerPlan> {
-    let Declared { object, spec, period, dry_run } = declared;
-    let workload = target(faults, &spec, parts)?;
-    if usize::try_from(spec.max).is_ok_and(|max| max > limits::MOST_PODS) {
-        let message =
-            format!("the simulator has at most {} pods per workload, found {}", limits::MOST_PODS, spec.max);
-        faults.add("spec.maxReplicas", message);
-    }
-    let looked_at = looked_at(parts.workloads, workload);
-    let wiring = Wiring {
-        workloads: parts.workloads,
-        looked_at: &looked_at,
-        outages: &parts.scenario.outages,
-        delay: parts.common.delay,
-        seed: Seed::new(parts.scenario.seed).part(u64::MAX),
-    };
-    let metrics = spec.metrics.iter().enumerate();
-    let inputs =
-        metrics.map(|(index, metric)| wiring.input(faults, &format!("spec.metrics[{index}]"), metric));
-    let inputs = inputs.collect();
-    let period = period.unwrap_or(parts.common.sync_period);
-    Some(AutoscalerPlan { object, spec: Arc::new(spec), workload, looked_at, inputs, period, dry_run })
-}
-
-/// The workload an autoscaler acts on.
-fn target(faults: &mut Faults<'_>, spec: &Spec, parts: &Parts<'_>) -> Option<usize> {
-    let path = "spec.scaleTargetRef";
-    // The kind may be written in lower case (T27).
-    let meant_kind = |kind: &str| kind == spec.target.kind || kind.to_lowercase() == spec.target.kind;
-    let is_target = |kind: &str, namespace: &str, name: &str| {
-        meant_kind(kind) && namespace == spec.namespace && name == spec.target.name
-    };
-    let found = parts.workloads.iter().position(|w| is_target(&w.kind, &w.namespace, &w.name));
-    if found.is_some() {
-        return found;
-    }
-    let (kind, name) = (&spec.target.kind, &spec.target.name);
-    if parts.workloads.len() < parts.scenario.workloads.len() {
-        // A workload is known to be wrong; most likely this one.
-    } else if parts.manifests.iter().any(|m| is_target(&m.kind, &m.namespace, &m.name)) {
-        let hint = Some("list it under `workloads` of the Scenario".to_owned());
-        faults.add_with_hint(
-            &format!("{path}.name"),
-            format!("nothing says what load {kind} `{name}` gets"),
-            hint,
-        );
-    } else if !manifest::KINDS.iter().any(|known| meant_kind(known)) {
-        let message = format!("the simulator has no workloads of kind `{kind}`");
-        faults.add_with_hint(&format!("{path}.kind"), message, meant(kind, manifest::KINDS));
-    } else {
-        let message = format!("no manifest declares {kind} `{name}` in {}", spec.namespace);
-        let known = parts.manifests.iter().map(|m| m.name.as_str());
-        faults.add_with_hint(&format!("{path}.name"), message, meant(name, known));
-    }
-    None
-}
-
-/// The workloads whose pods the selector of `workload` selects: Kubernetes does not ask who owns a pod (spec 5.3).
-fn looked_at(workloads: &[WorkloadPlan], workload: usize) -> Vec<usize> {
-    let Some(target) = workloads.get(workload) else { return Vec::new() };
-    let selector = Selector::parse(&target.selector).unwrap_or_else(|_| Selector::nothing());
-    let selected = |w: &WorkloadPlan| w.namespace == target.namespace && selector.matches_map(&w.labels);
-    (0..workloads.len()).filter(|place| workloads.get(*place).is_some_and(selected)).collect()
 }

@@ -105,22 +105,27 @@ fn bad_scenarios_by_table() {
         (
             "maxReplicas: 10",
             "maxReplicas: 0",
-            "21:16: spec.maxReplicas: Required value: must be set and greater than 0|21:16: spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+            "21:16: Required value: must be set and greater than 0|21:16: Invalid value: 0: must be greater than or equal to `minReplicas`",
         ),
         (
             "minReplicas: 1\n",
             "minReplicas: 11\n",
-            "21:16: spec.maxReplicas: Invalid value: 10: must be greater than or equal to `minReplicas`",
+            "21:16: Invalid value: 10: must be greater than or equal to `minReplicas`",
         ),
         (
             "minReplicas: 1\n",
             "minReplicas: 0\n",
-            "20:16: spec.minReplicas: Invalid value: 0: must be greater than or equal to 1|22:3: spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+            "20:16: Invalid value: 0: must be greater than or equal to 1|22:3: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
         ),
         (
             "maxReplicas: 10",
             "maxReplicas: 10001",
             "21:16: the simulator has at most 10000 pods per workload, found 10001",
+        ),
+        (
+            "apiVersion: apps/v1",
+            "apiVersion: v1",
+            "1:13: expected apiVersion `apps/v1` for Deployment, found `v1`",
         ),
         ("replicas: 2", "replicas: -1", "5:13: `replicas` must be from 0 to 10000, found -1"),
         ("replicas: 2", "replcas: 2", "5:3: unknown field `replcas` (did you mean `replicas`?)"),

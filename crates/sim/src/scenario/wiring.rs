@@ -59,7 +59,7 @@ impl Wiring<'_> {
                     0 => self.unknown(faults, &path, MetricKind::Object, id),
                     1 => {}
                     n => {
-                        faults.add(&path, format!("{n} metrics of {kind} `{name}` are called `{}`", id.name))
+                        faults.add(&path, format!("{n} metrics of {kind} `{name}` are called `{}`", id.name));
                     }
                 }
                 Some(Ask::Totals(series))
@@ -116,9 +116,10 @@ impl Wiring<'_> {
     fn unknown(&self, faults: &mut Faults<'_>, path: &str, kind: MetricKind, id: &MetricId) {
         let all = self.workloads.iter().flat_map(|w| &w.metrics).filter(|m| m.kind == kind);
         let known: Vec<&str> = all.map(|m| m.name.as_str()).collect();
-        let message = match known.contains(&id.name.as_str()) {
-            true => format!("metric `{}` exists, but not for this target, object or selector", id.name),
-            false => format!("nothing in the scenario serves metric `{}` as: {kind:?}", id.name),
+        let message = if known.contains(&id.name.as_str()) {
+            format!("metric `{}` exists, but not for this target, object or selector", id.name)
+        } else {
+            format!("nothing in the scenario serves metric `{}` as: {kind:?}", id.name)
         };
         let hint = meant(&id.name, known).filter(|hint| !hint.contains(&format!("`{}`", id.name)));
         let hint = hint.or_else(|| Some("list it under `metrics` of a workload".to_owned()));
@@ -196,7 +197,7 @@ pub(super) fn check_outages(faults: &mut Faults<'_>, outages: &[Outage], workloa
         }
         match (&outage.metric, &outage.resource) {
             (Some(_), Some(_)) => {
-                faults.add(&path, "an outage concerns a `metric` or a `resource`, not both")
+                faults.add(&path, "an outage concerns a `metric` or a `resource`, not both");
             }
             (None, Some(resource)) if Resource::named(resource).is_none() => {
                 faults.add(

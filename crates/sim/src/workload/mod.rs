@@ -1,4 +1,15 @@
 //! A workload in virtual time: pods that come and go, work that arrives, and what can be measured of both.
+//!
+//! What is simpler here than in a cluster:
+//!
+//! - The load is looked at once per tick and stays the same in between; pods change at their exact moments.
+//! - Ready pods share the work evenly, at once and without loss; a pod that is deleted stops taking work at once.
+//! - Every pod finds a node. Delays are the same for all pods, and so is what they use per unit of work.
+//! - All pods are measured at the same moments. A measurement is the mean of the time since the one before, for memory
+//!   too, and a pod has none until it has run for a whole such time.
+//! - Before the start everything was as steady as in the first moment: pods that exist then are ready and measured.
+//! - A ReplicaSet deletes pods that do not run first, then those not ready, then those ready for the shortest time;
+//!   nodes, deletion costs and the chance that real ones add among pods of similar age are left out.
 
 mod flow;
 mod history;

@@ -1,5 +1,6 @@
 //! What the integration tests share.
-#![allow(dead_code)]
+// Clippy takes helpers of tests for code that ships.
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use sim::recording::Change;
 use sim::{Recording, Scenario, Simulation, Summary};
 
 /// Reads a scenario, or panics with its problems.
-pub fn load(name: &str, text: &[u8]) -> Scenario {
+pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
     let source = Source::from_bytes(name, text).unwrap();
     let files = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
     Scenario::load(&[source], &files).unwrap_or_else(|problems| {
@@ -18,31 +19,31 @@ pub fn load(name: &str, text: &[u8]) -> Scenario {
 }
 
 /// Runs a scenario to its end.
-pub fn run(scenario: &Scenario) -> (Summary, Recording) {
+pub(crate) fn run(scenario: &Scenario) -> (Summary, Recording) {
     let mut recording = Recording::new(scenario, sim::recording::ROWS);
     let summary = Simulation::new(scenario).run(&mut recording);
     (summary, recording)
 }
 
 /// The changes of one autoscaler: seconds, replicas before and after.
-pub fn changes(recording: &Recording, autoscaler: usize) -> Vec<(f64, i32, i32)> {
+pub(crate) fn changes(recording: &Recording, autoscaler: usize) -> Vec<(f64, i32, i32)> {
     let own = |change: &&Change| change.autoscaler == autoscaler;
     recording.changes.iter().filter(own).map(|c| (c.seconds, c.from, c.to)).collect()
 }
 
 /// A Deployment `web` with a cpu request of 200m and any number of autoscalers.
-pub struct Web {
-    pub replicas: usize,
-    pub spec: String,
-    pub autoscalers: Vec<String>,
+pub(crate) struct Web {
+    pub(crate) replicas: usize,
+    pub(crate) spec: String,
+    pub(crate) autoscalers: Vec<String>,
 }
 
 impl Web {
-    pub fn new(spec: &str) -> Self {
+    pub(crate) fn new(spec: &str) -> Self {
         Self { replicas: 2, spec: spec.to_owned(), autoscalers: vec![hpa("web", 1, 10, "")] }
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {}\n  selector: {{matchLabels: \
              {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{containers: [{{name: app, \
@@ -58,17 +59,17 @@ impl Web {
         )
     }
 
-    pub fn scenario(&self) -> Scenario {
+    pub(crate) fn scenario(&self) -> Scenario {
         load("web.yaml", self.text().as_bytes())
     }
 
-    pub fn run(&self) -> (Summary, Recording) {
+    pub(crate) fn run(&self) -> (Summary, Recording) {
         run(&self.scenario())
     }
 }
 
 /// An HPA on `web` that wants half of the requested cpu; `more` is added to its spec.
-pub fn hpa(name: &str, min: i32, max: i32, more: &str) -> String {
+pub(crate) fn hpa(name: &str, min: i32, max: i32, more: &str) -> String {
     format!(
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  scaleTargetRef: \
          {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  minReplicas: {min}\n  maxReplicas: {max}\n  metrics:\n  - \
@@ -78,7 +79,7 @@ pub fn hpa(name: &str, min: i32, max: i32, more: &str) -> String {
 }
 
 /// The `workloads` of a scenario: `web` with 25m of cpu per unit of work and the given load.
-pub fn workload(load: &str, more: &str) -> String {
+pub(crate) fn workload(load: &str, more: &str) -> String {
     format!(
         "workloads:\n- target: {{name: web}}\n  containers: [{{name: app, cpu: {{perUnit: 25m}}}}]\n{}\n  load:\n{}",
         indent(more, 2),
@@ -87,5 +88,6 @@ pub fn workload(load: &str, more: &str) -> String {
 }
 
 fn indent(text: &str, by: usize) -> String {
-    text.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
+    let margin = " ".repeat(by);
+    text.lines().flat_map(|line| [&margin, line, "\n"]).collect()
 }

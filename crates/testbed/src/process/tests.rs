@@ -54,14 +54,17 @@ fn a_tail_is_the_last_lines_and_never_fails() {
 }
 
 #[test]
-fn a_component_that_cannot_start_shows_its_log() {
+fn a_component_that_cannot_start_shows_its_log_and_leaves_no_data() {
     let folder = std::env::temp_dir().join(format!("testbed-process-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let data = folder.join("data");
+    std::fs::create_dir_all(folder.join("logs")).unwrap();
+    std::fs::create_dir_all(&data).unwrap();
     let program = Path::new("/nowhere/program");
-    let mut component = Component::start("etcd", program, &[], &folder, &folder).unwrap();
+    let mut component = Component::start("etcd", program, &[], &folder, Some(&data)).unwrap();
     eventually("the component ends", || component.ended().is_some());
     let text = component.failure("ended").to_string();
     assert!(text.starts_with("etcd ended; the end of "), "{text}");
     assert!(text.contains("/nowhere/program"), "{text}");
+    assert!(!data.exists() && folder.exists(), "its data goes with it");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -23,7 +23,8 @@ pub(super) fn step(
     compare("deleted", &json!(expect.get("deleted") == Some(&Value::Bool(true))), &json!(played.deleted));
     let Some(decision) = &played.decision else { return };
     compare("scaleTo", &field("scaleTo"), &json!(played.scale_to));
-    let attempts = if played.attempts.len() > 1 || (played.scale_to.is_none() && !played.attempts.is_empty()) {
+    let attempts = if played.attempts.len() > 1 || (played.scale_to.is_none() && !played.attempts.is_empty())
+    {
         json!(played.attempts)
     } else {
         Value::Null

@@ -8,9 +8,9 @@ use api::overlap::Registry;
 use api::scale::{ResourceKind, normalize_selector, resolve, resolve_described};
 use api::selector::Selector;
 use api::{door, metrics};
+use engine::Written;
 use engine::act::{Move, Write, WriteError};
 use engine::spec::{Metric, Source};
-use engine::Written;
 use engine::{Config, Decision, Gates, Observation, Samples, Scale, ScaleFailure, Selection, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -125,8 +125,10 @@ impl<'a> World<'a> {
         let saved = serde_json::to_string(&state).map_err(|e| e.to_string())?;
         self.states.insert(step.hpa, serde_json::from_str(&saved).map_err(|e| e.to_string())?);
         self.store(step, &hpa, &mut decision, &mut played)?;
-        played.metric_labels =
-            decision.metric_labels(&seen.status).map(|(kind, action, error)| json!([kind, action, error])).collect();
+        played.metric_labels = decision
+            .metric_labels(&seen.status)
+            .map(|(kind, action, error)| json!([kind, action, error]))
+            .collect();
         played.logged.extend(decision.logged.iter().cloned());
         played.decision = Some(decision);
         Ok(played)
@@ -160,8 +162,8 @@ impl<'a> World<'a> {
             played.status_written = true;
             played.status = as_json(&new)?;
             if let Some(Some(stored)) = self.stored.get_mut(step.hpa) {
-                stored.status =
-                    serde_json::from_value(played.status.clone()).map_err(|e| format!("status read back: {e}"))?;
+                stored.status = serde_json::from_value(played.status.clone())
+                    .map_err(|e| format!("status read back: {e}"))?;
             }
         }
         decision.status_written(&hpa.metadata.name, result);
@@ -192,16 +194,19 @@ impl<'a> World<'a> {
                     .pods
                     .iter()
                     .filter_map(|index| self.scenario.pod_objects.get(*index))
-                    .filter(|p| p.metadata.namespace == spec.namespace && selector.matches_map(&p.metadata.labels))
+                    .filter(|p| {
+                        p.metadata.namespace == spec.namespace && selector.matches_map(&p.metadata.labels)
+                    })
                     .collect();
                 self.registry.select(&spec.namespace, &spec.name, selector);
-                let keys = self.registry.selecting(&spec.namespace, pods.iter().map(|p| &p.metadata.labels));
+                let keys = self.registry.selecting(&spec.namespace, &pods.iter().map(|p| &p.metadata.labels));
                 if keys.len() > 1 {
                     seen.selection = Selection::Shared(keys);
                 } else {
                     let mut shapes = HashMap::new();
                     seen.pods = pods.iter().map(|pod| view(pod, &mut shapes)).collect();
-                    let samples = spec.metrics.iter().map(|metric| self.fetch(step, &spec, &seen, metric, played));
+                    let samples =
+                        spec.metrics.iter().map(|metric| self.fetch(step, &spec, &seen, metric, played));
                     seen.samples = samples.collect();
                 }
             }
@@ -269,15 +274,20 @@ fn answer(
     };
     match &metric.source {
         Source::Resource { name, .. } => resource_answer(step, seen, name, None),
-        Source::ContainerResource { name, container, .. } => resource_answer(step, seen, name, Some(container)),
-        Source::Pods(id) => metrics::pods_samples(custom("pods", "*", id)).map(|s| metrics::beside(&seen.pods, s)),
+        Source::ContainerResource { name, container, .. } => {
+            resource_answer(step, seen, name, Some(container))
+        }
+        Source::Pods(id) => {
+            metrics::pods_samples(custom("pods", "*", id)).map(|s| metrics::beside(&seen.pods, s))
+        }
         Source::Object { name, metric: id, .. } => {
             let name = if resource == "namespaces" { &spec.namespace } else { name };
             metrics::object_total(custom(resource, name, id))
         }
         Source::External(id) => {
             let selector = id.selector.as_deref().unwrap_or_default();
-            let found = step.metrics.external.iter().find(|e| e.metric == id.name && e.metric_selector == selector);
+            let found =
+                step.metrics.external.iter().find(|e| e.metric == id.name && e.metric_selector == selector);
             metrics::external_totals(
                 found.map_or(Err("no such answer was recorded"), |e| either(&e.list, e.error.as_ref())),
             )
@@ -342,7 +352,8 @@ fn view(pod: &api::pod::Pod, shapes: &mut HashMap<String, Arc<engine::Shape>>) -
 }
 
 fn shown(query: &metrics::Query) -> String {
-    let parameters: Vec<String> = query.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let parameters: Vec<String> =
+        query.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mark = if parameters.is_empty() { "" } else { "?" };
     format!("GET {}{mark}{}", query.path, parameters.join("&"))
 }
@@ -365,6 +376,10 @@ fn kinds() -> Vec<ResourceKind> {
         ("example.com", "Widget", "widgets"),
     ]
     .into_iter()
-    .map(|(group, kind, resource)| ResourceKind { group: group.into(), kind: kind.into(), resource: resource.into() })
+    .map(|(group, kind, resource)| ResourceKind {
+        group: group.into(),
+        kind: kind.into(),
+        resource: resource.into(),
+    })
     .collect()
 }

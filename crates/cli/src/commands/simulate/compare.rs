@@ -75,16 +75,19 @@ fn figures<'a>(
     scenario: &'a Scenario,
     summary: &'a Summary,
 ) -> impl Iterator<Item = Figures<'a>> {
-    scenario.workloads.iter().zip(&summary.workloads).enumerate().map(move |(index, (plan, workload))| Figures {
-        configuration,
-        workload: &plan.name,
-        changes: scenario::changes(scenario, summary, index),
-        summary: workload,
+    scenario.workloads.iter().zip(&summary.workloads).enumerate().map(move |(index, (plan, workload))| {
+        Figures {
+            configuration,
+            workload: &plan.name,
+            changes: scenario::changes(scenario, summary, index),
+            summary: workload,
+        }
     })
 }
 
 fn table(figures: &[Figures<'_>]) -> Table {
-    let columns = ["Configuration", "Workload", "Pod-hours", "Unserved", "Share", "Changes", "Worst reaction", "Max"];
+    let columns =
+        ["Configuration", "Workload", "Pod-hours", "Unserved", "Share", "Changes", "Worst reaction", "Max"];
     let mut table = Table::new(columns);
     for row in figures {
         table.rows.push(vec![

@@ -78,7 +78,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = scenario::load(&sources, Variation { seed: args.seed, ..Variation::default() })?;
     let (witness, summary) = play(args, &scenario)?;
     let name = args.files.first().map(|file| stem(file)).unwrap_or_default();
-    report(args, &[Finished { name: &name, about: "", scenario: &scenario, summary: &summary, witness: &witness }], &sources)?;
+    report(
+        args,
+        &[Finished { name: &name, about: "", scenario: &scenario, summary: &summary, witness: &witness }],
+        &sources,
+    )?;
     match args.output {
         Format::Json | Format::Yaml => {
             let recording = witness.recording();
@@ -129,7 +133,8 @@ fn stem(path: &Path) -> String {
 /// The command as it can be typed again.
 fn command_line() -> String {
     let quoted = |arg: String| {
-        let plain = !arg.is_empty() && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
+        let plain =
+            !arg.is_empty() && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
         if plain { arg } else { format!("'{}'", arg.replace('\'', "'\\''")) }
     };
     let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();

@@ -70,9 +70,11 @@ impl<'a> Watch<'a> {
         let mut titles: Vec<String> =
             api::autoscaling::print::COLUMNS.iter().map(|c| c.to_uppercase()).collect();
         // Names and targets vary in length; room for the longest avoids a ragged table.
-        table.widths = titles.iter().map(|t| t.len()).collect();
+        table.widths = titles.iter().map(String::len).collect();
         for plan in &self.scenario.autoscalers {
-            for (width, cell) in table.widths.iter_mut().zip(row(plan, None, self.scenario.start, self.scenario.start)) {
+            for (width, cell) in
+                table.widths.iter_mut().zip(row(plan, None, self.scenario.start, self.scenario.start))
+            {
                 *width = (*width).max(cell.chars().count());
             }
         }
@@ -120,7 +122,10 @@ impl Observer for Watch<'_> {
         self.witness.step(due, seen, decision);
         self.progress.at(due.elapsed);
         self.keep_pace(due.elapsed);
-        let Some(plan) = self.scenario.autoscalers.get(due.autoscaler).filter(|_| self.table.is_some()) else { return };
+        let Some(plan) = self.scenario.autoscalers.get(due.autoscaler).filter(|_| self.table.is_some())
+        else {
+            return;
+        };
         let mut cells = row(plan, Some(&decision.status), self.scenario.start, due.at);
         let age = cells.pop().unwrap_or_default();
         let Some(shown) = self.shown.get_mut(due.autoscaler) else { return };

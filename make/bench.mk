@@ -1,0 +1,19 @@
+# Measurements against their limits. They need a machine of their own to mean anything, so no test depends on them.
+.PHONY: bench valgrind
+
+bench: valgrind ## Time and instructions against their limits (installs valgrind if it is missing).
+	@status=0; \
+	$(CARGO) bench --locked --quiet --package engine --bench step || status=1; \
+	$(CARGO) bench --locked --quiet --package sim --bench month || status=1; \
+	exit $$status
+
+valgrind:
+	@command -v valgrind >/dev/null || { \
+		echo "installing valgrind, which counts instructions"; \
+		root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+		$$root apt-get update --quiet && $$root apt-get install --quiet --yes valgrind; \
+	} || { \
+		echo "error: valgrind is not installed, and apt-get cannot install it"; \
+		echo "  remedy: install it with your package manager, then run make bench again"; \
+		exit 1; \
+	}
