@@ -86,6 +86,6 @@ fn ratio(sum: &Arithmetic) -> f64 {
     match sum {
         Arithmetic::PerPod(sum) => sum.ratio,
         Arithmetic::Total(sum) => sum.ratio,
-        Arithmetic::PerReplica(sum) => sum.ratio,
+        Arithmetic::PerReplica(sum) => sum.ratio.unwrap_or_default(),
     }
 }

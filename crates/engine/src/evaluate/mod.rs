@@ -1,13 +1,14 @@
 //! Step 2: each metric by itself becomes a proposal, or a failure that says why (spec 4).
 
+mod arithmetic;
 mod pods;
 mod totals;
-
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 use serde::{Deserialize, Serialize};
+
+pub use arithmetic::{Arithmetic, Assumed, Group, Kept, PerPod, PerReplica, PodVerdict, Tally, Total};
 
 use crate::Text;
 use crate::config::Config;
@@ -39,157 +40,6 @@ pub struct Proposal {
     pub reading: Reading,
     /// How the count came about.
     pub sum: Arithmetic,
-}
-
-/// The arithmetic behind a proposal, so that a person can redo it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Arithmetic {
-    /// A number per pod, averaged or as a percentage.
-    PerPod(PerPod),
-    /// One number against a target for the whole.
-    Total(Total),
-    /// One number against a target per replica.
-    PerReplica(PerReplica),
-}
-
-/// Pods averaged (spec 5.4, 5.5). Values in thousandths.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PerPod {
-    /// How the pods were sorted.
-    pub pods: Tally,
-    /// Sum over the pods that count.
-    pub usage: i64,
-    /// Sum of what they request; absent for plain averages.
-    pub requests: Option<i64>,
-    /// Average or percentage, cut to a whole number.
-    pub found: i64,
-    /// What it should be.
-    pub target: i64,
-    /// Found by target.
-    #[serde(with = "crate::float")]
-    pub ratio: f64,
-    /// The second look, when pods without a sample or not ready were given assumed values.
-    pub assumed: Option<Assumed>,
-    /// Pods the ratio was multiplied by.
-    pub count: i64,
-    /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
-    /// Each pod, only when asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Vec<PodVerdict>>,
-}
-
-/// The second look of spec 5.4: what was assumed, and what came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Assumed {
-    /// Pods without a sample that were filled in.
-    pub missing: i64,
-    /// What they were filled in with, together.
-    pub missing_usage: i64,
-    /// Pods not ready that were taken as idle.
-    pub unready: i64,
-    /// Sum with the assumed values.
-    pub usage: i64,
-    /// Requests of all of them.
-    pub requests: Option<i64>,
-    /// Average or percentage with the assumed values.
-    pub found: i64,
-    /// The ratio with the assumed values.
-    #[serde(with = "crate::float")]
-    pub ratio: f64,
-}
-
-/// Why a metric proposes the current count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Kept {
-    /// The ratio is too close to 1.
-    WithinTolerance,
-    /// With assumed values the ratio is on the other side of 1.
-    DirectionFlips,
-    /// The count would move against the ratio.
-    CountFlips,
-}
-
-/// How pods were sorted (spec 5.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tally {
-    /// They count.
-    pub ready: i64,
-    /// Not ready yet.
-    pub unready: i64,
-    /// Without a sample.
-    pub missing: i64,
-    /// Ended, or being deleted.
-    pub ignored: i64,
-    /// Samples without a pod.
-    pub stray: i64,
-}
-
-/// How one pod was sorted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodVerdict {
-    /// Pod.
-    pub name: Arc<str>,
-    /// Group.
-    pub group: Group,
-    /// Its sample in thousandths.
-    pub usage: Option<i64>,
-    /// Its request in thousandths.
-    pub request: Option<i64>,
-}
-
-/// Groups of pods (spec 5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Group {
-    /// Counts.
-    Ready,
-    /// Not ready yet.
-    Unready,
-    /// Without a sample.
-    Missing,
-    /// Ended, or being deleted.
-    Ignored,
-}
-
-/// One number against a target for the whole (spec 5.7).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Total {
-    /// The number in thousandths.
-    pub usage: i64,
-    /// What it should be.
-    pub target: i64,
-    /// Usage by target.
-    #[serde(with = "crate::float")]
-    pub ratio: f64,
-    /// Pods that run and are ready; not counted within tolerance or at zero.
-    pub ready: Option<i64>,
-    /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
-}
-
-/// One number against a target per replica (spec 5.8).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PerReplica {
-    /// The number in thousandths.
-    pub usage: i64,
-    /// What each replica should have of it.
-    pub target: i64,
-    /// Replicas that exist.
-    pub replicas: i32,
-    /// Usage by target and replicas.
-    #[serde(with = "crate::float")]
-    pub ratio: f64,
-    /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
 }
 
 /// Why a metric has no proposal.

@@ -55,8 +55,9 @@ pub(super) fn against_total(context: &Context<'_>, usage: i64, target: i64) -> R
 /// A target per replica that exists (spec 5.8). `capped`: a sum that ran over is shown as it is, not per replica.
 pub(super) fn per_replica(context: &Context<'_>, usage: i64, target: i64, capped: bool) -> Proposal {
     let existing = context.status_replicas;
-    let ratio = usage as f64 / (target as f64 * f64::from(existing));
-    let within = context.tolerances.contain(ratio);
+    // No tolerance protects zero.
+    let ratio = (existing != 0).then(|| usage as f64 / (target as f64 * f64::from(existing)));
+    let within = ratio.is_some_and(|ratio| context.tolerances.contain(ratio));
     let replicas = if within { existing } else { ceil(usage as f64 / target as f64) };
     // Kubernetes divides by zero replicas here; what its usual platform makes of that is what people see (T30).
     let average = match existing {

@@ -165,14 +165,15 @@ impl Sum<'_> {
 
     fn per_replica(&mut self, sum: &PerReplica, replicas: i32) {
         let (usage, target) = (self.amount(sum.usage), self.amount(sum.target));
-        let there = plural(i64::from(sum.replicas), "replica");
-        if sum.replicas == 0 {
-            self.row(format!("{usage}, target {target} per replica, none there"), false);
-        } else {
-            let each = trimmed(sum.usage as f64 / 1000.0 / f64::from(sum.replicas), 3, 0);
-            let each = each.trim_end_matches('.');
-            self.row(format!("{usage} over {there} = {each} each, target {target}"), false);
-            self.compare(each, &target, sum.ratio, sum.kept, true);
+        match sum.ratio {
+            None => self.row(format!("{usage}, target {target} per replica, none there"), false),
+            Some(found) => {
+                let there = plural(i64::from(sum.replicas), "replica");
+                let each = trimmed(sum.usage as f64 / 1000.0 / f64::from(sum.replicas), 3, 0);
+                let each = each.trim_end_matches('.');
+                self.row(format!("{usage} over {there} = {each} each, target {target}"), false);
+                self.compare(each, &target, found, sum.kept, true);
+            }
         }
         if sum.kept.is_none() {
             let exact = sum.usage as f64 / sum.target as f64;

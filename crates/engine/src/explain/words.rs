@@ -33,12 +33,17 @@ pub(super) fn seconds(duration: SignedDuration) -> String {
     if milli == 0 { format!("{whole} s") } else { format!("{}.{:03} s", whole, milli.abs()) }
 }
 
-/// A value in thousandths as the API would show it for this metric.
+/// A value in thousandths as people write it: `610m` of cpu, `200Mi` of memory, `11.5` of anything else.
 pub(super) fn amount(metric: &Metric, milli: i64) -> String {
-    let memory = matches!(&metric.source,
-        Source::Resource { name, .. } | Source::ContainerResource { name, .. } if name == "memory");
-    let format = if memory { Format::BinarySi } else { Format::DecimalSi };
-    Quantity::from_milli(milli, format).to_string()
+    let resource = match &metric.source {
+        Source::Resource { name, .. } | Source::ContainerResource { name, .. } => Some(name.as_str()),
+        _ => None,
+    };
+    match resource {
+        Some("memory") => Quantity::from_milli(milli, Format::BinarySi).to_string(),
+        Some(_) => Quantity::from_milli(milli, Format::DecimalSi).to_string(),
+        None => trimmed(milli as f64 / 1000.0, 3, 0).trim_end_matches('.').to_owned(),
+    }
 }
 
 /// A ratio, with as many digits as it needs to be told from the bound it is compared with.
