@@ -13,6 +13,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("api", &["engine", "quantity"]),
     ("sim", &["api", "engine", "quantity"]),
     ("testbed", &[]),
+    ("localkube", &[]),
     ("plimsoll", &["api", "engine", "quantity", "sim"]),
     ("xtask", &["api", "engine", "quantity", "sim", "testbed"]),
 ];
