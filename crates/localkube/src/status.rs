@@ -13,7 +13,7 @@ pub struct Status {
     /// A sentence for people.
     pub message: String,
     /// What it is about.
-    pub about: Option<About>,
+    pub about: Option<Box<About>>,
     /// What exactly is wrong with the object.
     pub causes: Vec<Cause>,
 }
@@ -55,7 +55,7 @@ impl About {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: String, about: Option<About>) -> Self {
-        Self { code, reason, message, about, causes: Vec::new() }
+        Self { code, reason, message, about: about.map(Box::new), causes: Vec::new() }
     }
 
     /// 404: there is no such object.
