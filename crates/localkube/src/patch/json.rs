@@ -45,7 +45,7 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), Status> {
         "move" => {
             let from = text("from")?;
             if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
-                return Err(unprocessable(format!("cannot move {from} into itself")));
+                return Err(unprocessable(&format!("cannot move {from} into itself")));
             }
             let moved = remove(object, from)?;
             add(object, path, moved)
@@ -57,7 +57,7 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), Status> {
         }
         "test" => match object.pointer(path) {
             Some(found) if *found == value()? => Ok(()),
-            _ => Err(unprocessable(format!("testing value {path} failed"))),
+            _ => Err(unprocessable(&format!("testing value {path} failed"))),
         },
         other => Err(Status::bad_request(format!("unknown operation `{other}` in a JSON patch"))),
     }
@@ -115,10 +115,10 @@ fn index(text: &str) -> Option<usize> {
 }
 
 fn missing(doing: &str, path: &str) -> Status {
-    unprocessable(format!("{doing} operation does not apply: doc is missing path: \"{path}\""))
+    unprocessable(&format!("{doing} operation does not apply: doc is missing path: \"{path}\""))
 }
 
-fn unprocessable(why: String) -> Status {
+fn unprocessable(why: &str) -> Status {
     Status {
         code: 422,
         reason: "Invalid",
