@@ -4,7 +4,7 @@ CARGO ?= cargo
 PLIMSOLL := target/release/plimsoll
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test lint unit conformance examples deny clean
+.PHONY: help up build test lint unit test-real conformance examples deny clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -25,7 +25,11 @@ lint: ## Format, lints, and the arrows of the architecture.
 	$(CARGO) xtask arrows
 
 unit: ## Unit, property and integration tests.
-	$(CARGO) test --workspace --locked --quiet
+	$(CARGO) test --workspace --exclude testbed --locked --quiet
+	$(CARGO) test --package testbed --lib --locked --quiet
+
+test-real: ## Start a real Kubernetes control plane and use it (needs Go; builds it the first time, in about ten minutes).
+	$(CARGO) test --package testbed --locked
 
 conformance: ## Replay the recorded answers of the real Kubernetes.
 	$(CARGO) xtask conformance tests/vectors
