@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_failed_build_is_named() {
-        let lookup = "go: k8s.io/api@v0.36.4: dial tcp: lookup proxy.golang.org: no such host";
+        let lookup = "go: k8s.io/api@v0.36.4: dial tcp: lookup modules.example.org: no such host";
         assert!(matches!(build_failure("etcd", lookup.into()), Error::NoNetwork { .. }));
         let full = "write /tmp/go-build1/b001/_pkg_.a: no space left on device";
         assert!(matches!(build_failure("etcd", full.into()), Error::DiskFull { .. }));
