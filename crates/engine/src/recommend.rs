@@ -1,9 +1,12 @@
 //! Step 3: the proposals of all metrics become one number, or none (spec 3.6).
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Evaluation, MetricFailure};
+use crate::explain::short_name;
 use crate::spec::{Aggregator, FailurePolicy, Metric};
 use crate::state::Stamped;
 
@@ -42,32 +45,35 @@ pub(crate) struct Combined {
     pub(crate) error: Option<String>,
 }
 
-/// Combines the evaluations of `metrics`. `memory` holds the last good proposal of each.
+/// Combines the evaluations of `metrics`. `memory` holds the last good proposal of those that want it.
 pub(crate) fn combine(
     now: Timestamp,
     current: i32,
     aggregator: Aggregator,
     metrics: &[Metric],
     evaluations: &[Evaluation],
-    memory: &mut Vec<Option<Stamped>>,
+    memory: &mut BTreeMap<String, Stamped>,
 ) -> Combined {
-    memory.resize(metrics.len(), None);
     let mut proposals: Vec<(usize, i32)> = Vec::with_capacity(evaluations.len());
     let mut substitutes = Vec::new();
     let mut failures: Vec<&Box<MetricFailure>> = Vec::new();
     let mut blocking = 0_usize;
     let mut holding = None;
-    for (index, ((metric, evaluation), last)) in metrics.iter().zip(evaluations).zip(memory).enumerate() {
+    for (index, (metric, evaluation)) in metrics.iter().zip(evaluations).enumerate() {
         match &evaluation.result {
             Ok(proposal) => {
                 proposals.push((index, proposal.replicas));
                 if matches!(metric.on_failure, FailurePolicy::LastGood(_)) {
-                    *last = Some(Stamped { value: proposal.replicas, at: now });
+                    memory.insert(
+                        identity(metrics, metric, evaluation, index),
+                        Stamped { value: proposal.replicas, at: now },
+                    );
                 }
             }
             Err(failure) => {
                 failures.push(failure);
-                match stand_in(now, metric.on_failure, *last) {
+                let last = || memory.get(&identity(metrics, metric, evaluation, index)).copied();
+                match stand_in(now, metric.on_failure, last) {
                     StandIn::Blocks => blocking += 1,
                     StandIn::LeftOut => substitutes.push((index, None)),
                     StandIn::Number(n) => substitutes.push((index, Some(n))),
@@ -107,6 +113,13 @@ pub(crate) fn combine(
     Combined { result: Ok(Recommendation { replicas, winner, metric, substitutes }), error }
 }
 
+/// What a metric is remembered by: edits of the spec may move it to another place. Of several that are the same, each
+/// has its number.
+fn identity(metrics: &[Metric], metric: &Metric, evaluation: &Evaluation, index: usize) -> String {
+    let same = metrics.iter().take(index).filter(|earlier| earlier.source == metric.source).count();
+    format!("{}/{}/{same}", short_name(metric), evaluation.name)
+}
+
 enum StandIn {
     Blocks,
     LeftOut,
@@ -114,13 +127,13 @@ enum StandIn {
     Holds,
 }
 
-fn stand_in(now: Timestamp, policy: FailurePolicy, last: Option<Stamped>) -> StandIn {
+fn stand_in(now: Timestamp, policy: FailurePolicy, last: impl Fn() -> Option<Stamped>) -> StandIn {
     match policy {
         FailurePolicy::Kubernetes => StandIn::Blocks,
         FailurePolicy::Hold => StandIn::Holds,
         FailurePolicy::Ignore => StandIn::LeftOut,
         FailurePolicy::Static(replicas) => StandIn::Number(replicas),
-        FailurePolicy::LastGood(keep) => match last {
+        FailurePolicy::LastGood(keep) => match last() {
             Some(last) if now.duration_since(last.at) <= keep => StandIn::Number(last.value),
             _ => StandIn::Blocks,
         },

@@ -1,5 +1,7 @@
 //! What must be remembered between steps.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +14,8 @@ pub struct State {
     pub(crate) recommendations: Vec<Stamped>,
     pub(crate) ups: Vec<Change>,
     pub(crate) downs: Vec<Change>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) last_good: Vec<Option<Stamped>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) last_good: BTreeMap<String, Stamped>,
 }
 
 /// A count and when it was recommended.

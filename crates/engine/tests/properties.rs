@@ -340,3 +340,18 @@ proptest! {
 fn an_empty_document_is_a_fresh_state() {
     assert_eq!(serde_json::from_str::<State>("{}").unwrap(), State::default());
 }
+
+/// A last good proposal belongs to its metric, wherever an edit of the spec moves that.
+#[test]
+fn last_good_follows_its_metric() {
+    let keep = FailurePolicy::LastGood(secs(600));
+    let mut world = proposing(&[(Some(12), keep), (Some(30), keep)], Aggregator::Max);
+    if let engine::spec::Source::External(id) = &mut world.spec.metrics[1].source {
+        id.name = "another".into();
+    }
+    world.step(Written::DryRun);
+    world.spec.metrics.reverse();
+    world.samples = vec![Err("no answer".into()), Err("no answer".into())];
+    let recommendation = world.step(Written::DryRun).recommendation.unwrap();
+    assert_eq!((recommendation.replicas, recommendation.winner), (30, Some(0)));
+}

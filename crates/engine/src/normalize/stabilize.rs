@@ -76,7 +76,6 @@ pub(super) fn with_behavior(
             free = Some(index);
         }
     }
-    // First up to the lowest, then down to the highest: the order matters when they cross.
     let replicas = current.max(low).min(high);
     remember(history, free, Stamped { value: desired, at: now });
     let (hold, by, until) = if replicas == desired {
