@@ -1,0 +1,195 @@
+//! What a request asks for, told from its method, path and query alone.
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Objects of a resource.
+    Resource(ResourcePath),
+    /// `/api`, `/apis`, `/api/v1`, `/apis/{group}` or `/apis/{group}/{version}`.
+    Discovery {
+        /// Group; none for the list of groups.
+        group: Option<String>,
+        /// Version; none for the list of versions.
+        version: Option<String>,
+    },
+    /// Anything else: `/healthz`, `/version`, `/openapi/v3`, …
+    Other,
+}
+
+/// A path to objects of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourcePath {
+    /// API group; empty for the core one.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Namespace; none for all of them, or for resources outside of any.
+    pub namespace: Option<String>,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Name; none for the collection.
+    pub name: Option<String>,
+    /// Subresource, such as `status` or `scale`.
+    pub subresource: Option<String>,
+}
+
+/// Parameters of the query, decoded, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(Vec<(String, String)>);
+
+impl Path {
+    /// Reads a path; none if it is not properly encoded.
+    pub fn parse(path: &str) -> Option<Self> {
+        let decoded: Option<Vec<String>> =
+            path.trim_matches('/').split('/').map(|segment| decode(segment, false)).collect();
+        let decoded = decoded?;
+        let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
+        Some(match segments.as_slice() {
+            ["api" | "apis"] => Self::Discovery { group: None, version: None },
+            ["api", "v1"] => Self::discovery("", Some("v1")),
+            ["apis", group] => Self::discovery(group, None),
+            ["apis", group, version] => Self::discovery(group, Some(version)),
+            ["api", version, rest @ ..] => resource("", version, rest).map_or(Self::Other, Self::Resource),
+            ["apis", group, version, rest @ ..] => {
+                resource(group, version, rest).map_or(Self::Other, Self::Resource)
+            }
+            _ => Self::Other,
+        })
+    }
+
+    fn discovery(group: &str, version: Option<&str>) -> Self {
+        Self::Discovery { group: Some(group.to_owned()), version: version.map(str::to_owned) }
+    }
+}
+
+/// The part of a path behind group and version.
+fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
+    let (namespace, rest) = match rest {
+        // A namespace and its subresources are objects themselves.
+        ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
+        ["namespaces", namespace, rest @ ..] => (Some((*namespace).to_owned()), rest),
+        _ => (None, rest),
+    };
+    let (resource, name, subresource) = match rest {
+        [resource] => (resource, None, None),
+        [resource, name] => (resource, Some(name), None),
+        [resource, name, subresource] => (resource, Some(name), Some(subresource)),
+        _ => return None,
+    };
+    if rest.iter().any(|segment| segment.is_empty()) || namespace.as_deref() == Some("") {
+        return None;
+    }
+    let owned = |text: Option<&&str>| text.map(|text| (*text).to_owned());
+    Some(ResourcePath {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        namespace,
+        resource: (*resource).to_owned(),
+        name: owned(name),
+        subresource: owned(subresource),
+    })
+}
+
+impl Query {
+    /// Reads a query; none if it is not properly encoded.
+    pub fn parse(text: &str) -> Option<Self> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name, true)?, decode(value, true)?))
+        });
+        pairs.collect::<Option<_>>().map(Self)
+    }
+
+    /// The first value of a parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a parameter is true as Go reads it: `watch`, `watch=1`, `watch=true`.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True"))
+    }
+}
+
+/// Undoes percent-encoding; none if it is broken or not UTF-8.
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+            }
+            b'+' if plus_is_space => bytes.push(b' '),
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(path: &str) -> String {
+        match Path::parse(path) {
+            Some(Path::Resource(p)) => {
+                let part = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+                let group = if p.group.is_empty() { "core".into() } else { p.group };
+                let (name, sub) = (part(p.name), part(p.subresource));
+                format!("{group} {} {} {} {name} {sub}", p.version, part(p.namespace), p.resource)
+            }
+            Some(Path::Discovery { group, version }) => format!("discovery {group:?} {version:?}"),
+            Some(Path::Other) => "other".into(),
+            None => "broken".into(),
+        }
+    }
+
+    #[test]
+    fn paths_name_objects() {
+        for (path, expected) in [
+            ("/api/v1/pods", "core v1 - pods - -"),
+            ("/api/v1/namespaces", "core v1 - namespaces - -"),
+            ("/api/v1/namespaces/shop", "core v1 - namespaces shop -"),
+            ("/api/v1/namespaces/shop/status", "core v1 - namespaces shop status"),
+            ("/api/v1/namespaces/shop/finalize", "core v1 - namespaces shop finalize"),
+            ("/api/v1/namespaces/shop/pods", "core v1 shop pods - -"),
+            ("/apis/apps/v1/namespaces/shop/deployments/web/scale", "apps v1 shop deployments web scale"),
+            ("/apis/apps/v1/deployments", "apps v1 - deployments - -"),
+            ("/api/v1/nodes/n%31", "core v1 - nodes n1 -"),
+            ("/api", "discovery None None"),
+            ("/apis/", "discovery None None"),
+            ("/api/v1", "discovery Some(\"\") Some(\"v1\")"),
+            ("/apis/apps/v1", "discovery Some(\"apps\") Some(\"v1\")"),
+            ("/healthz", "other"),
+            ("/", "other"),
+            ("/api/v1/a/b/c/d/e", "other"),
+            ("/api/v1/namespaces//pods", "other"),
+            ("/api/v1/pods/%zz", "broken"),
+            ("/api/v1/pods/%ff", "broken"),
+        ] {
+            assert_eq!(shown(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn queries_are_decoded() {
+        let query = Query::parse("labelSelector=app%3Dweb%2Ctier+in+%28a%29&watch=1&limit=5&empty").unwrap();
+        assert_eq!(query.get("labelSelector"), Some("app=web,tier in (a)"));
+        assert!(query.is_set("watch") && query.is_set("empty"));
+        assert!(!query.is_set("limit") && !query.is_set("absent"));
+        assert_eq!(Query::parse("a=%"), None);
+        assert_eq!(Query::parse(""), Some(Query::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in ".{0,60}") {
+            let _ = (Path::parse(&text), Query::parse(&text));
+        }
+    }
+}
