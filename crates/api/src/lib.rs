@@ -5,7 +5,6 @@ pub mod autoscaling;
 pub mod decode;
 pub mod door;
 pub mod field;
-mod gosort;
 pub mod gotext;
 pub mod instant;
 pub mod manifest;

@@ -15,7 +15,7 @@ pub use object::{LabelSelector, LabelSelectorRequirement, NotALabelSelector};
 pub use parse::ParseError;
 
 use crate::field::{self, FieldError};
-use crate::{gosort, names};
+use crate::names;
 
 /// Which labelled objects are meant: all of a list of requirements, or nothing at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -85,9 +85,9 @@ impl Selector {
         Self { requirements: Vec::new(), nothing: true }
     }
 
-    /// All of the given requirements, sorted by key.
+    /// All of the given requirements, sorted by key; those of one key in the order given.
     pub fn all_of(mut requirements: Vec<Requirement>) -> Self {
-        gosort::sort(&mut requirements, |a, b| a.key < b.key);
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self { requirements, nothing: false }
     }
 
