@@ -36,7 +36,7 @@ fn compare_unordered(record: &Value, selector: &Selector, differences: &mut Vec<
         texts.sort();
         json!(texts)
     };
-    let (expected, got) = (&record["out"], Value::Object(described(selector)));
+    let (expected, got) = (&record["out"], &Value::Object(described(selector)));
     compare("out.empty", &expected["empty"], &got["empty"], differences);
     compare(
         "out.requirements, in any order",
