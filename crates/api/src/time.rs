@@ -5,11 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 /// Go's zero time, which an absent time counts as.
 pub const GO_ZERO: Timestamp = Timestamp::constant(-62_135_596_800, 0);
 
-/// A time as the API stores it: whole seconds.
-pub fn cut(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
 /// Parses a Go duration (`15.084s`, `1m0s`, `-1.5h`; `0`).
 pub fn parse_go_duration(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.as_bytes().first()? {

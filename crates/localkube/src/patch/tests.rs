@@ -110,7 +110,7 @@ fn strategic_patch_deletes_replaces_and_reorders() {
 fn strategic_patch_knows_sets_retained_keys_and_atomic_lists() {
     let object = json!({"metadata": {"finalizers": ["a", "b"]}, "spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}, "args": [1, 2]}});
     let patch = json!({
-        "metadata": {"finalizers": ["c"], "$deleteFromPrimitiveList/finalizers": ["a"]},
+        "metadata": {"finalizers": ["b", "c"], "$deleteFromPrimitiveList/finalizers": ["a"]},
         "spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}, "args": [3]},
     });
     assert_eq!(
