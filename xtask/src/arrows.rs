@@ -12,10 +12,10 @@ const OURS: &[(&str, &[&str])] = &[
     ("engine", &["quantity"]),
     ("api", &["engine", "quantity"]),
     ("sim", &["api", "engine", "quantity"]),
-    ("testbed", &[]),
-    ("localkube", &[]),
+    ("localkube", &["api", "quantity", "sim"]),
+    ("testbed", &["localkube"]),
     ("plimsoll", &["api", "engine", "quantity", "sim"]),
-    ("xtask", &["api", "engine", "quantity", "sim", "testbed"]),
+    ("xtask", &["api", "engine", "localkube", "quantity", "sim", "testbed"]),
 ];
 
 /// What a crate must not reach, however far down.

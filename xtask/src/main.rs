@@ -2,7 +2,9 @@
 
 mod arrows;
 mod conformance;
+mod local;
 mod real;
+mod schemas;
 mod vectors;
 
 use std::process::ExitCode;
@@ -17,9 +19,13 @@ enum Task {
     Conformance(conformance::Args),
     /// Check that dependencies between our crates point one way, as docs/architecture.md says.
     Arrows,
+    /// Run localkube with simulated nodes, for kubectl.
+    Local(local::Args),
     /// Build and run a real Kubernetes control plane on loopback.
     #[command(subcommand)]
     Real(real::Real),
+    /// Ask a real API server for the schemas that localkube embeds.
+    Schemas,
     /// Compress vectors into tests/vectors.
     Vectors(vectors::Args),
 }
@@ -28,7 +34,9 @@ fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Conformance(args) => conformance::run(&args),
         Task::Arrows => arrows::run(),
+        Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),
+        Task::Schemas => schemas::run(),
         Task::Vectors(args) => vectors::run(&args),
     }
 }

@@ -30,6 +30,14 @@ pub enum Kind {
     Forbidden,
     /// A value is longer than allowed.
     TooLong,
+    /// A value is of another type or format.
+    TypeInvalid,
+    /// There are more values than allowed.
+    TooMany,
+    /// A value occurs twice.
+    Duplicate,
+    /// A value names something that is not there.
+    NotFound,
 }
 
 impl Kind {
@@ -41,16 +49,23 @@ impl Kind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::NotFound => "FieldValueNotFound",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Duplicate => "Duplicate value",
+            Self::NotFound => "Not found",
         }
     }
 }
@@ -81,6 +96,16 @@ impl FieldError {
     /// A value longer than `limit` bytes.
     pub fn too_long(field: impl fmt::Display, limit: usize) -> Self {
         Self::new(Kind::TooLong, field, String::new(), format!("may not be more than {limit} bytes"))
+    }
+
+    /// A value that occurs twice.
+    pub fn duplicate(field: impl fmt::Display, value: impl Shown) -> Self {
+        Self::new(Kind::Duplicate, field, value.shown(), "")
+    }
+
+    /// A value that names something that is not there.
+    pub fn not_found(field: impl fmt::Display, value: impl Shown) -> Self {
+        Self::new(Kind::NotFound, field, value.shown(), "")
     }
 
     fn new(kind: Kind, field: impl fmt::Display, value: String, detail: impl Into<String>) -> Self {
@@ -189,6 +214,8 @@ mod tests {
             "Unsupported value: \"x\": supported values: \"p\", \"q\""
         );
         assert_eq!(FieldError::forbidden("a", "no").message(), "Forbidden: no");
+        assert_eq!(FieldError::duplicate("a", "x").message(), "Duplicate value: \"x\"");
+        assert_eq!(FieldError::not_found("a", "x").message(), "Not found: \"x\"");
         assert_eq!(FieldError::invalid("v", &[][..], "n").message(), "Invalid value: null: n");
         assert_eq!(
             FieldError::invalid("v", &["<".to_owned()][..], "n").message(),

@@ -1,7 +1,9 @@
 //! The kinds that are served. Adding one is adding a row.
 
+use crate::rules::{self, Rules};
+
 /// One kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// API group; empty for the core one.
     pub group: &'static str,
@@ -23,6 +25,51 @@ pub struct Kind {
     pub status: bool,
     /// Whether there is a scale subresource.
     pub scale: bool,
+    /// Whether changes of anything but metadata and status are counted in `metadata.generation`.
+    pub generation: bool,
+    /// Further subresources, each with its own code.
+    pub more: &'static [&'static str],
+    /// The fields, beside name and namespace, by which objects can be selected.
+    pub fields: &'static [Field],
+    /// What is special about objects of this kind.
+    pub rules: &'static Rules,
+    /// Whether a deletion is answered with the object instead of a `Status`.
+    pub returns_deleted: bool,
+    /// Whether a status is kept when an object is created.
+    pub born_with_status: bool,
+    /// Whether an update must name the revision it replaces.
+    pub needs_revision: bool,
+    /// Whether an update of an object that does not exist creates it.
+    pub made_by_update: bool,
+    /// Whether all objects can be deleted in one go.
+    pub collection: bool,
+    /// Whether objects are questions: answered, and never stored.
+    pub review: bool,
+}
+
+/// A field by which objects can be selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name in selectors.
+    pub name: &'static str,
+    /// Where its value is.
+    pub path: &'static str,
+    /// What it counts as when it is absent.
+    pub absent: &'static str,
+}
+
+const fn field(name: &'static str) -> Field {
+    Field { name, path: name, absent: "" }
+}
+
+impl Field {
+    const fn at(self, path: &'static str) -> Self {
+        Self { path, ..self }
+    }
+
+    const fn or(self, absent: &'static str) -> Self {
+        Self { absent, ..self }
+    }
 }
 
 const fn kind(
@@ -42,6 +89,16 @@ const fn kind(
         namespaced: true,
         status: false,
         scale: false,
+        generation: false,
+        more: &[],
+        fields: &[],
+        rules: &rules::NONE,
+        returns_deleted: false,
+        born_with_status: false,
+        needs_revision: false,
+        made_by_update: false,
+        collection: true,
+        review: false,
     }
 }
 
@@ -52,6 +109,10 @@ impl Kind {
 
     const fn in_all(self) -> Self {
         Self { categories: &["all"], ..self }
+    }
+
+    const fn in_category(self, categories: &'static [&'static str]) -> Self {
+        Self { categories, ..self }
     }
 
     const fn cluster_wide(self) -> Self {
@@ -66,6 +127,46 @@ impl Kind {
         Self { scale: true, ..self }
     }
 
+    const fn with_generation(self) -> Self {
+        Self { generation: true, ..self }
+    }
+
+    const fn with_more(self, more: &'static [&'static str]) -> Self {
+        Self { more, ..self }
+    }
+
+    const fn selected_by(self, fields: &'static [Field]) -> Self {
+        Self { fields, ..self }
+    }
+
+    const fn returning_deleted(self) -> Self {
+        Self { returns_deleted: true, ..self }
+    }
+
+    const fn born_with_status(self) -> Self {
+        Self { born_with_status: true, ..self }
+    }
+
+    const fn needing_revision(self) -> Self {
+        Self { needs_revision: true, ..self }
+    }
+
+    const fn made_by_update(self) -> Self {
+        Self { made_by_update: true, ..self }
+    }
+
+    const fn deleted_one_by_one(self) -> Self {
+        Self { collection: false, ..self }
+    }
+
+    const fn reviewed(self) -> Self {
+        Self { review: true, ..self }
+    }
+
+    const fn ruled_by(self, rules: &'static Rules) -> Self {
+        Self { rules, ..self }
+    }
+
     /// `deployments.apps`, as errors name it.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
@@ -74,41 +175,124 @@ impl Kind {
 
 /// The kinds that are built in.
 pub const KINDS: &[Kind] = &[
-    kind("", &["v1"], "Namespace", "namespaces").called("namespace", &["ns"]).cluster_wide().with_status(),
-    kind("", &["v1"], "Node", "nodes").called("node", &["no"]).cluster_wide().with_status(),
-    kind("", &["v1"], "Pod", "pods").called("pod", &["po"]).in_all().with_status(),
-    kind("", &["v1"], "Service", "services").called("service", &["svc"]).in_all().with_status(),
-    kind("", &["v1"], "ConfigMap", "configmaps").called("configmap", &["cm"]),
-    kind("", &["v1"], "Secret", "secrets").called("secret", &[]),
-    kind("", &["v1"], "ServiceAccount", "serviceaccounts").called("serviceaccount", &["sa"]),
-    kind("", &["v1"], "Event", "events").called("event", &["ev"]),
+    kind("", &["v1"], "Namespace", "namespaces")
+        .called("namespace", &["ns"])
+        .deleted_one_by_one()
+        .ruled_by(&rules::namespace::RULES)
+        .cluster_wide()
+        .with_status()
+        .with_more(&["finalize"])
+        .selected_by(&[field("status.phase"), field("name").at("metadata.name")]),
+    kind("", &["v1"], "Node", "nodes")
+        .called("node", &["no"])
+        .born_with_status()
+        .ruled_by(&rules::node::RULES)
+        .cluster_wide()
+        .with_status()
+        .selected_by(&[field("spec.unschedulable").or("false")]),
+    kind("", &["v1"], "Pod", "pods")
+        .called("pod", &["po"])
+        .ruled_by(&rules::pod::RULES)
+        .returning_deleted()
+        .in_all()
+        .with_status()
+        .with_generation()
+        .with_more(&["binding", "eviction"])
+        .selected_by(&[
+            field("spec.nodeName"),
+            field("spec.restartPolicy"),
+            field("spec.schedulerName"),
+            field("spec.serviceAccountName"),
+            field("spec.hostNetwork").or("false"),
+            field("status.phase"),
+            field("status.podIP"),
+            field("status.nominatedNodeName"),
+        ]),
+    kind("", &["v1"], "Service", "services")
+        .called("service", &["svc"])
+        .ruled_by(&rules::service::RULES)
+        .returning_deleted()
+        .in_all()
+        .with_status()
+        .selected_by(&[field("spec.clusterIP"), field("spec.type")]),
+    kind("", &["v1"], "ConfigMap", "configmaps")
+        .called("configmap", &["cm"])
+        .ruled_by(&rules::config::CONFIG_MAPS),
+    kind("", &["v1"], "Secret", "secrets")
+        .called("secret", &[])
+        .ruled_by(&rules::config::SECRETS)
+        .selected_by(&[field("type")]),
+    kind("", &["v1"], "ServiceAccount", "serviceaccounts")
+        .called("serviceaccount", &["sa"])
+        .ruled_by(&rules::account::RULES)
+        .returning_deleted()
+        .with_more(&["token"]),
+    kind("", &["v1"], "Event", "events").called("event", &["ev"]).ruled_by(&rules::event::RULES).selected_by(
+        &[
+            field("involvedObject.kind"),
+            field("involvedObject.namespace"),
+            field("involvedObject.name"),
+            field("involvedObject.uid"),
+            field("involvedObject.apiVersion"),
+            field("involvedObject.resourceVersion"),
+            field("involvedObject.fieldPath"),
+            field("reason"),
+            field("reportingComponent"),
+            field("source").at("source.component"),
+            field("type"),
+        ],
+    ),
     kind("apps", &["v1"], "Deployment", "deployments")
         .called("deployment", &["deploy"])
+        .ruled_by(&rules::workloads::deployment::RULES)
         .in_all()
         .with_status()
-        .with_scale(),
+        .with_scale()
+        .with_generation(),
     kind("apps", &["v1"], "ReplicaSet", "replicasets")
         .called("replicaset", &["rs"])
+        .ruled_by(&rules::workloads::replicaset::RULES)
         .in_all()
         .with_status()
-        .with_scale(),
+        .with_scale()
+        .with_generation(),
     kind("apps", &["v1"], "StatefulSet", "statefulsets")
         .called("statefulset", &["sts"])
+        .ruled_by(&rules::workloads::statefulset::RULES)
         .in_all()
         .with_status()
-        .with_scale(),
-    kind("batch", &["v1"], "Job", "jobs").called("job", &[]).in_all().with_status(),
+        .with_scale()
+        .with_generation(),
+    kind("batch", &["v1"], "Job", "jobs")
+        .called("job", &[])
+        .ruled_by(&rules::workloads::job::RULES)
+        .in_all()
+        .with_status()
+        .with_generation()
+        .selected_by(&[field("status.successful").at("status.succeeded").or("0")]),
     kind("autoscaling", &["v2", "v1"], "HorizontalPodAutoscaler", "horizontalpodautoscalers")
         .called("horizontalpodautoscaler", &["hpa"])
+        .ruled_by(&rules::autoscaler::RULES)
         .in_all()
         .with_status(),
-    kind("coordination.k8s.io", &["v1"], "Lease", "leases").called("lease", &[]),
+    kind("coordination.k8s.io", &["v1"], "Lease", "leases")
+        .called("lease", &[])
+        .ruled_by(&rules::lease::RULES)
+        .made_by_update()
+        .needing_revision(),
     kind("apiextensions.k8s.io", &["v1"], "CustomResourceDefinition", "customresourcedefinitions")
         .called("customresourcedefinition", &["crd", "crds"])
+        .ruled_by(&crate::custom::RULES)
+        .needing_revision()
+        .in_category(&["api-extensions"])
         .cluster_wide()
-        .with_status(),
+        .with_status()
+        .with_generation(),
     kind("apiregistration.k8s.io", &["v1"], "APIService", "apiservices")
         .called("apiservice", &[])
+        .ruled_by(&rules::apiservice::RULES)
+        .needing_revision()
+        .in_category(&["api-extensions"])
         .cluster_wide()
         .with_status(),
     kind(
@@ -118,7 +302,27 @@ pub const KINDS: &[Kind] = &[
         "validatingwebhookconfigurations",
     )
     .called("validatingwebhookconfiguration", &[])
-    .cluster_wide(),
+    .ruled_by(&rules::webhook::RULES)
+    .needing_revision()
+    .in_category(&["api-extensions"])
+    .cluster_wide()
+    .with_generation(),
+    kind("authentication.k8s.io", &["v1"], "TokenReview", "tokenreviews")
+        .called("tokenreview", &[])
+        .cluster_wide()
+        .reviewed(),
+    kind("authentication.k8s.io", &["v1"], "SelfSubjectReview", "selfsubjectreviews")
+        .called("selfsubjectreview", &[])
+        .cluster_wide()
+        .reviewed(),
+    kind("authorization.k8s.io", &["v1"], "SubjectAccessReview", "subjectaccessreviews")
+        .called("subjectaccessreview", &[])
+        .cluster_wide()
+        .reviewed(),
+    kind("authorization.k8s.io", &["v1"], "SelfSubjectAccessReview", "selfsubjectaccessreviews")
+        .called("selfsubjectaccessreview", &[])
+        .cluster_wide()
+        .reviewed(),
 ];
 
 /// The built-in kind behind a path.
@@ -146,12 +350,11 @@ mod tests {
 
     #[test]
     fn kinds_are_found_in_every_version_they_have() {
-        assert_eq!(
-            find("autoscaling", "v1", "horizontalpodautoscalers"),
-            find("autoscaling", "v2", "horizontalpodautoscalers")
-        );
+        for version in ["v1", "v2"] {
+            assert!(find("autoscaling", version, "horizontalpodautoscalers").is_some());
+        }
         assert!(find("apps", "v1", "deployments").is_some_and(|kind| kind.scale && kind.namespaced));
-        assert_eq!(find("apps", "v2", "deployments"), None);
-        assert_eq!(find("", "v1", "deployments"), None);
+        assert!(find("apps", "v2", "deployments").is_none());
+        assert!(find("", "v1", "deployments").is_none());
     }
 }

@@ -1,18 +1,58 @@
-//! An in-memory Kubernetes API server, small enough to read: what `plimsoll up` will run on and what integration tests
-//! talk to.
-//!
-//! This is its pure floor, on which the HTTP server will stand:
+//! An in-memory Kubernetes API server, small enough to read: what `plimsoll up` runs on and what integration tests talk
+//! to.
 //!
 //! ```text
-//! kinds   the table of what is served
-//! request what a path and a query ask for
-//! store   objects by resource, namespace and name; revisions; what changed since one
-//! patch   JSON patch, merge patch, strategic merge patch
-//! status  errors with the codes, reasons and texts clients expect
+//! request ─► http ─► verbs ─► store ─► watches, housekeeping
+//!            server  decode   object
+//!                    rules    fields (who owns what)
 //! ```
+//!
+//! | to change | look in |
+//! |---|---|
+//! | what is served | `kinds` (the table), `custom` (definitions), `catalog` (both) |
+//! | what a verb does | `verbs`, one file each |
+//! | what is filled in or refused | `rules`, one file per kind; `schema` for types and unknown fields |
+//! | how patches merge | `patch`, and `fields` for server-side apply |
+//! | what answers look like | `present`, `tables`, `discovery`, `openapi`, `status` |
+//! | who may do what | `access`, `admission` (webhooks), `aggregate` (APIs behind this one) |
+//! | what happens by itself | `housekeeping`, `workloads`, `nodes` |
 
+pub mod access;
+mod admission;
+mod admit;
+mod aggregate;
+mod bootstrap;
+pub mod catalog;
+pub mod clock;
+mod cluster;
+pub mod custom;
+mod discovery;
+mod duplicates;
+pub mod fields;
+mod housekeeping;
+mod http;
+pub mod jsonpath;
 pub mod kinds;
+pub mod nodes;
+mod object;
+mod openapi;
+mod options;
 pub mod patch;
+mod present;
+mod random;
 pub mod request;
+pub mod rules;
+mod running;
+pub mod schema;
+mod server;
 pub mod status;
 pub mod store;
+mod syntax;
+pub mod tables;
+mod verbs;
+pub mod workloads;
+
+pub use cluster::{Cluster, Options};
+pub use http::Api;
+pub use running::Running;
+pub use server::Server;

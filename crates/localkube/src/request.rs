@@ -31,6 +31,8 @@ pub struct ResourcePath {
     pub name: Option<String>,
     /// Subresource, such as `status` or `scale`.
     pub subresource: Option<String>,
+    /// Whether it is watched, said in the old way: by a path that begins with `watch`.
+    pub watch: bool,
 }
 
 /// Parameters of the query, decoded, in order.
@@ -40,10 +42,8 @@ pub struct Query(Vec<(String, String)>);
 impl Path {
     /// Reads a path; none if it is not properly encoded.
     pub fn parse(path: &str) -> Option<Self> {
-        let decoded: Option<Vec<String>> =
-            path.trim_matches('/').split('/').map(|segment| decode(segment, false)).collect();
-        let decoded = decoded?;
-        let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
+        let decoded = decode(path, false)?;
+        let segments: Vec<&str> = decoded.trim_matches('/').split('/').collect();
         Some(match segments.as_slice() {
             ["api" | "apis"] => Self::Discovery { group: None, version: None },
             ["api", "v1"] => Self::discovery("", Some("v1")),
@@ -64,6 +64,10 @@ impl Path {
 
 /// The part of a path behind group and version.
 fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        _ => (false, rest),
+    };
     let (namespace, rest) = match rest {
         // A namespace and its subresources are objects themselves.
         ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
@@ -87,6 +91,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
         resource: (*resource).to_owned(),
         name: owned(name),
         subresource: owned(subresource),
+        watch,
     })
 }
 
@@ -161,6 +166,8 @@ mod tests {
             ("/apis/apps/v1/namespaces/shop/deployments/web/scale", "apps v1 shop deployments web scale"),
             ("/apis/apps/v1/deployments", "apps v1 - deployments - -"),
             ("/api/v1/nodes/n%31", "core v1 - nodes n1 -"),
+            ("/api/v1/namespaces/shop/pods/a%2Fb", "core v1 shop pods a b"),
+            ("/api/v1/watch/namespaces/shop/pods", "core v1 shop pods - -"),
             ("/api", "discovery None None"),
             ("/apis/", "discovery None None"),
             ("/api/v1", "discovery Some(\"\") Some(\"v1\")"),

@@ -16,6 +16,8 @@ pub struct Status {
     pub about: Option<Box<About>>,
     /// What exactly is wrong with the object.
     pub causes: Vec<Cause>,
+    /// After how many seconds it may be tried again.
+    pub retry_after: Option<u32>,
 }
 
 /// The object an error is about.
@@ -40,6 +42,14 @@ pub struct Cause {
     pub field: String,
 }
 
+impl Cause {
+    fn to_json(&self) -> Value {
+        let fields = [("reason", &self.reason), ("message", &self.message), ("field", &self.field)];
+        let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        Value::Object(given.map(|(key, value)| (key.to_owned(), json!(value))).collect())
+    }
+}
+
 impl About {
     /// An object by resource and name.
     pub fn new(group: &str, kind: &str, name: &str) -> Self {
@@ -55,7 +65,7 @@ impl About {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: String, about: Option<About>) -> Self {
-        Self { code, reason, message, about: about.map(Box::new), causes: Vec::new() }
+        Self { code, reason, message, about: about.map(Box::new), causes: Vec::new(), retry_after: None }
     }
 
     /// 404: there is no such object.
@@ -65,12 +75,26 @@ impl Status {
 
     /// 404: there is no such path.
     pub fn no_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource".into(), None)
+        let text = "the server could not find the requested resource";
+        Self::new(404, "NotFound", text.into(), Some(About::default()))
     }
 
     /// 409: the name is taken.
     pub fn already_exists(about: About) -> Self {
         Self::new(409, "AlreadyExists", format!("{} already exists", about.quoted()), Some(about))
+    }
+
+    /// 409: the name is taken, and the server could not make another.
+    pub fn no_name_left(about: About) -> Self {
+        let text = "the server was not able to generate a unique name for the object";
+        let message = format!("{} already exists, {text}", about.quoted());
+        Self { retry_after: Some(1), ..Self::new(409, "AlreadyExists", message, Some(about)) }
+    }
+
+    /// 409: the name is taken by an object that is going.
+    pub fn being_deleted(about: About) -> Self {
+        let message = format!("object is being deleted: {} already exists", about.quoted());
+        Self::new(409, "AlreadyExists", message, Some(about))
     }
 
     /// 409: somebody else wrote in between.
@@ -83,9 +107,115 @@ impl Status {
         Self::new(409, "Conflict", message, Some(about))
     }
 
+    /// 409: for another reason.
+    pub fn conflict_because(about: About, reason: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {}: {reason}", about.quoted());
+        Self::new(409, "Conflict", message, Some(about))
+    }
+
+    /// 405: that cannot be done here.
+    pub fn not_allowed() -> Self {
+        let text = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", text.into(), Some(About::default()))
+    }
+
+    /// 406: it cannot be shown in the form asked for.
+    pub fn not_acceptable(list: bool) -> Self {
+        let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        let streams = if list { streams } else { "" };
+        let text = format!("406: Not Acceptable\n\nAvailable representations: {known}{streams}");
+        Self::new(406, "NotAcceptable", text, Some(About::default()))
+    }
+
+    /// 406: JSON, but in a form nobody knows.
+    pub fn unknown_form() -> Self {
+        let text = "only the following media types are accepted: application/json, application/yaml, \
+                    application/vnd.kubernetes.protobuf";
+        Self::new(406, "NotAcceptable", text.into(), None)
+    }
+
+    /// 406: a list was asked for in the form of one object, or the other way round.
+    pub fn wrong_form(is_list: bool, found: &str) -> Self {
+        let text = if is_list {
+            format!("you requested PartialObjectMetadata, but the requested object is a list ({found})")
+        } else {
+            format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({found})"
+            )
+        };
+        Self::new(406, "NotAcceptable", text, None)
+    }
+
+    /// 413: the body is too large.
+    pub fn too_large(limit: usize) -> Self {
+        let text = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", text, None)
+    }
+
+    /// 415: the body is in a form nobody knows.
+    pub fn unsupported_media_type() -> Self {
+        let text = "the body of the request was in an unknown format - accepted media types include: application/json, \
+                    application/yaml, application/vnd.kubernetes.protobuf";
+        Self::new(415, "UnsupportedMediaType", text.into(), None)
+    }
+
+    /// 415: there is no such patch; custom resources have no strategic one.
+    pub fn unsupported_patch(strategic: bool) -> Self {
+        if strategic {
+            let text = "the body of the request was in an unknown format - accepted media types include: \
+                        application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            return Self::new(415, "UnsupportedMediaType", text.into(), None);
+        }
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type".into(), Some(About::default()))
+    }
+
+    /// 403: it may not be done.
+    pub fn forbidden(about: About, why: &str) -> Self {
+        let message = format!("{} is forbidden: {why}", about.quoted());
+        Self::new(403, "Forbidden", message, Some(about))
+    }
+
+    /// 403: the namespace is going.
+    pub fn terminating(about: About, namespace: &str) -> Self {
+        let text =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let cause = Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".into(),
+        };
+        let message = format!("{} is forbidden: {text}", about.quoted());
+        Self { causes: vec![cause], ..Self::new(403, "Forbidden", message, Some(about)) }
+    }
+
+    /// 500: the request cannot be served although it makes sense.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "", message.into(), None)
+    }
+
     /// 410: that revision is no longer known; list again.
     pub fn expired(asked: u64, oldest: u64) -> Self {
         Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"), None)
+    }
+
+    /// 504: that revision is still to come.
+    pub fn too_large_revision(asked: u64, current: u64) -> Self {
+        let cause = Cause {
+            reason: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".into(),
+            field: String::new(),
+        };
+        let text = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let status = Self::new(504, "Timeout", text, Some(About::default()));
+        Self { causes: vec![cause], retry_after: Some(1), ..status }
+    }
+
+    /// 410: the page to go on from is no longer known; list from the beginning.
+    pub fn expired_page() -> Self {
+        let text = "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                    list without the continue parameter.";
+        Self::new(410, "Expired", text.into(), None)
     }
 
     /// 400: the request makes no sense.
@@ -95,7 +225,13 @@ impl Status {
 
     /// 422: the object is not valid.
     pub fn invalid(about: About, causes: Vec<Cause>) -> Self {
-        let each: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        // What is found twice is said once.
+        let mut each: Vec<String> = Vec::new();
+        for text in causes.iter().map(|c| format!("{}: {}", c.field, c.message)) {
+            if !each.contains(&text) {
+                each.push(text);
+            }
+        }
         let text = if each.len() == 1 { each.concat() } else { format!("[{}]", each.join(", ")) };
         let message = format!("{} is invalid: {text}", about.quoted());
         Self { causes, ..Self::new(422, "Invalid", message, Some(about)) }
@@ -112,8 +248,10 @@ impl Status {
             }
         }
         if !self.causes.is_empty() {
-            let cause = |c: &Cause| json!({"reason": c.reason, "message": c.message, "field": c.field});
-            details.insert("causes".to_owned(), self.causes.iter().map(cause).collect());
+            details.insert("causes".to_owned(), self.causes.iter().map(Cause::to_json).collect());
+        }
+        if let Some(seconds) = self.retry_after {
+            details.insert("retryAfterSeconds".to_owned(), json!(seconds));
         }
         let mut status = json!({
             "kind": "Status",
@@ -121,10 +259,13 @@ impl Status {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         });
         if let Some(object) = status.as_object_mut() {
-            if !details.is_empty() {
+            if !self.reason.is_empty() {
+                object.insert("reason".to_owned(), json!(self.reason));
+            }
+            // A `Status` about nothing in particular still has details on the real server; one without them has none.
+            if self.about.is_some() || !details.is_empty() {
                 object.insert("details".to_owned(), Value::Object(details));
             }
             object.insert("code".to_owned(), json!(self.code));

@@ -20,6 +20,7 @@ mod plane;
 mod process;
 pub mod progress;
 pub mod state;
+pub mod twin;
 
 use std::sync::OnceLock;
 

@@ -1,15 +1,28 @@
 //! JSON patch: a list of operations on paths, all of them or none.
+//!
+//! Kubernetes reads it more freely than the RFC: what an operation does not say is `null`, what does not exist may be
+//! replaced or copied as `null`, and places in lists may be counted from their end.
 
 use serde_json::Value;
 
-use crate::status::Status;
+use crate::schema::go;
+use crate::status::{About, Status};
 
 /// More than any client sends; a guard against work without end.
 const MOST_OPERATIONS: usize = 10_000;
 
+/// An operation that cannot be done; no answer says why.
+struct Refused;
+
 pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
-    let operations =
-        patch.as_array().ok_or_else(|| Status::bad_request("a JSON patch is a list of operations"))?;
+    let operations = match patch {
+        Value::Null => &[][..],
+        Value::Array(operations) => operations,
+        other => return Err(undecodable(other, "[]handlers.jsonPatchOp")),
+    };
+    if let Some(wrong) = operations.iter().find(|each| !each.is_object() && !each.is_null()) {
+        return Err(undecodable(wrong, "handlers.jsonPatchOp"));
+    }
     if operations.len() > MOST_OPERATIONS {
         let message = format!(
             "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
@@ -18,112 +31,136 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
         return Err(Status { code: 413, reason: "RequestEntityTooLarge", ..Status::bad_request(message) });
     }
     let mut result = object.clone();
-    for operation in operations {
-        step(&mut result, operation)?;
-    }
+    operations.iter().try_for_each(|operation| step(&mut result, operation)).map_err(|Refused| Status {
+        code: 422,
+        reason: "Invalid",
+        about: Some(Box::new(About::default())),
+        ..Status::bad_request("the server rejected our request due to an error in our request")
+    })?;
     Ok(result)
 }
 
-fn step(object: &mut Value, operation: &Value) -> Result<(), Status> {
-    let text = |name: &str| {
-        let found = operation.get(name).and_then(Value::as_str);
-        found.ok_or_else(|| Status::bad_request(format!("an operation of a JSON patch needs `{name}`")))
-    };
-    let value = || {
-        let found = operation.get("value").cloned();
-        found.ok_or_else(|| Status::bad_request("this operation of a JSON patch needs `value`"))
-    };
+fn undecodable(found: &Value, expected: &str) -> Status {
+    let found = go::word(found);
+    Status::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {expected}"
+    ))
+}
+
+fn step(object: &mut Value, operation: &Value) -> Result<(), Refused> {
+    let text = |name: &str| operation.get(name).and_then(Value::as_str).ok_or(Refused);
+    let value = || operation.get("value").cloned().unwrap_or_default();
     let path = text("path")?;
     match text("op")? {
-        "add" => add(object, path, value()?),
+        "add" => add(object, path, value()),
         "remove" => remove(object, path).map(drop),
-        "replace" => {
-            let place = object.pointer_mut(path).ok_or_else(|| missing("replace", path))?;
-            *place = value()?;
+        "replace" if path.is_empty() => {
+            *object = value();
             Ok(())
         }
+        "replace" => replace(object, path, value()),
         "move" => {
-            let from = text("from")?;
-            if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
-                return Err(unprocessable(&format!("cannot move {from} into itself")));
-            }
-            let moved = remove(object, from)?;
+            let moved = remove(object, text("from")?)?;
             add(object, path, moved)
         }
         "copy" => {
-            let from = text("from")?;
-            let copied = object.pointer(from).cloned().ok_or_else(|| missing("copy", from))?;
+            let copied = find(object, text("from")?)?;
             add(object, path, copied)
         }
-        "test" => match object.pointer(path) {
-            Some(found) if *found == value()? => Ok(()),
-            _ => Err(unprocessable(&format!("testing value {path} failed"))),
-        },
-        other => Err(Status::bad_request(format!("unknown operation `{other}` in a JSON patch"))),
+        "test" => {
+            if find(object, path)? == value() {
+                Ok(())
+            } else {
+                Err(Refused)
+            }
+        }
+        _ => Err(Refused),
     }
 }
 
-fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Status> {
-    if path.is_empty() {
-        *object = value;
-        return Ok(());
-    }
-    let (parent, last) = parent(object, path, "add")?;
+fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> {
+    let (parent, last) = parent(object, path)?;
     match parent {
         Value::Object(map) => {
             map.insert(last, value);
-            Ok(())
         }
-        Value::Array(list) if last == "-" => {
-            list.push(value);
-            Ok(())
+        Value::Array(list) => {
+            let end = list.len();
+            let index = if last == "-" { end } else { index(&last, end + 1).ok_or(Refused)? };
+            list.insert(index, value);
         }
-        Value::Array(list) => match index(&last).filter(|index| *index <= list.len()) {
-            Some(index) => {
-                list.insert(index, value);
-                Ok(())
-            }
-            None => Err(missing("add", path)),
-        },
-        _ => Err(missing("add", path)),
+        _ => return Err(Refused),
     }
+    Ok(())
 }
 
-fn remove(object: &mut Value, path: &str) -> Result<Value, Status> {
-    let (parent, last) = parent(object, path, "remove")?;
+fn remove(object: &mut Value, path: &str) -> Result<Value, Refused> {
+    let (parent, last) = parent(object, path)?;
     let removed = match parent {
         Value::Object(map) => map.shift_remove(&last),
-        Value::Array(list) => {
-            index(&last).filter(|index| *index < list.len()).map(|index| list.remove(index))
-        }
+        Value::Array(list) => index(&last, list.len()).map(|index| list.remove(index)),
         _ => None,
     };
-    removed.ok_or_else(|| missing("remove", path))
+    removed.ok_or(Refused)
+}
+
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refused> {
+    let (parent, last) = parent(object, path)?;
+    match parent {
+        Value::Object(map) => {
+            map.insert(last, value);
+        }
+        Value::Array(list) => {
+            let place = index(&last, list.len()).and_then(|index| list.get_mut(index));
+            *place.ok_or(Refused)? = value;
+        }
+        _ => return Err(Refused),
+    }
+    Ok(())
+}
+
+/// A copy of the value at a path; for a key that a map does not have, `null`.
+fn find(object: &mut Value, path: &str) -> Result<Value, Refused> {
+    if path.is_empty() {
+        return Ok(object.clone());
+    }
+    let (parent, last) = parent(object, path)?;
+    match parent {
+        Value::Object(map) => Ok(map.get(&last).cloned().unwrap_or_default()),
+        Value::Array(list) => {
+            index(&last, list.len()).and_then(|index| list.get(index)).cloned().ok_or(Refused)
+        }
+        _ => Err(Refused),
+    }
 }
 
 /// The value that holds the end of a path, and that end unescaped.
-fn parent<'a>(object: &'a mut Value, path: &str, doing: &str) -> Result<(&'a mut Value, String), Status> {
-    let (before, last) = path.rsplit_once('/').ok_or_else(|| missing(doing, path))?;
-    let parent = object.pointer_mut(before).ok_or_else(|| missing(doing, path))?;
-    Ok((parent, last.replace("~1", "/").replace("~0", "~")))
-}
-
-/// An index as RFC 6901 writes it: digits without leading zeros.
-fn index(text: &str) -> Option<usize> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    if plain { text.parse().ok() } else { None }
-}
-
-fn missing(doing: &str, path: &str) -> Status {
-    unprocessable(&format!("{doing} operation does not apply: doc is missing path: \"{path}\""))
-}
-
-fn unprocessable(why: &str) -> Status {
-    Status {
-        code: 422,
-        reason: "Invalid",
-        message: format!("the server rejected our request due to an error in our request: {why}"),
-        about: None,
-        causes: Vec::new(),
+fn parent<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Refused> {
+    let mut steps = path.strip_prefix('/').ok_or(Refused)?.split('/').map(unescape);
+    let mut last = steps.next().ok_or(Refused)?;
+    let mut parent = object;
+    for next in steps {
+        parent = match parent {
+            Value::Object(map) => map.get_mut(&last).ok_or(Refused)?,
+            Value::Array(list) => {
+                let index = index(&last, list.len()).ok_or(Refused)?;
+                list.get_mut(index).ok_or(Refused)?
+            }
+            _ => return Err(Refused),
+        };
+        last = next;
     }
+    Ok((parent, last))
+}
+
+fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// A place in a list of so many; negative ones count from its end.
+fn index(text: &str, length: usize) -> Option<usize> {
+    let index: i64 = text.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    let index = if index < 0 { index + length } else { index };
+    (0..length).contains(&index).then(|| usize::try_from(index).ok()).flatten()
 }

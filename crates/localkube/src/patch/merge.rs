@@ -2,19 +2,21 @@
 
 use serde_json::{Map, Value};
 
-pub(super) fn apply(object: Value, patch: &Value) -> Value {
-    let Value::Object(changes) = patch else { return patch.clone() };
-    let mut map = match object {
-        Value::Object(map) => map,
-        _ => Map::new(),
+/// Changes an object as a merge patch says.
+pub(crate) fn apply(object: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        patch.clone_into(object);
+        return;
     };
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Value::Object(map) = object else { return };
     for (key, change) in changes {
         if change.is_null() {
             map.shift_remove(key);
         } else {
-            let old = map.get_mut(key).map_or(Value::Null, Value::take);
-            map.insert(key.clone(), apply(old, change));
+            apply(map.entry(key.as_str()).or_insert(Value::Null), change);
         }
     }
-    Value::Object(map)
 }

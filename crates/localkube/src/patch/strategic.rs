@@ -1,192 +1,255 @@
-//! Strategic merge patch: as merge patch, but lists whose items have a key are merged item by item.
+//! Strategic merge patch: as merge patch, but lists are merged where the schema says so, and patches may hold
+//! directives.
 
 use serde_json::{Map, Value};
 
+use super::order;
+use crate::schema::{Field, Place, Schema, Strategy, go};
 use crate::status::Status;
 
 /// How deep objects may be nested.
 const DEEPEST: usize = 100;
 
-/// How a list is merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
-    /// Items with the same value of this field are the same item.
-    Keyed(&'static str),
-    /// A set of plain values.
-    Set,
-    /// The patch's list replaces the other.
-    Atomic,
-}
+const DIRECTIVE: &str = "$patch";
+const RETAIN: &str = "$retainKeys";
+const ORDER: &str = "$setElementOrder/";
+const DELETE: &str = "$deleteFromPrimitiveList/";
 
-/// The lists of built-in kinds that are merged, by the field that holds them and, where one name means several things,
-/// the field above it.
-const LISTS: &[(&str, &str, List)] = &[
-    ("", "containers", List::Keyed("name")),
-    ("", "initContainers", List::Keyed("name")),
-    ("", "ephemeralContainers", List::Keyed("name")),
-    ("", "volumes", List::Keyed("name")),
-    ("", "env", List::Keyed("name")),
-    ("", "volumeMounts", List::Keyed("mountPath")),
-    ("", "volumeDevices", List::Keyed("devicePath")),
-    ("", "imagePullSecrets", List::Keyed("name")),
-    ("", "hostAliases", List::Keyed("ip")),
-    ("", "topologySpreadConstraints", List::Keyed("topologyKey")),
-    ("", "conditions", List::Keyed("type")),
-    ("", "ownerReferences", List::Keyed("uid")),
-    ("", "finalizers", List::Set),
-    ("", "secrets", List::Keyed("name")),
-    ("", "taints", List::Keyed("key")),
-    ("status", "addresses", List::Keyed("type")),
-    ("containers", "ports", List::Keyed("containerPort")),
-    ("initContainers", "ports", List::Keyed("containerPort")),
-    ("ephemeralContainers", "ports", List::Keyed("containerPort")),
-    ("spec", "ports", List::Keyed("port")),
-    ("spec", "podCIDRs", List::Set),
-];
-
-pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
-    let Value::Object(changes) = patch else {
-        return Err(Status::bad_request("a strategic merge patch is an object"));
-    };
-    match object.clone() {
-        Value::Object(map) => merge(map, changes, "", 0).map(Value::Object),
-        _ => merge(Map::new(), changes, "", 0).map(Value::Object),
-    }
-}
-
-fn list_of(above: &str, field: &str) -> List {
-    let found =
-        LISTS.iter().find(|(parent, name, _)| *name == field && (parent.is_empty() || *parent == above));
-    found.map_or(List::Atomic, |(_, _, list)| *list)
-}
-
-fn merge(
-    mut map: Map<String, Value>,
-    changes: &Map<String, Value>,
-    above: &str,
+/// Where merging stands.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    place: Place<'s>,
     depth: usize,
-) -> Result<Map<String, Value>, Status> {
-    if depth > DEEPEST {
-        return Err(Status::bad_request("the patch is nested too deeply"));
+}
+
+pub(super) fn apply(
+    schema: Option<&Schema>,
+    object: &Value,
+    changes: &Map<String, Value>,
+) -> Result<Value, Status> {
+    let spot = Spot { place: schema.map_or(Place::Unknown, Place::Known), depth: 0 };
+    let map = object.as_object().cloned().unwrap_or_default();
+    spot.merge(map, changes).map(Value::Object)
+}
+
+impl<'s> Spot<'s> {
+    fn field(self, key: &str) -> Option<&'s Field> {
+        self.place.declared(key)
     }
-    match changes.get("$patch").and_then(Value::as_str) {
-        Some("replace") => return Ok(plain(changes)),
-        Some("delete") => return Ok(Map::new()),
-        Some("merge") | None => {}
-        Some(other) => return Err(Status::bad_request(format!("unknown patch directive `{other}`"))),
+
+    fn below(self, key: &str) -> Self {
+        Self { place: self.place.field(key), depth: self.depth + 1 }
     }
-    if let Some(kept) = changes.get("$retainKeys").and_then(Value::as_array) {
-        map.retain(|key, _| kept.iter().any(|k| k == key));
+
+    fn items(self, key: &str) -> Self {
+        let list = self.place.field(key).list();
+        let place = list.map_or(Place::Unknown, |list| Place::Known(list.items.schema()));
+        Self { place, depth: self.depth + 1 }
     }
-    for (key, change) in changes {
-        if key.starts_with('$') {
-            continue;
+
+    fn merge(
+        self,
+        mut map: Map<String, Value>,
+        changes: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Status> {
+        if self.depth > DEEPEST {
+            return Err(Status::bad_request("the patch is nested too deeply"));
         }
+        match changes.get(DIRECTIVE) {
+            None => {}
+            Some(Value::String(word)) if word == "replace" => return Ok(plain(changes)),
+            Some(Value::String(word)) if word == "delete" => return Ok(Map::new()),
+            Some(other) => return Err(unknown_directive(other, changes)),
+        }
+        retain(&mut map, changes)?;
+        for (key, change) in changes {
+            if !key.starts_with('$') {
+                self.change(&mut map, key, change, changes)?;
+            }
+        }
+        for (key, given) in changes {
+            if let Some(field) = key.strip_prefix(DELETE)
+                && let (Some(Value::Array(list)), Value::Array(given)) = (map.get_mut(field), given)
+            {
+                list.retain(|item| !given.contains(item));
+            } else if let Some(field) = key.strip_prefix(ORDER)
+                && !changes.contains_key(field)
+                && let Some(order) = self.order(field, changes)?
+                && let Some(Value::Array(items)) = map.get_mut(field)
+            {
+                let before = items.clone();
+                let key = self.field(field).and_then(|field| field.strategy.key.as_deref());
+                *items = order::arrange(std::mem::take(items), order, &before, key);
+            }
+        }
+        Ok(map)
+    }
+
+    fn change(
+        self,
+        map: &mut Map<String, Value>,
+        key: &str,
+        change: &Value,
+        changes: &Map<String, Value>,
+    ) -> Result<(), Status> {
         if change.is_null() {
             map.shift_remove(key);
-            continue;
+            return Ok(());
         }
         let old = map.get_mut(key).map(Value::take);
-        let new = match (old, change) {
-            (Some(Value::Object(old)), Value::Object(change)) => {
-                Value::Object(merge(old, change, key, depth + 1)?)
+        let strategy = self.field(key).map(|field| &field.strategy).filter(|strategy| strategy.merge);
+        let new = match (old, change, strategy) {
+            (Some(Value::Object(old)), Value::Object(change), _) => {
+                Value::Object(self.below(key).merge(old, change)?)
             }
-            (_, Value::Object(change)) => Value::Object(merge(Map::new(), change, key, depth + 1)?),
-            (Some(Value::Array(old)), Value::Array(change)) => {
-                Value::Array(merge_list(old, change, list_of(above, key), key, depth)?)
+            (None, Value::Object(change), _) => Value::Object(self.below(key).merge(Map::new(), change)?),
+            (old, Value::Array(change), Some(strategy)) => {
+                let old = match old {
+                    Some(Value::Array(old)) => old,
+                    _ => Vec::new(),
+                };
+                let order = self.order(key, changes)?;
+                Value::Array(self.items(key).merge_list(old, change, strategy, order)?)
             }
-            (_, Value::Array(change)) => {
-                Value::Array(merge_list(Vec::new(), change, list_of(above, key), key, depth)?)
+            (_, Value::Array(items), None) => {
+                Value::Array(items.iter().filter(|item| item.get(DIRECTIVE).is_none()).cloned().collect())
             }
-            (_, other) => other.clone(),
+            (_, other, _) => other.clone(),
         };
-        map.insert(key.clone(), new);
+        map.insert(key.to_owned(), new);
+        Ok(())
     }
-    directives(&mut map, changes, above);
-    Ok(map)
-}
 
-/// `$deleteFromPrimitiveList/x` and `$setElementOrder/x`.
-fn directives(map: &mut Map<String, Value>, changes: &Map<String, Value>, above: &str) {
-    for (key, given) in changes {
-        let Some(given) = given.as_array() else { continue };
-        if let Some(field) = key.strip_prefix("$deleteFromPrimitiveList/") {
-            if let Some(Value::Array(list)) = map.get_mut(field) {
-                list.retain(|item| !given.contains(item));
-            }
-        } else if let Some(field) = key.strip_prefix("$setElementOrder/") {
-            let list = list_of(above, field);
-            if let Some(Value::Array(items)) = map.get_mut(field) {
-                reorder(items, given, list);
-            }
-        }
-    }
-}
-
-fn merge_list(
-    old: Vec<Value>,
-    changes: &[Value],
-    list: List,
-    field: &str,
-    depth: usize,
-) -> Result<Vec<Value>, Status> {
-    let replaces = changes.iter().any(|c| c.get("$patch").and_then(Value::as_str) == Some("replace"));
-    let items = || changes.iter().filter(|c| c.get("$patch").is_none());
-    match list {
-        List::Atomic => Ok(items().cloned().collect()),
-        _ if replaces => Ok(items().cloned().collect()),
-        List::Set => {
-            let mut merged = old;
-            for change in changes {
-                if !merged.contains(change) {
-                    merged.push(change.clone());
-                }
-            }
-            Ok(merged)
-        }
-        List::Keyed(name) => merge_keyed(old, changes, name, field, depth),
-    }
-}
-
-fn merge_keyed(
-    mut merged: Vec<Value>,
-    changes: &[Value],
-    name: &str,
-    field: &str,
-    depth: usize,
-) -> Result<Vec<Value>, Status> {
-    for change in changes {
-        let Some(key) = change.get(name).filter(|key| !key.is_null()) else {
-            return Err(Status::bad_request(format!(
-                "map: {change} does not contain declared merge key: {name}"
+    /// The order that a patch asks for.
+    fn order<'c>(self, field: &str, changes: &'c Map<String, Value>) -> Result<Option<&'c [Value]>, Status> {
+        let Some(order) = changes.get(&format!("{ORDER}{field}")) else { return Ok(None) };
+        let Some(declared) = self.field(field) else {
+            let name = self.place.schema().map(Schema::short_name).unwrap_or_default();
+            return Err(refused(format!(
+                "unable to find api field in struct {name} for the json field \"{field}\""
             )));
         };
-        let Some(map) = change.as_object() else { continue };
-        if map.get("$patch").and_then(Value::as_str) == Some("delete") {
-            merged.retain(|item| item.get(name) != Some(key));
-            continue;
+        let Value::Array(order) = order else {
+            return Err(refused(format!("expected a []interface {{}}, but received a {}", go::word(order))));
+        };
+        if let Some(key) = &declared.strategy.key {
+            order.iter().try_for_each(|item| key_of(item, key).map(drop))?;
         }
-        match merged.iter_mut().find(|item| item.get(name) == Some(key)) {
-            Some(found) => {
-                let old = found.as_object().cloned().unwrap_or_default();
-                *found = Value::Object(merge(old, map, field, depth + 1)?);
-            }
-            None => merged.push(Value::Object(merge(Map::new(), map, field, depth + 1)?)),
-        }
+        Ok(Some(order))
     }
-    Ok(merged)
+
+    fn merge_list(
+        self,
+        old: Vec<Value>,
+        changes: &[Value],
+        strategy: &Strategy,
+        order: Option<&[Value]>,
+    ) -> Result<Vec<Value>, Status> {
+        let key = strategy.key.as_deref();
+        let mut kinds = old.iter().chain(changes).map(|item| (go::word(item), item.is_object()));
+        let first = kinds.next();
+        if kinds.any(|kind| Some(kind) != first) || first.is_some_and(|(word, _)| word == "null") {
+            return Err(refused(format!(
+                "list element types are not identical: [{} {}]",
+                go::print_list(&old),
+                go::print_list(changes)
+            )));
+        }
+        let before = old.clone();
+        let merged = match key {
+            Some(key) if first.is_some_and(|(_, is_map)| is_map) => {
+                match self.merge_keyed(old, changes, key)? {
+                    List::Merged(merged) => merged,
+                    List::Replaced(items) => return Ok(items),
+                }
+            }
+            _ => {
+                let mut merged = old;
+                for change in changes {
+                    if !merged.contains(change) {
+                        merged.push(change.clone());
+                    }
+                }
+                merged
+            }
+        };
+        if let Some(order) = order {
+            order::check(changes, order, key)?;
+        }
+        Ok(order::arrange(merged, order.unwrap_or(changes), &before, key))
+    }
+
+    fn merge_keyed(self, mut merged: Vec<Value>, changes: &[Value], key: &str) -> Result<List, Status> {
+        let is_replaced = |change: &Value| change.get(DIRECTIVE).and_then(Value::as_str) == Some("replace");
+        if changes.iter().any(is_replaced) {
+            let items = changes.iter().filter(|change| change.get(DIRECTIVE).is_none());
+            return Ok(List::Replaced(items.cloned().collect()));
+        }
+        for change in changes {
+            let Some(map) = change.as_object() else { continue };
+            match map.get(DIRECTIVE) {
+                None => {}
+                Some(Value::String(word)) if word == "delete" => {
+                    let name = key_of(change, key)?;
+                    merged.retain(|item| item.get(key) != Some(name));
+                    continue;
+                }
+                Some(Value::String(word)) if word == "merge" => {
+                    return Err(refused("merging lists cannot yet be specified in the patch"));
+                }
+                Some(other) => return Err(unknown_directive(other, map)),
+            }
+            let name = key_of(change, key)?;
+            match merged.iter_mut().find(|item| item.get(key) == Some(name)) {
+                Some(found) => {
+                    let old = found.as_object().cloned().unwrap_or_default();
+                    *found = Value::Object(self.merge(old, map)?);
+                }
+                None => merged.push(Value::Object(self.merge(Map::new(), map)?)),
+            }
+        }
+        Ok(List::Merged(merged))
+    }
 }
 
-/// Puts items in the order given; those it does not name keep their places among each other, after them.
-fn reorder(items: &mut [Value], order: &[Value], list: List) {
-    let place = |item: &Value| {
-        let same = |given: &Value| match list {
-            List::Keyed(name) => given.get(name) == item.get(name),
-            List::Set | List::Atomic => given == item,
-        };
-        order.iter().position(same).unwrap_or(order.len())
+/// What became of a list.
+enum List {
+    Merged(Vec<Value>),
+    Replaced(Vec<Value>),
+}
+
+/// `$retainKeys`: all other keys go, and the patch itself may name no others.
+fn retain(map: &mut Map<String, Value>, changes: &Map<String, Value>) -> Result<(), Status> {
+    let Some(kept) = changes.get(RETAIN) else { return Ok(()) };
+    let is_kept = |key: &String| kept.as_array().is_some_and(|kept| kept.iter().any(|kept| kept == key));
+    let mut named = changes.iter().filter(|(key, change)| !key.starts_with('$') && !change.is_null());
+    if !kept.is_array() || !named.all(|(key, _)| is_kept(key)) {
+        return Err(Status::bad_request("invalid patch format of retainKeys"));
+    }
+    map.retain(|key, _| is_kept(key));
+    Ok(())
+}
+
+fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, Status> {
+    let found = item.get(key).filter(|value| !value.is_null());
+    found.ok_or_else(|| {
+        refused(format!("map: {} does not contain declared merge key: {key}", go::print(item)))
+    })
+}
+
+fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Status {
+    let word = match directive {
+        Value::String(word) => word.clone(),
+        Value::Number(number) if number.is_i64() => format!("%!s(int64={number})"),
+        other => go::print(other),
     };
-    items.sort_by_key(place);
+    let map = go::print(&Value::Object(map.clone()));
+    refused(format!("unknown patch type: {word} in map: {map}"))
+}
+
+/// The server takes a patch it cannot make sense of for its own mistake.
+fn refused(message: impl Into<String>) -> Status {
+    Status { code: 500, reason: "", ..Status::bad_request(message) }
 }
 
 /// A map without directives.

@@ -1,16 +1,34 @@
-//! What each patch makes of an object.
+//! What each patch makes of an object; texts and orders as a real API server gave them.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Kind, apply};
+use super::{Kind, apply, check};
+use crate::schema::built_in;
+use crate::status::Status;
+
+fn patched(kind: Kind, object: &Value, patch: &Value) -> Result<Value, Status> {
+    let schema = built_in("apps", "v1", "Deployment").unwrap();
+    apply(kind, Some(&schema), object, patch)
+}
 
 fn strategic(object: &Value, patch: &Value) -> Value {
-    apply(Kind::Strategic, object, patch).unwrap()
+    patched(Kind::Strategic, object, patch).unwrap()
+}
+
+fn pod(spec: &Value) -> Value {
+    json!({"spec": {"template": {"spec": spec}}})
 }
 
 fn with_containers(containers: &Value) -> Value {
-    json!({"spec": {"template": {"spec": {"containers": containers}}}})
+    pod(&json!({"containers": containers}))
+}
+
+fn names(object: &Value) -> String {
+    let containers = object["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    containers.iter().map(|container| container["name"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -19,7 +37,7 @@ fn content_types_name_patches() {
     assert_eq!(Kind::from_content_type("application/json"), None);
 }
 
-/// The examples of RFC 7386, appendix A.
+/// The examples of RFC 7386, appendix A, as far as Kubernetes takes them.
 #[test]
 fn merge_patch_as_the_rfc_shows_it() {
     for (object, patch, result) in [
@@ -30,18 +48,44 @@ fn merge_patch_as_the_rfc_shows_it() {
         (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
         (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
-        (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
         (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
         (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
     ] {
-        assert_eq!(apply(Kind::Merge, &object, &patch).unwrap(), result, "{object} + {patch}");
+        assert_eq!(patched(Kind::Merge, &object, &patch).unwrap(), result, "{object} + {patch}");
+    }
+}
+
+#[test]
+fn patches_of_the_wrong_form_are_refused() {
+    let map = "into Go value of type map[string]interface {}";
+    for (kind, patch, text) in [
+        (Kind::Merge, json!(5), format!("error decoding patch: json: cannot unmarshal number {map}")),
+        (Kind::Merge, json!(null), "Invalid JSON Patch".to_owned()),
+        (Kind::Strategic, json!([]), format!("json: cannot unmarshal array {map}")),
+        (
+            Kind::Json,
+            json!({}),
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".to_owned(),
+        ),
+        (
+            Kind::Json,
+            json!([5]),
+            "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp".to_owned(),
+        ),
+    ] {
+        let refused = patched(kind, &json!({}), &patch).unwrap_err();
+        assert_eq!((refused.code, refused.message), (400, text));
+    }
+    for kind in [Kind::Json, Kind::Strategic] {
+        assert_eq!(patched(kind, &json!({"a": 1}), &Value::Null).unwrap(), json!({"a": 1}));
     }
 }
 
 #[test]
 fn json_patch_does_all_or_nothing() {
     let object = json!({"a": {"b": [1, 2]}, "x/y": 1});
-    let patched = |patch: Value| apply(Kind::Json, &object, &patch);
+    let patched = |patch: Value| patched(Kind::Json, &object, &patch);
     let done = patched(json!([
         {"op": "test", "path": "/a/b/0", "value": 1},
         {"op": "add", "path": "/a/b/1", "value": 9},
@@ -54,82 +98,198 @@ fn json_patch_does_all_or_nothing() {
     assert_eq!(done.unwrap(), json!({"x/y": 2, "c": [9, 2, 3], "d": {"b": [9, 2, 3]}}));
     for wrong in [
         json!([{"op": "test", "path": "/a", "value": 1}]),
+        json!([{"op": "test", "path": "/nowhere/x", "value": 1}]),
         json!([{"op": "remove", "path": "/nowhere"}]),
-        json!([{"op": "replace", "path": "/nowhere", "value": 1}]),
+        json!([{"op": "replace", "path": "/a/b/7", "value": 1}]),
         json!([{"op": "add", "path": "/a/b/7", "value": 1}]),
-        json!([{"op": "add", "path": "/a/b/01", "value": 1}]),
+        json!([{"op": "add", "path": "/a/b/x", "value": 1}]),
+        json!([{"op": "add", "path": "/nowhere/x", "value": 1}]),
+        json!([{"op": "add", "path": "a", "value": 1}]),
+        json!([{"op": "add", "path": "", "value": {}}]),
+        json!([{"op": "remove", "path": ""}]),
+        json!([{"op": "move", "from": "/nowhere", "path": "/b"}]),
         json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
+        json!([{"op": "grow", "path": "/a"}]),
+        json!([{"op": "add"}, {"op": "test", "path": "/x"}]),
+        json!([null]),
     ] {
-        assert_eq!(patched(wrong.clone()).unwrap_err().code, 422, "{wrong}");
-    }
-    for senseless in [json!({}), json!([{"op": "add"}]), json!([{"op": "grow", "path": "/a"}])] {
-        assert_eq!(patched(senseless.clone()).unwrap_err().code, 400, "{senseless}");
+        let refused = patched(wrong.clone()).unwrap_err();
+        assert_eq!(refused.code, 422, "{wrong}");
+        assert_eq!(refused.message, "the server rejected our request due to an error in our request");
+        assert_eq!(refused.to_json()["details"], json!({}));
     }
 }
 
 #[test]
-fn strategic_patch_merges_containers_by_name() {
+fn json_patch_is_read_freely() {
+    let object = json!({"a": [1, 2]});
+    for (operation, result) in [
+        (json!({"op": "test", "path": "/b"}), json!({"a": [1, 2]})),
+        (json!({"op": "replace", "path": "/b", "value": 1}), json!({"a": [1, 2], "b": 1})),
+        (json!({"op": "copy", "from": "/x", "path": "/b"}), json!({"a": [1, 2], "b": null})),
+        (json!({"op": "add", "path": "/b"}), json!({"a": [1, 2], "b": null})),
+        (json!({"op": "add", "path": "/a/-1", "value": 3}), json!({"a": [1, 2, 3]})),
+        (json!({"op": "remove", "path": "/a/-1"}), json!({"a": [1]})),
+        (json!({"op": "replace", "path": "", "value": {}}), json!({})),
+    ] {
+        assert_eq!(patched(Kind::Json, &object, &json!([operation])).unwrap(), result, "{operation}");
+    }
+}
+
+#[test]
+fn strategic_patch_merges_by_key() {
     let object = with_containers(&json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
     let patch = with_containers(&json!([{"name": "b", "image": "2"}, {"name": "c", "image": "3"}]));
-    assert_eq!(
-        strategic(&object, &patch),
-        with_containers(
-            &json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}])
-        )
+    let result =
+        json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}]);
+    assert_eq!(strategic(&object, &patch), with_containers(&result));
+    let env = |env: Value| with_containers(&json!([{"name": "a", "args": ["1"], "env": env}]));
+    let object = env(json!([{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]));
+    let patch = env(json!([{"name": "B", "value": null, "valueFrom": {"fieldRef": {}}}, {"name": "C"}]));
+    let result = env(
+        json!([{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {}}}, {"name": "C"}]),
     );
+    assert_eq!(strategic(&object, &patch), result);
+    let service = built_in("", "v1", "Service").unwrap();
+    let ports = |ports: Value| json!({"spec": {"ports": ports}});
+    let patch = ports(json!([{"port": 81}, {"port": 80, "name": "b"}]));
+    let merged =
+        apply(Kind::Strategic, Some(&service), &ports(json!([{"port": 80, "targetPort": 8}])), &patch)
+            .unwrap();
+    assert_eq!(merged, ports(json!([{"port": 81}, {"port": 80, "targetPort": 8, "name": "b"}])));
 }
 
 #[test]
-fn strategic_patch_deletes_replaces_and_reorders() {
-    let object =
-        with_containers(&json!([{"name": "a", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]));
-    let delete = with_containers(&json!([{"name": "a", "$patch": "delete"}]));
-    assert_eq!(strategic(&object, &delete), with_containers(&json!([{"name": "b"}])));
-    let replace = with_containers(&json!([{"$patch": "replace"}, {"name": "z"}]));
-    assert_eq!(strategic(&object, &replace), with_containers(&json!([{"name": "z"}])));
-    let mut order = with_containers(&json!([{"name": "c"}]));
-    order["spec"]["template"]["spec"]["$setElementOrder/containers"] =
-        json!([{"name": "c"}, {"name": "b"}, {"name": "a"}]);
-    let names: Vec<Value> = strategic(&object, &order)["spec"]["template"]["spec"]["containers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|c| c["name"].clone())
-        .collect();
-    assert_eq!(names, ["c", "b", "a"]);
-    let env = with_containers(
-        &json!([{"name": "a", "env": [{"name": "X", "value": null, "valueFrom": {"fieldRef": {}}}]}]),
-    );
+fn strategic_patch_deletes_and_replaces() {
+    let object = with_containers(&json!([{"name": "a"}, {"name": "b"}]));
+    let list = |containers: Value| strategic(&object, &with_containers(&containers));
     assert_eq!(
-        strategic(&object, &env)["spec"]["template"]["spec"]["containers"][0]["env"],
-        json!([{"name": "X", "valueFrom": {"fieldRef": {}}}])
+        names(&list(json!([{"name": "a", "$patch": "delete"}, {"name": "z", "$patch": "delete"}]))),
+        "b"
     );
+    assert_eq!(names(&list(json!([{"$patch": "replace"}, {"name": "z"}]))), "z");
+    assert_eq!(names(&list(json!([{"name": "z", "$patch": "replace"}]))), "");
+    assert_eq!(names(&list(json!([]))), "ab");
+    let replaced = strategic(&object, &pod(&json!({"$patch": "replace", "hostname": "x"})));
+    assert_eq!(replaced, pod(&json!({"hostname": "x"})));
+    assert_eq!(strategic(&object, &pod(&json!({"$patch": "delete"}))), pod(&json!({})));
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let patch = json!({"metadata": {"labels": {"a": null, "c": "d"}, "annotations": {"x": null}}});
+    assert_eq!(strategic(&labels, &patch), json!({"metadata": {"labels": {"c": "d"}, "annotations": {}}}));
 }
 
 #[test]
 fn strategic_patch_knows_sets_retained_keys_and_atomic_lists() {
-    let object = json!({"metadata": {"finalizers": ["a", "b"]}, "spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}, "args": [1, 2]}});
+    let object = json!({"metadata": {"finalizers": ["a", "b"]}, "spec": {
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {}},
+        "template": {"spec": {"tolerations": [{"key": "k"}], "volumes": [{"name": "v", "emptyDir": {}}]}}}});
+    let volume = json!({"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}});
     let patch = json!({
         "metadata": {"finalizers": ["b", "c"], "$deleteFromPrimitiveList/finalizers": ["a"]},
-        "spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}, "args": [3]},
+        "spec": {
+            "strategy": {"$retainKeys": ["type"], "type": "Recreate"},
+            "template": {"spec": {"tolerations": [{"key": "z"}], "volumes": [volume]}}},
     });
+    let volumes = json!([{"name": "v", "hostPath": {"path": "/x"}}]);
     assert_eq!(
         strategic(&object, &patch),
-        json!({"metadata": {"finalizers": ["b", "c"]}, "spec": {"strategy": {"type": "Recreate"}, "args": [3]}})
+        json!({"metadata": {"finalizers": ["b", "c"]}, "spec": {
+            "strategy": {"type": "Recreate"},
+            "template": {"spec": {"tolerations": [{"key": "z"}], "volumes": volumes}}}})
     );
 }
 
 #[test]
-fn ports_have_another_key_in_services_than_in_containers() {
-    let service = json!({"spec": {"ports": [{"port": 80, "name": "http"}]}});
-    let patched = strategic(&service, &json!({"spec": {"ports": [{"port": 80, "targetPort": 8080}]}}));
-    assert_eq!(patched, json!({"spec": {"ports": [{"port": 80, "name": "http", "targetPort": 8080}]}}));
-    let pod = with_containers(&json!([{"name": "a", "ports": [{"containerPort": 1}]}]));
-    let more = with_containers(&json!([{"name": "a", "ports": [{"containerPort": 2}]}]));
-    let ports = strategic(&pod, &more)["spec"]["template"]["spec"]["containers"][0]["ports"].clone();
-    assert_eq!(ports, json!([{"containerPort": 1}, {"containerPort": 2}]));
-    let unkeyed = with_containers(&json!([{"image": "x"}]));
-    assert_eq!(apply(Kind::Strategic, &pod, &unkeyed).unwrap_err().code, 400);
+fn strategic_patch_orders_items() {
+    let object = with_containers(&json!([{"name": "a"}, {"name": "b"}]));
+    let ordered = |order: &str, changed: &str| {
+        let list =
+            |names: &str| names.chars().map(|name| json!({"name": name.to_string()})).collect::<Value>();
+        let mut spec = json!({"$setElementOrder/containers": list(order)});
+        if !changed.is_empty() {
+            spec["containers"] = list(changed);
+        }
+        patched(Kind::Strategic, &object, &pod(&spec))
+    };
+    assert_eq!(names(&ordered("ba", "").unwrap()), "ba");
+    assert_eq!(names(&ordered("ba", "b").unwrap()), "ba");
+    assert_eq!(names(&ordered("cb", "c").unwrap()), "cab");
+    assert_eq!(names(&ordered("cba", "c").unwrap()), "cba");
+    let refused = ordered("ba", "ab").unwrap_err();
+    assert_eq!(refused.code, 500);
+    assert_eq!(
+        refused.message,
+        "The order in patch list:\n[map[name:a] map[name:b]]\n doesn't match $setElementOrder list:\n[map[name:b] \
+         map[name:a]]\n"
+    );
+}
+
+#[test]
+fn strategic_patches_that_make_no_sense_are_refused() {
+    let object = with_containers(&json!([{"name": "a"}]));
+    for (spec, code, text) in [
+        (
+            json!({"containers": [{"image": "q"}]}),
+            500,
+            "map: map[image:q] does not contain declared merge key: name",
+        ),
+        (json!({"containers": ["q"]}), 500, "list element types are not identical: [[map[name:a]] [q]]"),
+        (
+            json!({"containers": [{"name": "a", "$patch": "x"}]}),
+            500,
+            "unknown patch type: x in map: map[$patch:x name:a]",
+        ),
+        (
+            json!({"containers": [{"name": "a", "$patch": "merge"}]}),
+            500,
+            "merging lists cannot yet be specified in the patch",
+        ),
+        (json!({"$patch": "merge"}), 500, "unknown patch type: merge in map: map[$patch:merge]"),
+        (
+            json!({"$setElementOrder/containers": "x"}),
+            500,
+            "expected a []interface {}, but received a string",
+        ),
+        (
+            json!({"$setElementOrder/containers": [{"x": "b"}]}),
+            500,
+            "map: map[x:b] does not contain declared merge key: name",
+        ),
+        (
+            json!({"$setElementOrder/nope": []}),
+            500,
+            "unable to find api field in struct PodSpec for the json field \"nope\"",
+        ),
+        (json!({"$retainKeys": "x"}), 400, "invalid patch format of retainKeys"),
+        (json!({"$retainKeys": ["x"], "y": 1}), 400, "invalid patch format of retainKeys"),
+    ] {
+        let refused = patched(Kind::Strategic, &object, &pod(&spec)).unwrap_err();
+        assert_eq!((refused.code, refused.message.as_str()), (code, text), "{spec}");
+    }
+}
+
+#[test]
+fn patched_objects_must_be_readable() {
+    let schema = built_in("apps", "v1", "Deployment").unwrap();
+    let refused = |kind: Kind, patch: Value| {
+        let patched = apply(kind, Some(&schema), &json!({}), &patch).unwrap();
+        check(kind, &schema, &patched, &patch).unwrap_err()
+    };
+    let status = refused(Kind::Merge, json!({"spec": {"replicas": "x"}}));
+    assert_eq!(
+        status.message,
+        " \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\":{\\\"replicas\\\":\\\"x\\\"}}\": json: cannot unmarshal \
+         string into Go struct field DeploymentSpec.spec.replicas of type int32"
+    );
+    assert_eq!((status.code, status.causes[0].field.as_str()), (422, "patch"));
+    let spec = |spec: Value, why: &str| {
+        let printed = crate::schema::go::print(&json!({"spec": spec}));
+        let text = format!(" \"\" is invalid: patch: Invalid value: \"{printed}\": {why}");
+        assert_eq!(refused(Kind::Strategic, json!({"spec": spec})).message, text);
+    };
+    spec(json!("x"), "cannot restore struct from: string");
+    spec(json!({"replicas": "x"}), "unrecognized type: int32");
+    spec(json!({"template": {"spec": {"containers": {"a": 1}}}}), "cannot restore slice from map");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -139,36 +299,43 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<i8>().prop_map(Value::from),
         "[a-c$]{0,3}".prop_map(Value::from)
     ];
-    leaf.prop_recursive(4, 40, 5, |inner| {
-        let key = prop_oneof![
-            Just("containers".to_owned()),
-            Just("name".to_owned()),
-            Just("$patch".to_owned()),
-            Just("$setElementOrder/containers".to_owned()),
-            Just("finalizers".to_owned()),
-            "[a-c]".prop_map(String::from),
+    leaf.prop_recursive(6, 40, 5, |inner| {
+        let keys = [
+            "spec",
+            "template",
+            "containers",
+            "name",
+            "op",
+            "path",
+            "metadata",
+            "finalizers",
+            "$patch",
+            "$retainKeys",
+            "$setElementOrder/containers",
+            "$deleteFromPrimitiveList/finalizers",
         ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((key, inner), 0..5)
-                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            prop::collection::vec((prop::sample::select(keys.to_vec()), inner), 0..5)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
         ]
     })
 }
 
 proptest! {
-    /// Whatever is sent, nothing panics; and a merge patch of an object onto anything gives an object without nulls it named.
+    /// Whatever is sent, nothing panics.
     #[test]
     fn no_patch_panics(object in any_json(), patch in any_json()) {
         for kind in [Kind::Json, Kind::Merge, Kind::Strategic] {
-            let _ = apply(kind, &object, &patch);
+            let _ = patched(kind, &object, &patch);
         }
     }
 
     /// A merge patch applied twice changes nothing more.
     #[test]
     fn merge_patch_is_idempotent(object in any_json(), patch in any_json()) {
-        let once = apply(Kind::Merge, &object, &patch).unwrap();
-        prop_assert_eq!(apply(Kind::Merge, &once, &patch).unwrap(), once);
+        if let Ok(once) = patched(Kind::Merge, &object, &patch) {
+            prop_assert_eq!(patched(Kind::Merge, &once, &patch).unwrap(), once);
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::{MetricPlan, WorkloadPlan};
 use crate::inputs::Value;
 use crate::random::Seed;
 use crate::time::Millis;
-use crate::workload::{ContainerUsage, Failure, Plan, Service, Template, Usage};
+use crate::workload::{ContainerUsage, Delays, Failure, Plan, Service, Template, Usage};
 
 /// What a container may use of anything.
 const MOST_USED: f64 = 1e15;
@@ -63,12 +63,12 @@ fn template(
     seed: Seed,
 ) -> Template {
     let pods = &settings.pods;
-    let mut delay = |field: &str, given, default| {
-        shapes::delay(faults, &format!("{path}.{field}"), given, Millis::from_secs(default))
-    };
-    let start_delay = delay("startDelay", pods.start_delay, 3);
-    let ready_delay = delay("readyDelay", pods.ready_delay, 7);
-    let stop_delay = delay("stopDelay", pods.stop_delay, 5);
+    let mut delay =
+        |field: &str, given, default| shapes::delay(faults, &format!("{path}.{field}"), given, default);
+    let usual = Delays::default();
+    let start_delay = delay("startDelay", pods.start_delay, usual.start);
+    let ready_delay = delay("readyDelay", pods.ready_delay, usual.ready);
+    let stop_delay = delay("stopDelay", pods.stop_delay, usual.stop);
     let failed = pods.failure == Failure::Failed && pods.failing > 0.0;
     let most = if failed { MOST_FAILED } else { 1.0 };
     let failing = faults.number(&format!("{path}.failing"), pods.failing, 0.0, most);

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 pub use flow::{Flow, Service, Totals};
 pub use history::{History, Scrape, Window};
 pub use ledger::{Ledger, WorkloadSummary};
-pub use pods::{Failure, Fleet, ModelPod, Order, Stage, Template};
+pub use pods::{Delays, Failure, Fleet, ModelPod, Order, Stage, Template};
 pub use usage::{Activity, ContainerUsage, Meter, Resource, Usage};
 
 use crate::load::Load;

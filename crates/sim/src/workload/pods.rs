@@ -16,6 +16,17 @@ const FAILED_KEPT: usize = 20;
 /// Pods that exist at the start have been ready for this long.
 const WARM: Millis = Millis::from_hours(1);
 
+/// How long the steps in the life of a pod take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delays {
+    /// From creation to running.
+    pub start: Millis,
+    /// From running to ready.
+    pub ready: Millis,
+    /// From deletion to gone.
+    pub stop: Millis,
+}
+
 /// What all pods of a workload have in common.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -105,6 +116,20 @@ pub struct Fleet {
     next: Millis,
     ready: usize,
     active: usize,
+}
+
+impl Default for Delays {
+    /// What pods take when nobody says anything else.
+    fn default() -> Self {
+        Self { start: Millis::from_secs(3), ready: Millis::from_secs(7), stop: Millis::from_secs(5) }
+    }
+}
+
+impl Template {
+    /// How long the steps in the life of its pods take.
+    pub fn delays(&self) -> Delays {
+        Delays { start: self.start_delay, ready: self.ready_delay, stop: self.stop_delay }
+    }
 }
 
 impl Fleet {

@@ -74,7 +74,7 @@ impl ContainerUsage {
 
 impl Usage {
     /// Mean use over a window.
-    fn over(&self, activity: Activity) -> f64 {
+    pub fn over(&self, activity: Activity) -> f64 {
         let base = self.idle + (self.starting - self.idle) * activity.starting;
         (base + self.per_unit * activity.work).min(self.limit)
     }

@@ -1,0 +1,274 @@
+//! Certificates: who is who in a cluster.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+/// Why certificates could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A certificate could not be made.
+    #[error("failed to make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// A certificate or key is not what TLS needs.
+    #[error("failed to set up TLS: {0}")]
+    Tls(String),
+}
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The key (PKCS #8, ECDSA on P-256).
+    pub key: String,
+}
+
+/// Somebody whose signature is trusted.
+#[derive(Debug)]
+pub struct Authority {
+    certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// Everything a cluster needs.
+#[derive(Debug)]
+pub struct Pki {
+    /// Signs servers and users.
+    pub cluster: Authority,
+    /// Signs the client with which aggregated APIs are called.
+    pub front_proxy: Authority,
+    /// The API server.
+    pub server: Identity,
+    /// The administrator.
+    pub admin: Identity,
+    /// The API server, when it calls aggregated APIs.
+    pub front_proxy_client: Identity,
+}
+
+/// The user name of the administrator.
+pub(super) const ADMIN: &str = "kubernetes-admin";
+
+/// The group whose members may do everything.
+pub(super) const MASTERS: &str = "system:masters";
+
+/// The common name in the certificate with which aggregated APIs are called.
+pub const FRONT_PROXY: &str = "front-proxy-client";
+
+/// The name of cluster, user and context in a kubeconfig.
+const NAME: &str = "localkube";
+
+const SERVER_NAMES: &[&str] = &[
+    "127.0.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+impl Authority {
+    /// A new authority with a key of its own.
+    pub fn new(name: &str) -> Result<Self, PkiError> {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = subject(name, None);
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate()?;
+        let certificate = parameters.self_signed(&key)?.pem();
+        Ok(Self { certificate, issuer: Issuer::new(parameters, key) })
+    }
+
+    /// Its certificate, which whoever trusts it is given.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// A certificate for a server under these host names and addresses.
+    pub fn server(&self, names: &[&str]) -> Result<Identity, PkiError> {
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = CertificateParams::new(owned)?;
+        parameters.distinguished_name = subject(names.first().copied().unwrap_or("server"), None);
+        self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// A certificate for a client: `name` is the user and `group` is his group.
+    pub fn client(&self, name: &str, group: Option<&str>) -> Result<Identity, PkiError> {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = subject(name, group);
+        self.sign(parameters, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn sign(
+        &self,
+        mut parameters: CertificateParams,
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Identity, PkiError> {
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        parameters.extended_key_usages = vec![usage];
+        parameters.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = parameters.signed_by(&key, &self.issuer)?.pem();
+        Ok(Identity { certificate, key: key.serialize_pem() })
+    }
+}
+
+fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, name);
+    // One at most: rcgen keeps one value of each kind.
+    if let Some(group) = group {
+        subject.push(DnType::OrganizationName, group);
+    }
+    subject
+}
+
+impl Pki {
+    /// New authorities, and everybody they sign.
+    pub fn new() -> Result<Self, PkiError> {
+        let cluster = Authority::new("localkube-ca")?;
+        let front_proxy = Authority::new("localkube-front-proxy-ca")?;
+        Ok(Self {
+            server: cluster.server(SERVER_NAMES)?,
+            admin: cluster.client(ADMIN, Some(MASTERS))?,
+            front_proxy_client: front_proxy.client(FRONT_PROXY, None)?,
+            cluster,
+            front_proxy,
+        })
+    }
+
+    /// The authority behind the server's certificate and those of users.
+    pub fn ca_pem(&self) -> String {
+        self.cluster.certificate().to_owned()
+    }
+
+    /// The authority behind the certificate with which aggregated APIs are called.
+    pub fn front_proxy_ca_pem(&self) -> String {
+        self.front_proxy.certificate().to_owned()
+    }
+
+    /// How the server speaks TLS: with HTTP/1.1 and HTTP/2, and clients may show a certificate.
+    pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let roots = Arc::new(roots(self.cluster.certificate().as_bytes())?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(tls)?;
+        let (chain, key) = parts(&self.server)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(tls)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(tls)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// A kubeconfig for the administrator.
+    pub fn kubeconfig(&self, url: &str) -> String {
+        kubeconfig(url, self.cluster.certificate(), &self.admin)
+    }
+}
+
+fn tls(error: impl std::fmt::Display) -> PkiError {
+    PkiError::Tls(error.to_string())
+}
+
+/// The authorities in a PEM file, which must hold at least one.
+pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, PkiError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        roots.add(certificate.map_err(tls)?).map_err(tls)?;
+    }
+    if roots.is_empty() { Err(tls("there is no certificate in the bundle")) } else { Ok(roots) }
+}
+
+/// An identity in the form TLS wants.
+pub(crate) fn parts(
+    identity: &Identity,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), PkiError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes()).collect();
+    Ok((chain.map_err(tls)?, PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(tls)?))
+}
+
+/// A kubeconfig with everything inside, so that it can be copied.
+pub fn kubeconfig(url: &str, authority: &str, identity: &Identity) -> String {
+    let url = serde_json::Value::from(url);
+    let [authority, certificate, key] =
+        [authority, &identity.certificate, &identity.key].map(|text| STANDARD.encode(text));
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: {NAME}
+  cluster:
+    server: {url}
+    certificate-authority-data: {authority}
+users:
+- name: {NAME}
+  user:
+    client-certificate-data: {certificate}
+    client-key-data: {key}
+contexts:
+- name: {NAME}
+  context:
+    cluster: {NAME}
+    user: {NAME}
+current-context: {NAME}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::access::User;
+
+    #[test]
+    fn everybody_is_who_the_certificate_says() {
+        let pki = Pki::new().unwrap();
+        let user =
+            |identity: &Identity| User::of_certificate(parts(identity).unwrap().0.first().unwrap()).unwrap();
+        let admin = user(&pki.admin);
+        assert_eq!(
+            (admin.name.as_str(), admin.groups.as_slice()),
+            (ADMIN, &[MASTERS.to_owned(), "system:authenticated".to_owned()][..])
+        );
+        assert_eq!(user(&pki.front_proxy_client).name, FRONT_PROXY);
+        assert_eq!(User::of_certificate(b"no certificate"), None);
+    }
+
+    #[test]
+    fn a_server_can_be_made_of_it() {
+        let pki = Pki::new().unwrap();
+        assert_eq!(pki.server_config().unwrap().alpn_protocols.len(), 2);
+        assert_ne!(pki.ca_pem(), pki.front_proxy_ca_pem());
+        assert!(roots(b"").is_err());
+    }
+
+    #[test]
+    fn a_kubeconfig_holds_server_authority_and_identity() {
+        let identity = Identity { certificate: "cert".into(), key: "key".into() };
+        let text = kubeconfig("https://127.0.0.1:6443", "ca", &identity);
+        assert!(text.contains("    server: \"https://127.0.0.1:6443\"\n"), "{text}");
+        assert!(text.contains("    certificate-authority-data: Y2E=\n"), "{text}");
+        assert!(
+            text.contains("    client-certificate-data: Y2VydA==\n    client-key-data: a2V5\n"),
+            "{text}"
+        );
+    }
+}

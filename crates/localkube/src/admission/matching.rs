@@ -1,0 +1,213 @@
+//! Which webhooks want to see a write.
+//!
+//! Conditions in CEL (`matchConditions`) are not evaluated: they count as met.
+
+use std::time::Duration;
+
+use api::selector::LabelSelector;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::review::Review;
+
+/// A webhook that is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Webhook {
+    pub(super) name: String,
+    pub(super) target: Target,
+    /// The authorities behind its certificate (PEM).
+    pub(super) bundle: Vec<u8>,
+    pub(super) timeout: Duration,
+    /// Whether a write goes on when it cannot be asked.
+    pub(super) optional: bool,
+}
+
+/// Where a webhook is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Url(String),
+    Service { namespace: String, name: String, port: u16, path: String },
+}
+
+/// The webhooks of some configurations that want to see a write, by configuration, in the order they are listed there.
+pub(super) fn matching(configurations: &[Value], review: &Review) -> Vec<Webhook> {
+    let mut configurations: Vec<&Value> = configurations.iter().collect();
+    configurations.sort_by_key(|configuration| text(configuration, "/metadata/name"));
+    configurations
+        .into_iter()
+        .flat_map(|configuration| list(configuration, "webhooks"))
+        .filter(|webhook| wants(webhook, review))
+        .filter_map(Webhook::read)
+        .collect()
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+impl Webhook {
+    fn read(webhook: &Value) -> Option<Self> {
+        let client = webhook.get("clientConfig")?;
+        let target = match client.get("service").filter(|service| service.is_object()) {
+            Some(service) => Target::Service {
+                namespace: text(service, "/namespace").to_owned(),
+                name: text(service, "/name").to_owned(),
+                port: service.get("port").and_then(Value::as_u64).map_or(443, |port| port as u16),
+                path: format!("/{}", text(service, "/path").trim_start_matches('/')),
+            },
+            None => Target::Url(text(client, "/url").to_owned()),
+        };
+        Some(Self {
+            name: text(webhook, "/name").to_owned(),
+            target,
+            bundle: STANDARD.decode(text(client, "/caBundle")).unwrap_or_default(),
+            timeout: Duration::from_secs(webhook.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10)),
+            optional: text(webhook, "/failurePolicy") == "Ignore",
+        })
+    }
+}
+
+fn wants(webhook: &Value, review: &Review) -> bool {
+    // Equivalent versions are not told apart; the object is shown in the version of the request.
+    let equivalent = text(webhook, "/matchPolicy") != "Exact";
+    list(webhook, "rules").iter().any(|rule| covers(rule, review, equivalent))
+        && selects(webhook.get("namespaceSelector"), namespace_labels(review))
+        && (webhook.get("objectSelector").is_none() || wants_object(webhook.get("objectSelector"), review))
+}
+
+fn covers(rule: &Value, review: &Review, equivalent: bool) -> bool {
+    let has = |field: &str, wanted: &str| list(rule, field).iter().any(|one| one == "*" || one == wanted);
+    let scope = match text(rule, "/scope") {
+        "Cluster" => !review.namespaced,
+        "Namespaced" => review.namespaced,
+        _ => true,
+    };
+    scope
+        && has("operations", review.operation)
+        && has("apiGroups", &review.group)
+        && (equivalent || has("apiVersions", &review.version))
+        && list(rule, "resources").iter().filter_map(Value::as_str).any(|one| covers_resource(one, review))
+}
+
+/// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (without subresources) and `*/*`.
+fn covers_resource(pattern: &str, review: &Review) -> bool {
+    let (resource, part) = pattern.split_once('/').unwrap_or((pattern, ""));
+    (resource == "*" || resource == review.resource) && (part == "*" || part == review.subresource)
+}
+
+/// The labels by which the namespace is selected; none where there is no namespace.
+fn namespace_labels(review: &Review) -> Option<&Value> {
+    if review.is_namespace() {
+        let shown = review.object.as_ref().or(review.old_object.as_ref())?;
+        return Some(shown.pointer("/metadata/labels").unwrap_or(&Value::Null));
+    }
+    review.namespaced.then_some(&review.namespace_labels)
+}
+
+fn wants_object(selector: Option<&Value>, review: &Review) -> bool {
+    let shown = [&review.object, &review.old_object];
+    let mut labels =
+        shown.iter().filter_map(|object| object.as_ref()).map(|object| object.pointer("/metadata/labels"));
+    labels.any(|labels| selects(selector, Some(labels.unwrap_or(&Value::Null))))
+}
+
+fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool {
+    let (Some(selector), Some(labels)) = (selector, labels) else { return true };
+    let parsed: Option<LabelSelector> = serde_json::from_value(selector.clone()).ok();
+    let selector = parsed.and_then(|selector| selector.to_selector().ok());
+    selector.is_none_or(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn names(rules: &Value, more: &Value, review: &Review) -> Vec<String> {
+        let mut webhook = json!({"name": "a", "clientConfig": {"url": "https://x"}, "rules": [rules]});
+        for (field, value) in more.as_object().unwrap() {
+            webhook[field] = value.clone();
+        }
+        let configuration = json!({"metadata": {"name": "c"}, "webhooks": [webhook]});
+        matching(&[configuration], review).into_iter().map(|webhook| webhook.name).collect()
+    }
+
+    fn rule(resource: &str) -> Value {
+        json!({"operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource]})
+    }
+
+    fn review(subresource: &str) -> Review {
+        Review {
+            group: "apps".into(),
+            version: "v1".into(),
+            resource: "deployments".into(),
+            subresource: subresource.into(),
+            namespaced: true,
+            namespace: "n".into(),
+            namespace_labels: json!({"team": "x"}),
+            operation: "CREATE",
+            object: Some(json!({"metadata": {"labels": {"app": "web"}}})),
+            ..Review::default()
+        }
+    }
+
+    #[test]
+    fn rules_name_resources_and_subresources() {
+        for (pattern, object, scale) in [
+            ("deployments", true, false),
+            ("deployments/scale", false, true),
+            ("deployments/*", true, true),
+            ("*", true, false),
+            ("*/scale", false, true),
+            ("*/*", true, true),
+            ("pods", false, false),
+        ] {
+            let asked = |subresource| !names(&rule(pattern), &json!({}), &review(subresource)).is_empty();
+            assert_eq!((asked(""), asked("scale")), (object, scale), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn rules_name_operations_groups_versions_and_scope() {
+        let asked = |field: &str, value: Value, more: Value| {
+            let mut rule = rule("*");
+            rule[field] = value;
+            !names(&rule, &more, &review("")).is_empty()
+        };
+        assert!(
+            !asked("operations", json!(["DELETE"]), json!({}))
+                && asked("operations", json!(["*"]), json!({}))
+        );
+        assert!(!asked("apiGroups", json!([""]), json!({})));
+        assert!(asked("apiVersions", json!(["v2"]), json!({})));
+        assert!(!asked("apiVersions", json!(["v2"]), json!({"matchPolicy": "Exact"})));
+        assert!(
+            !asked("scope", json!("Cluster"), json!({})) && asked("scope", json!("Namespaced"), json!({}))
+        );
+    }
+
+    #[test]
+    fn selectors_look_at_the_namespace_and_at_both_objects() {
+        let asked = |field: &str, label: Value, review: &Review| {
+            !names(&rule("*"), &json!({field: {"matchLabels": label}}), review).is_empty()
+        };
+        assert!(asked("namespaceSelector", json!({"team": "x"}), &review("")));
+        assert!(!asked("namespaceSelector", json!({"team": "y"}), &review("")));
+        assert!(asked("objectSelector", json!({"app": "web"}), &review("")));
+        assert!(!asked("objectSelector", json!({"app": "db"}), &review("")));
+        let mut update = review("");
+        update.old_object = Some(json!({"metadata": {"labels": {"app": "db"}}}));
+        assert!(asked("objectSelector", json!({"app": "db"}), &update));
+        let mut outside = review("");
+        outside.namespaced = false;
+        assert!(asked("namespaceSelector", json!({"team": "y"}), &outside));
+    }
+}

@@ -1,0 +1,100 @@
+//! What may refuse a write although the object is valid: its namespace, and webhooks.
+
+use serde_json::Value;
+
+use crate::admission::{self, Review};
+use crate::object::{self, string};
+use crate::status::Status;
+use crate::store::Key;
+use crate::verbs::Call;
+
+/// Nothing can be created in a namespace that does not exist or is going.
+pub(crate) fn namespace(call: &Call, key: &Key) -> Result<(), Status> {
+    if !call.served.namespaced {
+        return Ok(());
+    }
+    let catalog = call.cluster.catalog();
+    let Some(namespaces) = catalog.resource("", "namespaces") else { return Ok(()) };
+    let name = &key.namespace;
+    let Some(found) = call.cluster.get(namespaces, &Key::new("", name)) else {
+        return Err(Status::not_found(namespaces.about(name)));
+    };
+    if found.fields.first().is_some_and(|phase| &**phase == "Terminating") {
+        return Err(Status::terminating(call.served.about(&key.name), name));
+    }
+    Ok(())
+}
+
+/// No pod runs for a service account that does not exist.
+pub(crate) fn account(call: &Call, key: &Key, value: &Value) -> Result<(), Status> {
+    if call.served.row().is_none_or(|row| row.kind != "Pod") {
+        return Ok(());
+    }
+    let name = string(value, &["spec", "serviceAccountName"]);
+    let catalog = call.cluster.catalog();
+    let accounts = catalog.resource("", "serviceaccounts");
+    if accounts.is_none_or(|accounts| call.cluster.get(accounts, &Key::new(&key.namespace, name)).is_some()) {
+        return Ok(());
+    }
+    let namespace = &key.namespace;
+    let text =
+        format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
+    Err(Status::forbidden(call.served.about(&key.name), &text))
+}
+
+/// Asks the webhooks that want to see this write.
+pub(crate) async fn webhooks(
+    call: &Call,
+    operation: &'static str,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    let catalog = call.cluster.catalog();
+    let path = ("admissionregistration.k8s.io", "validatingwebhookconfigurations");
+    let Some(configurations) = catalog.resource(path.0, path.1) else { return Ok(()) };
+    if call.cluster.store().count(configurations.id) == 0 || call.served.group == path.0 {
+        return Ok(());
+    }
+    let stored: Vec<Value> = {
+        let store = call.cluster.store();
+        store.list(configurations.id, None, None).map(|(_, found)| object::unpack(found)).collect()
+    };
+    let shown = object.or(old);
+    let review = Review {
+        uid: crate::random::uid(),
+        group: call.served.group.clone(),
+        version: call.version.clone(),
+        kind: call.served.kind.clone(),
+        resource: call.served.plural.clone(),
+        subresource: call.subresource.clone().unwrap_or_default(),
+        name: shown.map(|shown| string(shown, &["metadata", "name"]).to_owned()).unwrap_or_default(),
+        namespace: call.namespace.clone().unwrap_or_default(),
+        namespaced: call.served.namespaced,
+        namespace_labels: namespace_labels(call),
+        operation,
+        user: call.user.clone(),
+        object: object.cloned(),
+        old_object: old.cloned(),
+        dry_run: call.dry_run(),
+    };
+    let resolve = |namespace: &str, name: &str, port: u16| call.cluster.resolve(namespace, name, port);
+    let warnings = admission::ask(&stored, &review, &resolve).await?;
+    for warning in warnings {
+        call.warn(warning);
+    }
+    Ok(())
+}
+
+fn namespace_labels(call: &Call) -> Value {
+    let catalog = call.cluster.catalog();
+    let name = match &call.namespace {
+        Some(namespace) => namespace.clone(),
+        None if call.served.kind == "Namespace" => call.name.clone().unwrap_or_default(),
+        None => return Value::Null,
+    };
+    let found =
+        catalog.resource("", "namespaces").and_then(|all| call.cluster.get(all, &Key::new("", &name)));
+    found
+        .map(|found| object::unpack(&found).pointer("/metadata/labels").cloned().unwrap_or_default())
+        .unwrap_or_default()
+}

@@ -1,0 +1,253 @@
+//! APIs behind this one: requests for the group and version of an APIService go to the server it names.
+
+pub(crate) mod peer;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING,
+};
+use http::request::Parts;
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Collected, Full};
+use serde_json::{Value, json};
+
+use self::peer::{Find, Peer, Place, Trust};
+use crate::access::{Pki, User};
+use crate::cluster::Cluster;
+use crate::discovery::{Aggregated, Resource};
+use crate::http::Body;
+use crate::status::Status;
+
+/// How long a server may take to say what it serves.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The server behind an APIService.
+pub(crate) struct Upstream {
+    group_version: String,
+    namespace: String,
+    service: String,
+    port: u16,
+    find: Find,
+    /// None if its certificates are unusable.
+    peer: Option<Peer>,
+    bundle: Option<Vec<u8>>,
+    identity: crate::access::Identity,
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Upstream({})", self.group_version)
+    }
+}
+
+impl Upstream {
+    /// The server behind an APIService; none if it is served here. Its service is taken to be on this machine, until
+    /// [`Upstream::resolved_by`] says better.
+    pub(crate) fn of(api_service: &Value, pki: &Pki) -> Option<Self> {
+        let service = api_service.pointer("/spec/service").filter(|service| service.is_object())?;
+        let text = |value: &Value, field: &str| {
+            value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let spec = api_service.get("spec")?;
+        let port = service
+            .get("port")
+            .and_then(Value::as_u64)
+            .and_then(|port| u16::try_from(port).ok())
+            .unwrap_or(443);
+        let insecure = spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true));
+        let bundle = STANDARD.decode(text(spec, "caBundle")).unwrap_or_default();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let upstream = Self {
+            group_version: format!("{}/{}", text(spec, "group"), text(spec, "version")),
+            namespace: text(service, "namespace"),
+            service: text(service, "name"),
+            port,
+            find: Arc::new(move || Some(address)),
+            peer: None,
+            bundle: (!insecure).then_some(bundle),
+            identity: pki.front_proxy_client.clone(),
+        };
+        Some(upstream.connected())
+    }
+
+    /// The same server, its service being looked up by namespace, name and port whenever a connection is made.
+    pub(crate) fn resolved_by(
+        mut self,
+        resolve: impl Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync + 'static,
+    ) -> Self {
+        let (namespace, service, port) = (self.namespace.clone(), self.service.clone(), self.port);
+        self.find = Arc::new(move || resolve(&namespace, &service, port));
+        self.connected()
+    }
+
+    fn connected(mut self) -> Self {
+        let trust = self.bundle.as_ref().map_or(Trust::Anybody, |bundle| Trust::Bundle(bundle));
+        let place = Place::Service(self.service.clone(), Arc::clone(&self.find));
+        self.peer = Peer::new(place, trust, Some(&self.identity)).ok();
+        self
+    }
+
+    /// `https://metrics.kube-system.svc:443`, which is also what its certificate must say.
+    fn uri(&self, path: &str) -> Option<Uri> {
+        format!("https://{}.{}.svc:{}{path}", self.service, self.namespace, self.port).parse().ok()
+    }
+
+    async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        path: &str,
+    ) -> Result<Response<hyper::body::Incoming>, String> {
+        let peer = self.peer.as_ref().ok_or("its certificates cannot be used")?;
+        *request.uri_mut() = self.uri(path).ok_or("its service has no proper name")?;
+        peer.send(request).await
+    }
+
+    /// Gets the list of what it serves.
+    async fn list(&self) -> Result<Bytes, String> {
+        let path = format!("/apis/{}", self.group_version);
+        let address = format!("https://localhost:{}{path}", self.port);
+        let mut request = Request::new(Full::default());
+        identify(request.headers_mut(), &User::system());
+        let get = async {
+            let response =
+                self.send(request, &path).await.map_err(|error| format!("Get {address:?}: {error}"))?;
+            match response.status() {
+                StatusCode::OK => {
+                    let body = response.into_body().collect().await;
+                    body.map(Collected::to_bytes).map_err(|error| error.to_string())
+                }
+                code => Err(format!("bad status from {address}: {}", code.as_u16())),
+            }
+        };
+        let late = || Err(format!("Get {address:?}: context deadline exceeded"));
+        let found = tokio::time::timeout(PATIENCE, get).await.unwrap_or_else(|_| late());
+        found.map_err(|error| format!("failing or missing response from {address}: {error}"))
+    }
+}
+
+/// Says who is asking, in the headers that a front proxy is believed; whatever the client said about itself is dropped.
+fn identify(headers: &mut HeaderMap, user: &User) {
+    const EXTRA: &str = "x-remote-extra-";
+    let own = |name: &HeaderName| name.as_str().starts_with("x-remote-") || *name == AUTHORIZATION;
+    let said: Vec<HeaderName> = headers.keys().filter(|name| own(name)).cloned().collect();
+    for name in said {
+        headers.remove(name);
+    }
+    let mut add = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    };
+    add("x-remote-user", &user.name);
+    if !user.uid.is_empty() {
+        add("x-remote-uid", &user.uid);
+    }
+    for group in &user.groups {
+        add("x-remote-group", group);
+    }
+    for (key, values) in &user.extra {
+        let name = format!("{EXTRA}{}", escaped(key));
+        for value in values {
+            add(&name, value);
+        }
+    }
+}
+
+/// A key as part of a header's name: what cannot be in one is percent-encoded.
+fn escaped(key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    let one = |byte: u8| {
+        if plain(byte) { char::from(byte.to_ascii_lowercase()).to_string() } else { format!("%{byte:02x}") }
+    };
+    key.bytes().map(one).collect()
+}
+
+/// Passes a request on, and its answer back as it comes.
+pub(crate) async fn forward(
+    upstream: Arc<Upstream>,
+    parts: Parts,
+    body: Bytes,
+    user: &User,
+) -> Result<Response<Body>, Status> {
+    let path = parts.uri.path_and_query().map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = parts.method;
+    *request.headers_mut() = parts.headers;
+    let headers = request.headers_mut();
+    for name in [HOST, CONNECTION, TRANSFER_ENCODING] {
+        headers.remove(name);
+    }
+    identify(headers, user);
+    headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
+    if let Ok(uri) = HeaderValue::from_str(parts.uri.path()) {
+        headers.insert("x-forwarded-uri", uri);
+    }
+    let Ok(answer) = upstream.send(request, &path).await else { return Ok(unavailable()) };
+    let (mut parts, body) = answer.into_parts();
+    // How this connection is kept is said by whoever holds it.
+    for name in [CONNECTION, TRANSFER_ENCODING] {
+        parts.headers.remove(name);
+    }
+    parts.version = http::Version::default();
+    Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
+}
+
+/// What the real aggregator says of a server that is not there.
+fn unavailable() -> Response<Body> {
+    let body = Full::new(Bytes::from_static(b"service unavailable\n")).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// The condition `Available` of an APIService, its time aside.
+pub(crate) async fn availability(_api_service: &Value, upstream: Option<&Upstream>) -> Value {
+    let (status, reason, message) = match upstream {
+        None => ("True", "Local", "Local APIServices are always available".to_owned()),
+        Some(upstream) if (upstream.find)().is_none() => {
+            let Upstream { service, namespace, .. } = upstream;
+            ("False", "ServiceNotFound", format!("service/{service} in {namespace:?} is not present"))
+        }
+        Some(upstream) => match upstream.list().await {
+            Ok(_) => ("True", "Passed", "all checks passed".to_owned()),
+            Err(error) => ("False", "FailedDiscoveryCheck", error),
+        },
+    };
+    json!({"type": "Available", "status": status, "reason": reason, "message": message})
+}
+
+/// What the servers behind this one serve.
+pub(crate) async fn groups(cluster: &Cluster) -> Vec<Aggregated> {
+    let catalog = cluster.catalog();
+    let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return Vec::new() };
+    let stored = cluster.objects(services, None);
+    let asked = stored.iter().filter_map(|(_, stored)| {
+        let value = crate::object::unpack(stored);
+        let text = |field: &str| crate::object::string(&value, &["spec", field]).to_owned();
+        let number = |field: &str| value.pointer(field).and_then(Value::as_i64).unwrap_or_default();
+        let (group, version) = (text("group"), text("version"));
+        let upstream = cluster.upstream(&group, &version)?;
+        let (group_priority, version_priority) =
+            (number("/spec/groupPriorityMinimum"), number("/spec/versionPriority"));
+        Some(async move {
+            let resources = upstream.list().await.ok().and_then(|body| resources(&body));
+            Aggregated { group, version, group_priority, version_priority, resources }
+        })
+    });
+    futures::future::join_all(asked).await
+}
+
+fn resources(body: &[u8]) -> Option<Vec<Resource>> {
+    let mut list: Value = serde_json::from_slice(body).ok()?;
+    serde_json::from_value(list.get_mut("resources")?.take()).ok()
+}

@@ -1,0 +1,248 @@
+//! A server elsewhere, reached over TLS: a webhook or an aggregated API. Connections are kept and used again.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::ClientConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
+use tokio::net::TcpStream;
+
+use crate::access::{Identity, PkiError, parts, roots};
+
+/// Finds an address, each time a connection is made.
+pub(crate) type Find = Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync>;
+
+/// Where a server is.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// Where the host name of the request leads.
+    ByName,
+    /// At an address.
+    At(SocketAddr),
+    /// Where a service leads, which has a name for complaints.
+    Service(String, Find),
+}
+
+/// Whom to believe that he is the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trust<'a> {
+    /// Whoever has a certificate of these authorities (PEM).
+    Bundle(&'a [u8]),
+    /// Anybody.
+    Anybody,
+}
+
+/// A server elsewhere.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    client: Client<HttpsConnector<Dialer>, Full<Bytes>>,
+}
+
+impl Peer {
+    pub(crate) fn new(place: Place, trust: Trust<'_>, identity: Option<&Identity>) -> Result<Self, PkiError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = Verifier::new(trust, Arc::clone(&provider))?;
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| PkiError::Tls(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let config = match identity {
+            None => config.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = parts(identity)?;
+                config.with_client_auth_cert(chain, key).map_err(|error| PkiError::Tls(error.to_string()))?
+            }
+        };
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_only()
+            .enable_all_versions()
+            .wrap_connector(Dialer { place });
+        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector) })
+    }
+
+    /// Sends a request; a failure is told in the words of Go's client.
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
+        self.client.request(request).await.map_err(|error| words(&error))
+    }
+}
+
+/// What went wrong, from the innermost error that says it.
+fn words(error: &(dyn Error + 'static)) -> String {
+    let mut at = Some(error);
+    let mut last = String::new();
+    while let Some(error) = at {
+        if let Some(text) = error.downcast_ref::<rustls::Error>().map(tls_words) {
+            return text;
+        }
+        if let Some(Unreached(text)) = error.downcast_ref() {
+            return text.clone();
+        }
+        last = error.to_string();
+        // An IO error hides what it wraps from the usual chain.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        at = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    if last.contains("closed") || last.contains("eof") { "EOF".to_owned() } else { last }
+}
+
+fn tls_words(error: &rustls::Error) -> String {
+    let detail = match error {
+        // The other errors of the library here: an authority that shows its own certificate, and is not trusted.
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_)) => {
+            "x509: certificate signed by unknown authority".to_owned()
+        }
+        rustls::Error::InvalidCertificate(CertificateError::Expired) => {
+            "x509: certificate has expired or is not yet valid".to_owned()
+        }
+        rustls::Error::InvalidCertificate(other) => format!("x509: {other}"),
+        other => return format!("tls: {other}"),
+    };
+    format!("tls: failed to verify certificate: {detail}")
+}
+
+/// Why no connection was made.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreached(String);
+
+fn unreached(text: String) -> io::Error {
+    io::Error::other(Unreached(text))
+}
+
+/// Makes connections.
+#[derive(Clone)]
+struct Dialer {
+    place: Place,
+}
+
+impl tower::Service<Uri> for Dialer {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<TokioIo<TcpStream>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let place = self.place.clone();
+        async move {
+            let address = match place {
+                Place::At(address) => address,
+                Place::Service(name, find) => find()
+                    .ok_or_else(|| unreached(format!("service {} not found", api::gotext::quote(&name))))?,
+                Place::ByName => look_up(&uri).await?,
+            };
+            let stream = TcpStream::connect(address).await.map_err(|error| {
+                let reason = match error.kind() {
+                    io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+                    _ => error.to_string(),
+                };
+                unreached(format!("dial tcp {address}: connect: {reason}"))
+            })?;
+            // Small requests must not wait for each other.
+            stream.set_nodelay(true)?;
+            Ok(TokioIo::new(stream))
+        }
+        .boxed()
+    }
+}
+
+async fn look_up(uri: &Uri) -> io::Result<SocketAddr> {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let mut found = tokio::net::lookup_host((host, uri.port_u16().unwrap_or(443)))
+        .await
+        .map_err(|_| unreached(format!("dial tcp: lookup {host}: no such host")))?;
+    found.next().ok_or_else(|| unreached(format!("dial tcp: lookup {host}: no such host")))
+}
+
+/// Checks servers' certificates. Beside those signed by an authority it takes an authority's own, as Go does: whoever
+/// makes one certificate for a webhook gives it as the bundle, too.
+#[derive(Debug)]
+struct Verifier {
+    anybody: bool,
+    signed: Option<Arc<WebPkiServerVerifier>>,
+    bundle: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(trust: Trust<'_>, provider: Arc<CryptoProvider>) -> Result<Self, PkiError> {
+        let (anybody, pem) = match trust {
+            Trust::Anybody => (true, &[][..]),
+            Trust::Bundle(pem) => (false, pem),
+        };
+        let tls = |error: String| PkiError::Tls(error);
+        let bundle: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let bundle = bundle.map_err(|error| tls(error.to_string()))?;
+        // Without a bundle nobody is trusted: the authorities of the machine are not asked.
+        let signed = if bundle.is_empty() {
+            None
+        } else {
+            let builder =
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots(pem)?), Arc::clone(&provider));
+            Some(builder.build().map_err(|error| tls(error.to_string()))?)
+        };
+        Ok(Self { anybody, signed, bundle, provider })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.anybody || self.bundle.iter().any(|own| own.as_ref() == end_entity.as_ref()) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        match &self.signed {
+            Some(signed) => signed.verify_server_cert(end_entity, intermediates, name, ocsp, now),
+            None => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,106 @@
+//! The faults of a custom resource, worded as the API server words them.
+
+use api::field::{FieldError, Kind};
+use api::gotext;
+use serde_json::{Map, Number, Value};
+
+/// The place the server names where a fault belongs to no single field.
+const NOWHERE: &str = "<nil>";
+
+pub(super) fn fault(kind: Kind, field: &str, value: String, detail: String) -> FieldError {
+    FieldError { field: field.to_owned(), kind, value, detail }
+}
+
+/// A value of the wrong type or format; `got` is what it is instead.
+pub(super) fn wrong_type(path: &str, wanted: &str, got: &str) -> FieldError {
+    let got = gotext::quote(got);
+    let detail = format!("{path} in body must be of type {wanted}: {got}");
+    fault(Kind::TypeInvalid, path, got, detail)
+}
+
+/// A value that breaks a rule: `spec.a in body …`.
+pub(super) fn broken(path: &str, value: &Value, rule: &str) -> FieldError {
+    fault(Kind::Invalid, path, shown(value), format!("{path} in body {rule}"))
+}
+
+/// A fault of a whole that cannot be laid on one field.
+pub(super) fn elsewhere(detail: String) -> FieldError {
+    fault(Kind::Invalid, NOWHERE, "\"\"".to_owned(), detail)
+}
+
+pub(super) fn missing(path: &str) -> FieldError {
+    FieldError::required(path, "")
+}
+
+pub(super) fn unsupported(path: &str, value: &Value, choices: &[Value]) -> FieldError {
+    let word = |choice: &Value| match choice {
+        Value::String(text) => gotext::quote(text),
+        other => gotext::quote(&json(other)),
+    };
+    let words: Vec<String> = choices.iter().map(word).collect();
+    fault(Kind::NotSupported, path, shown(value), format!("supported values: {}", words.join(", ")))
+}
+
+pub(super) fn too_long(path: &str, most: i64) -> FieldError {
+    let unit = if most == 1 { "byte" } else { "bytes" };
+    fault(Kind::TooLong, path, String::new(), format!("may not be more than {most} {unit}"))
+}
+
+pub(super) fn too_many(path: &str, count: usize, most: i64) -> FieldError {
+    let unit = if most == 1 { "item" } else { "items" };
+    fault(Kind::TooMany, path, count.to_string(), format!("must have at most {most} {unit}"))
+}
+
+pub(super) fn duplicate(path: &str, value: &Value) -> FieldError {
+    fault(Kind::Duplicate, path, shown(value), String::new())
+}
+
+/// A value as faults show it.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => gotext::quote(text),
+        Value::Number(number) => number_text(number),
+        other => json(other),
+    }
+}
+
+/// The JSON of a value with its keys in order, as Go writes maps.
+pub(super) fn json(value: &Value) -> String {
+    fn ordered(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let mut names: Vec<&String> = fields.keys().collect();
+                names.sort();
+                let entries =
+                    names.into_iter().filter_map(|name| Some((name.clone(), ordered(fields.get(name)?))));
+                Value::Object(entries.collect::<Map<String, Value>>())
+            }
+            Value::Array(items) => items.iter().map(ordered).collect(),
+            Value::Number(number) if number.as_f64().is_some_and(|n| n.fract() == 0.0 && n.abs() < 1e18) => {
+                Value::from(number.as_f64().unwrap_or_default() as i64)
+            }
+            other => other.clone(),
+        }
+    }
+    gotext::json(&ordered(value)).unwrap_or_default()
+}
+
+fn number_text(number: &Number) -> String {
+    match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => whole.to_string(),
+        (None, Some(number)) => float_text(number),
+        (None, None) => number.to_string(),
+    }
+}
+
+/// A floating point number as Go's `%v` prints it.
+pub(super) fn float_text(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => number.to_string(),
+    }
+}

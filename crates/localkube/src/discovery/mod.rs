@@ -1,0 +1,227 @@
+//! Discovery: which groups, versions and resources there are, as lists and as the one document clients prefer today.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::catalog::Catalog;
+
+mod document;
+mod resource;
+
+pub(crate) use resource::Resource;
+
+/// A version of a group that another server serves; there is one for each APIService.
+#[derive(Clone, Debug)]
+pub(crate) struct Aggregated {
+    /// The group.
+    pub(crate) group: String,
+    /// The version.
+    pub(crate) version: String,
+    /// `spec.groupPriorityMinimum` of the APIService.
+    pub(crate) group_priority: i64,
+    /// `spec.versionPriority` of the APIService.
+    pub(crate) version_priority: i64,
+    /// The `resources` of the server's `APIResourceList`; none if it did not answer.
+    pub(crate) resources: Option<Vec<Resource>>,
+}
+
+/// A version of a group, whoever serves it.
+#[derive(Debug)]
+struct Version {
+    name: String,
+    priority: i64,
+    group_priority: i64,
+    /// None if they are not known.
+    resources: Option<Vec<Resource>>,
+    /// Whether the one document says the group and version of each kind: only for custom resources.
+    explicit: bool,
+}
+
+/// Versions by group, each in the order they are preferred in.
+type Groups = BTreeMap<String, Vec<Version>>;
+
+/// The built-in groups that come first, as Kubernetes has them; those of custom resources are behind.
+const PRIORITIES: &[(&str, i64)] = &[
+    ("apiregistration.k8s.io", i64::MAX),
+    ("apps", 17_800),
+    ("authentication.k8s.io", 17_700),
+    ("authorization.k8s.io", 17_600),
+    ("autoscaling", 17_500),
+    ("batch", 17_400),
+    ("admissionregistration.k8s.io", 16_700),
+    ("apiextensions.k8s.io", 16_700),
+    ("coordination.k8s.io", 16_500),
+];
+const CUSTOM_PRIORITY: i64 = 1000;
+const CUSTOM_VERSION_PRIORITY: i64 = 100;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const PLAIN: &str = "application/json";
+
+/// Content type and body of a discovery answer: `/api` or `/apis`, or a group's or version's path below; none if there is
+/// nothing to be found.
+pub(crate) fn answer(
+    catalog: &Catalog,
+    others: &[Aggregated],
+    core: bool,
+    group: Option<&str>,
+    version: Option<&str>,
+    accept: &str,
+) -> Option<(String, Value)> {
+    let mut groups = groups(catalog, others);
+    let core_group = groups.remove("");
+    let whole = group.is_none() && wants_aggregated(accept);
+    let value = match (core, group, version) {
+        (true, None, _) if whole => document::of(vec![("", core_group.as_deref()?)]),
+        (false, None, _) if whole => document::of(ordered(&groups, |group, _| group.to_owned())),
+        (true, None, _) => json!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
+        }),
+        (false, None, _) => {
+            // Groups of the same priority follow the names of their APIServices, here.
+            let service = |group: &str, versions: &[Version]| {
+                versions.iter().map(|v| format!("{}.{group}", v.name)).min().unwrap_or_default()
+            };
+            let list =
+                ordered(&groups, service).into_iter().map(|(group, versions)| summary(group, versions));
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list.collect::<Vec<_>>()})
+        }
+        (true, Some(_), version) => resources("", core_group.as_deref()?, version?)?,
+        (false, Some(group), Some(version)) => resources(group, groups.get(group)?, version)?,
+        (false, Some(group), None) => {
+            let mut found = summary(group, groups.get(group)?);
+            if let Some(fields) = found.as_object_mut() {
+                fields.shift_insert(0, "kind".to_owned(), "APIGroup".into());
+                fields.shift_insert(1, "apiVersion".to_owned(), "v1".into());
+            }
+            found
+        }
+    };
+    Some(((if whole { AGGREGATED } else { PLAIN }).to_owned(), value))
+}
+
+/// What `/version` answers.
+pub(crate) fn version() -> Value {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": "v1.36.4",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{architecture}", std::env::consts::OS),
+    })
+}
+
+/// Whether the first form of an `Accept` header that is known here is the one document.
+fn wants_aggregated(accept: &str) -> bool {
+    let known = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next()?;
+        let parts: Vec<&str> = parts.collect();
+        let aggregated = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+        match parts.iter().any(|part| part.starts_with("as=")) {
+            true if media == PLAIN && aggregated.iter().all(|part| parts.contains(part)) => Some(true),
+            true => None,
+            false => matches!(media, "*/*" | "application/*" | PLAIN).then_some(false),
+        }
+    };
+    accept.split(',').find_map(known).unwrap_or_default()
+}
+
+fn groups(catalog: &Catalog, others: &[Aggregated]) -> Groups {
+    let mut groups = Groups::new();
+    for served in catalog.all() {
+        let priority =
+            PRIORITIES.iter().find(|(group, _)| *group == served.group).map(|(_, priority)| *priority);
+        let versions = groups.entry(served.group.clone()).or_default();
+        for version in &served.versions {
+            let entries = resource::of(served, version);
+            match versions.iter_mut().find(|known| known.name == *version) {
+                Some(known) => known.resources.get_or_insert_default().extend(entries),
+                None => versions.push(Version {
+                    name: version.clone(),
+                    priority: CUSTOM_VERSION_PRIORITY,
+                    group_priority: priority.unwrap_or(CUSTOM_PRIORITY),
+                    resources: Some(entries),
+                    explicit: served.row().is_none(),
+                }),
+            }
+        }
+    }
+    for other in others {
+        groups.entry(other.group.clone()).or_default().push(Version {
+            name: other.version.clone(),
+            priority: other.version_priority,
+            group_priority: other.group_priority,
+            resources: other.resources.clone(),
+            explicit: false,
+        });
+    }
+    for versions in groups.values_mut() {
+        versions.sort_by_cached_key(|version| (Reverse(version.priority), age(&version.name)));
+    }
+    groups
+}
+
+/// Groups by priority, and by the given key among equals.
+fn ordered(groups: &Groups, key: impl Fn(&str, &[Version]) -> String) -> Vec<(&str, &[Version])> {
+    let mut all: Vec<_> =
+        groups.iter().map(|(group, versions)| (group.as_str(), versions.as_slice())).collect();
+    all.sort_by_cached_key(|(group, versions)| {
+        (Reverse(versions.iter().map(|version| version.group_priority).max()), key(group, versions))
+    });
+    all
+}
+
+/// Sorts stable versions before betas before alphas, the newest first, and names of any other form last.
+fn age(version: &str) -> (u8, Reverse<u64>, Reverse<u64>, String) {
+    let parsed = || {
+        let rest = version.strip_prefix('v')?;
+        let (major, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+        let (rank, minor) = match rest {
+            "" => (0, 0),
+            _ if rest.starts_with("beta") => (1, rest.strip_prefix("beta")?.parse().ok()?),
+            _ => (2, rest.strip_prefix("alpha")?.parse().ok()?),
+        };
+        Some((rank, Reverse(major.parse().ok()?), Reverse(minor), String::new()))
+    };
+    parsed().unwrap_or_else(|| (3, Reverse(0), Reverse(0), version.to_owned()))
+}
+
+fn summary(group: &str, versions: &[Version]) -> Value {
+    let name = |version: &Version| json!({"groupVersion": format!("{group}/{}", version.name), "version": version.name});
+    json!({
+        "name": group,
+        "versions": versions.iter().map(name).collect::<Vec<_>>(),
+        "preferredVersion": versions.first().map(name),
+    })
+}
+
+fn resources(group: &str, versions: &[Version], version: &str) -> Option<Value> {
+    let found = versions.iter().find(|known| known.name == version)?.resources.as_ref()?;
+    Some(if group.is_empty() {
+        json!({"kind": "APIResourceList", "groupVersion": version, "resources": found})
+    } else {
+        let group_version = format!("{group}/{version}");
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found})
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The fields of a value, and those in which two values differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{FieldSet, Step};
+use crate::schema::{List, ListKind, Place, Schema, Shape};
+
+/// In which fields two values differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that only the new one has.
+    pub added: FieldSet,
+    /// Fields that have another value.
+    pub modified: FieldSet,
+    /// Fields that only the old one had.
+    pub removed: FieldSet,
+}
+
+impl FieldSet {
+    /// The fields that somebody who wrote this value speaks for.
+    pub fn of(schema: &Schema, value: &Value) -> Self {
+        of(Place::Known(schema), value)
+    }
+}
+
+/// The fields in which two objects differ.
+pub fn compare(schema: &Schema, old: &Value, new: &Value) -> Comparison {
+    let mut found = Comparison::default();
+    both(Place::Known(schema), old, new, &mut found);
+    found
+}
+
+/// The step to an item of a list.
+pub(super) fn item_step(list: &List, item: &Value) -> Step {
+    match &list.kind {
+        ListKind::Map(keys) => {
+            let defaults = match &list.items.schema().shape {
+                Shape::Object(object) => Some(&object.fields),
+                _ => None,
+            };
+            let default = |key: &String| defaults?.get(key)?.schema.schema().default.clone();
+            let mut pairs: Vec<(String, Value)> = keys
+                .iter()
+                .filter_map(|key| Some((key.clone(), item.get(key).cloned().or_else(|| default(key))?)))
+                .collect();
+            pairs.sort_by(|one, other| one.0.cmp(&other.0));
+            Step::Key(pairs)
+        }
+        ListKind::Set | ListKind::Atomic => Step::Value(item.clone()),
+    }
+}
+
+pub(super) fn items_of(list: &List) -> Place<'_> {
+    Place::Known(list.items.schema())
+}
+
+fn of(place: Place<'_>, value: &Value) -> FieldSet {
+    let mut set = FieldSet::default();
+    if place.is_leaf(value) {
+        set.member = true;
+        return set;
+    }
+    match (value, place.list()) {
+        (Value::Object(map), None) => {
+            for (key, value) in map {
+                let mut below = of(place.field(key), value);
+                let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                below.member |= empty || !place.declares(key);
+                set.put(Step::Field(key.clone()), below);
+            }
+        }
+        (Value::Array(items), Some(list)) => {
+            for item in items {
+                let below = FieldSet { member: true, ..of(items_of(list), item) };
+                set.put(item_step(list, item), below);
+            }
+        }
+        _ => {}
+    }
+    set
+}
+
+fn both(place: Place<'_>, old: &Value, new: &Value, found: &mut Comparison) {
+    if old == new {
+        return;
+    }
+    if place.is_leaf(old) && place.is_leaf(new) {
+        found.modified.member = true;
+        return;
+    }
+    let is_empty = |value: &Value| match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        other => other.is_null(),
+    };
+    match (old, new, place.list()) {
+        // `{}` and `null` hold the same, but are not the same.
+        _ if is_empty(old) && is_empty(new) => found.modified.member = true,
+        (Value::Object(old), Value::Object(new), None) => both_maps(place, old, new, found),
+        (Value::Array(old), Value::Array(new), Some(list)) => both_lists(list, old, new, found),
+        // An emptied list or map is still there: what was in it is what changed.
+        (Value::Object(old), Value::Null, None) => both_maps(place, old, &Map::new(), found),
+        (Value::Null, Value::Object(new), None) => both_maps(place, &Map::new(), new, found),
+        (Value::Array(old), Value::Null, Some(list)) => both_lists(list, old, &[], found),
+        (Value::Null, Value::Array(new), Some(list)) => both_lists(list, &[], new, found),
+        // Something else than it was: that changed, and what was below it is gone.
+        _ => {
+            found.modified.member = true;
+            found.removed.children = whole(place, old).children;
+            found.added.children = whole(place, new).children;
+        }
+    }
+}
+
+fn both_maps(place: Place<'_>, old: &Map<String, Value>, new: &Map<String, Value>, found: &mut Comparison) {
+    for (key, new) in new {
+        let zero = || place.declared(key).and_then(|field| field.zero.as_ref());
+        match old.get(key).or_else(zero) {
+            Some(old) if old == new => {}
+            old => found.step(Step::Field(key.clone()), place.field(key), old, Some(new)),
+        }
+    }
+    for (key, old) in old {
+        if !new.contains_key(key) {
+            let zero = place.declared(key).and_then(|field| field.zero.as_ref());
+            found.step(Step::Field(key.clone()), place.field(key), Some(old), zero);
+        }
+    }
+}
+
+fn both_lists(list: &List, old: &[Value], new: &[Value], found: &mut Comparison) {
+    let mut before: BTreeMap<Step, &Value> = BTreeMap::new();
+    for item in old {
+        before.entry(item_step(list, item)).or_insert(item);
+    }
+    let mut seen = BTreeSet::new();
+    for item in new {
+        let step = item_step(list, item);
+        if seen.insert(step.clone()) {
+            let old = before.remove(&step);
+            found.step(step, items_of(list), old, Some(item));
+        }
+    }
+    for (step, item) in before {
+        if !seen.contains(&step) {
+            found.step(step, items_of(list), Some(item), None);
+        }
+    }
+}
+
+impl Comparison {
+    /// What somebody wrote, and what is gone.
+    pub(super) fn split(self) -> (FieldSet, FieldSet) {
+        let mut written = self.added;
+        written.union(&self.modified);
+        (written, self.removed)
+    }
+
+    fn step(&mut self, step: Step, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, Some(new)) => self.added.put(step, whole(place, new)),
+            (Some(old), None) => self.removed.put(step, whole(place, old)),
+            (Some(old), Some(new)) => {
+                let mut below = Self::default();
+                both(place, old, new, &mut below);
+                self.added.put(step.clone(), below.added);
+                self.modified.put(step.clone(), below.modified);
+                self.removed.put(step, below.removed);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// A value that is there on one side only: all of it.
+fn whole(place: Place<'_>, value: &Value) -> FieldSet {
+    let mut set = FieldSet { member: true, ..FieldSet::default() };
+    if place.is_leaf(value) {
+        return set;
+    }
+    match (value, place.list()) {
+        (Value::Object(map), None) => {
+            for (key, value) in map {
+                set.put(Step::Field(key.clone()), whole(place.field(key), value));
+            }
+        }
+        (Value::Array(items), Some(list)) => {
+            for item in items {
+                set.put(item_step(list, item), whole(items_of(list), item));
+            }
+        }
+        _ => {}
+    }
+    set
+}

@@ -1,0 +1,100 @@
+//! What an applied configuration makes of an object.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::compare::{item_step, items_of};
+use super::{FieldSet, Step};
+use crate::schema::{List, Place};
+
+/// The object with the configuration laid over it; nothing is removed.
+pub(super) fn merge(place: Place<'_>, live: Option<&Value>, config: &Value) -> Value {
+    if place.is_leaf(config) {
+        return config.clone();
+    }
+    match (live, config, place.list()) {
+        (Some(live), Value::Null, _) => live.clone(),
+        (live, Value::Object(config), None) => {
+            let mut map = live.and_then(Value::as_object).cloned().unwrap_or_default();
+            for (key, value) in config {
+                let merged = merge(place.field(key), map.get(key), value);
+                map.insert(key.clone(), merged);
+            }
+            Value::Object(map)
+        }
+        (live, Value::Array(config), Some(list)) => {
+            let live = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            Value::Array(merge_lists(list, live, config))
+        }
+        _ => config.clone(),
+    }
+}
+
+/// Items that both have stand in the order of the configuration; those that only the object has keep their places
+/// among them.
+fn merge_lists(list: &List, live: &[Value], config: &[Value]) -> Vec<Value> {
+    let ours: Vec<Step> = live.iter().map(|item| item_step(list, item)).collect();
+    let theirs: Vec<Step> = config.iter().map(|item| item_step(list, item)).collect();
+    let by_step: BTreeMap<&Step, &Value> = ours.iter().zip(live).rev().collect();
+    let mut merged = Vec::with_capacity(live.len() + config.len());
+    let mut live = ours.iter().zip(live).peekable();
+    for (position, (step, item)) in theirs.iter().zip(config).enumerate() {
+        // First what stands before the next item that both have.
+        let next = theirs.iter().skip(position).find(|step| by_step.contains_key(step));
+        while let Some((our_step, our_item)) = live.peek() {
+            if next == Some(our_step) {
+                break;
+            }
+            if !theirs.contains(our_step) {
+                merged.push((*our_item).clone());
+            }
+            live.next();
+        }
+        merged.push(merge(items_of(list), by_step.get(step).copied(), item));
+        if live.peek().is_some_and(|(our_step, _)| *our_step == step) {
+            live.next();
+        }
+    }
+    merged.extend(live.filter(|(step, _)| !theirs.contains(step)).map(|(_, item)| item.clone()));
+    merged
+}
+
+/// Removes fields; a list or map that loses all it had is left `null`.
+pub(super) fn remove(place: Place<'_>, value: &mut Value, gone: &FieldSet) {
+    if gone.children.is_empty() || place.is_leaf(value) {
+        return;
+    }
+    let emptied = match (&mut *value, place.list()) {
+        (Value::Object(map), None) => {
+            remove_keys(place, map, gone);
+            map.is_empty()
+        }
+        (Value::Array(items), Some(list)) => {
+            items.retain_mut(|item| match gone.children.get(&item_step(list, item)) {
+                Some(below) if below.member => false,
+                Some(below) => {
+                    remove(items_of(list), item, below);
+                    true
+                }
+                None => true,
+            });
+            items.is_empty()
+        }
+        _ => false,
+    };
+    if emptied {
+        *value = Value::Null;
+    }
+}
+
+fn remove_keys(place: Place<'_>, map: &mut Map<String, Value>, gone: &FieldSet) {
+    for (step, below) in &gone.children {
+        let Step::Field(key) = step else { continue };
+        if below.member {
+            map.shift_remove(key);
+        } else if let Some(value) = map.get_mut(key) {
+            remove(place.field(key), value, below);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The API over HTTP, as a tower service: in-process for tests, or behind a listener.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT, WARNING};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::Frame;
+use serde_json::Value;
+
+use crate::access::{self, User};
+use crate::catalog::Origin;
+use crate::cluster::Cluster;
+use crate::object::set;
+use crate::present::Form;
+use crate::request::{Path, Query, ResourcePath};
+use crate::status::Status;
+use crate::verbs::{Call, Outcome, create, decode, delete, patch, read, scale, special, update, watch};
+use crate::{aggregate, discovery, fields, openapi, options};
+
+/// The largest body that is read, as on the real server.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Error>;
+
+/// The API of a cluster.
+#[derive(Clone)]
+pub struct Api {
+    cluster: Cluster,
+}
+
+impl Api {
+    /// The API of a cluster.
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Api
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Error>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let cluster = self.cluster.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let read = Limited::new(body, LARGEST_BODY).collect().await;
+            let answer = match read {
+                Ok(body) => answer(cluster, parts, body.to_bytes()).await,
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    Err(Status::too_large(LARGEST_BODY))
+                }
+                Err(error) => Err(Status::bad_request(format!("the body could not be read: {error}"))),
+            };
+            Ok(answer.unwrap_or_else(|status| json(status.code, &status.to_json())))
+        }
+        .boxed()
+    }
+}
+
+async fn answer(cluster: Cluster, parts: Parts, body: Bytes) -> Result<Response<Body>, Status> {
+    let now = cluster.0.clock.now();
+    let user = cluster.0.access.authenticate(&parts.headers, parts.extensions.get::<User>(), now)?;
+    let query = Query::parse(parts.uri.query().unwrap_or_default())
+        .ok_or_else(|| Status::bad_request("the query is not properly encoded"))?;
+    let path = Path::parse(parts.uri.path())
+        .ok_or_else(|| Status::bad_request("the path is not properly encoded"))?;
+    cluster.0.access.authorize(&user, &parts.method, &path, parts.uri.path(), &query)?;
+    match path {
+        Path::Resource(path) => match cluster.upstream(&path.group, &path.version) {
+            Some(upstream) => aggregate::forward(upstream, parts, body, &user).await,
+            None => resource(cluster, &parts, query, path, user, body).await,
+        },
+        Path::Discovery { group, version } => {
+            let upstream = group.as_deref().zip(version.as_deref()).and_then(|(g, v)| cluster.upstream(g, v));
+            match upstream {
+                Some(upstream) => aggregate::forward(upstream, parts, body, &user).await,
+                None => discover(&cluster, &parts, group.as_deref(), version.as_deref()).await,
+            }
+        }
+        Path::Other => other(&cluster, &parts),
+    }
+}
+
+/// Answers a request for objects.
+async fn resource(
+    cluster: Cluster,
+    parts: &Parts,
+    query: Query,
+    path: ResourcePath,
+    user: User,
+    body: Bytes,
+) -> Result<Response<Body>, Status> {
+    let catalog = cluster.catalog();
+    if !catalog.has_version(&path.group, &path.version) {
+        return if catalog.is_built_in(&path.group) { Err(Status::no_path()) } else { Ok(no_page()) };
+    }
+    let served = catalog.find(&path.group, &path.version, &path.resource).ok_or_else(Status::no_path)?;
+    let misplaced = path.namespace.is_some() && !served.namespaced;
+    let unplaced = served.namespaced && path.namespace.is_none() && path.name.is_some();
+    if misplaced || unplaced {
+        return if served.row().is_some() { Err(Status::no_path()) } else { Ok(no_page()) };
+    }
+    let header =
+        |name| parts.headers.get(name).and_then(|value| HeaderValue::to_str(value).ok()).unwrap_or_default();
+    let agent = header(USER_AGENT).split('/').next().unwrap_or_default();
+    let manager = query.get("fieldManager").filter(|given| !given.is_empty()).unwrap_or(agent).to_owned();
+    let form = Form::accepted(&all_values(parts, &ACCEPT), query.get("includeObject"), path.name.is_none())?;
+    let call = Call {
+        served: served.clone(),
+        version: path.version,
+        namespace: path.namespace,
+        name: path.name,
+        subresource: path.subresource,
+        query,
+        user,
+        manager,
+        now: cluster.0.clock.now(),
+        by_server: false,
+        warnings: Mutex::default(),
+        cluster,
+    };
+    if let Origin::Custom(definition) = &call.served.origin
+        && let Some(warning) = definition.warning(&call.version)
+    {
+        call.warn(warning);
+    }
+    let watching = parts.method == Method::GET
+        && call.subresource.is_none()
+        && (path.watch || call.query.is_set("watch"));
+    if parts.method == Method::GET {
+        form.fits(&call, watching)?;
+    }
+    if watching {
+        let events = watch::start(call, form)?.map(|chunk| Ok(Frame::data(chunk)));
+        let mut response = Response::new(BodyExt::boxed_unsync(StreamBody::new(events)));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        return Ok(response);
+    }
+    options::check(&call, &parts.method, header(CONTENT_TYPE))?;
+    let outcome = act(&call, &parts.method, header(CONTENT_TYPE), &body).await?;
+    if parts.method != Method::GET {
+        // Those who watch come first, or many writers could outrun what is remembered for them.
+        tokio::task::yield_now().await;
+    }
+    let code = outcome.code;
+    let mut response = text(code, form.body(&call, outcome));
+    for warning in call.warnings.lock().map(|all| all.clone()).unwrap_or_default() {
+        let quoted = format!("299 - {}", Value::from(warning));
+        if let Ok(value) = HeaderValue::from_str(&quoted) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+fn all_values(parts: &Parts, name: &http::HeaderName) -> String {
+    let values = parts.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.collect::<Vec<_>>().join(",")
+}
+
+/// Does what a method means for the object or collection of a path.
+async fn act(call: &Call, method: &Method, content_type: &str, body: &[u8]) -> Result<Outcome, Status> {
+    let review = call.served.row().is_some_and(|row| row.review);
+    let target = (call.name.is_some(), call.subresource.as_deref());
+    let object = || decode::object(call, content_type, body);
+    if review {
+        return match (method, target) {
+            (&Method::POST, (false, None)) => {
+                let (access, kind) = (&call.cluster.0.access, call.served.kind.as_str());
+                let mut asked = object()?;
+                decode::shape(call, &mut asked)?;
+                if let Some(schema) = call.served.schema(&call.version) {
+                    call.writing(|who| fields::record_update(&schema, None, &mut asked, who));
+                }
+                let metadata = asked.get("metadata").cloned().unwrap_or_default();
+                let mut answer = access::answer(access, kind, asked, &call.user, call.now)?;
+                for (key, value) in metadata.as_object().into_iter().flatten() {
+                    set(&mut answer, &["metadata", key], value.clone());
+                }
+                Ok(Outcome::other(201, answer))
+            }
+            (_, (true, _)) => Err(Status::no_path()),
+            _ => Err(Status::not_allowed()),
+        };
+    }
+    if let Some(name) = target.1 {
+        let row = call.served.row();
+        let known = match name {
+            "status" => call.served.has_status(&call.version),
+            "scale" => call.served.scale(&call.version).is_some(),
+            other => row.is_some_and(|row| row.more.contains(&other)),
+        };
+        if !known {
+            let about = call.served.about(call.name.as_deref().unwrap_or_default());
+            return Err(if row.is_some() { Status::no_path() } else { Status::not_found(about) });
+        }
+    }
+    match (method, target) {
+        (&Method::GET, (true, None | Some("status"))) => read::get(call),
+        (&Method::GET, (false, None)) => read::list(call),
+        (&Method::POST, (false, None)) if call.served.namespaced == call.namespace.is_some() => {
+            create::create(call, object()?).await
+        }
+        (&Method::PUT, (true, None | Some("status"))) => update::update(call, object()?).await,
+        (&Method::PATCH, (true, None | Some("status"))) => patch::patch(call, content_type, body).await,
+        (&Method::DELETE, (true, None)) => delete::delete(call, &delete::Options::of(call, body)?).await,
+        (&Method::DELETE, (false, None))
+            if call.served.namespaced == call.namespace.is_some()
+                && call.served.row().is_none_or(|row| row.collection) =>
+        {
+            delete::delete_collection(call, &delete::Options::of(call, body)?).await
+        }
+        (&Method::GET, (true, Some("scale"))) => scale::get(call),
+        (&Method::PUT, (true, Some("scale"))) => {
+            scale::put(call, decode::json(call, content_type, body)?).await
+        }
+        (&Method::PATCH, (true, Some("scale"))) => scale::patch(call, content_type, body).await,
+        (&Method::PUT, (true, Some("finalize"))) => special::finalize(call, object()?).await,
+        (&Method::POST, (true, Some("binding" | "eviction" | "token"))) => {
+            special::post(call, decode::json(call, content_type, body)?).await
+        }
+        _ => Err(Status::not_allowed()),
+    }
+}
+
+async fn discover(
+    cluster: &Cluster,
+    parts: &Parts,
+    group: Option<&str>,
+    version: Option<&str>,
+) -> Result<Response<Body>, Status> {
+    if parts.method != Method::GET {
+        return Err(Status::not_allowed());
+    }
+    let core = parts.uri.path().trim_matches('/').split('/').next() == Some("api");
+    let found = discovery::answer(
+        &cluster.catalog(),
+        &aggregate::groups(cluster).await,
+        core,
+        group,
+        version,
+        &all_values(parts, &ACCEPT),
+    );
+    let Some((content_type, value)) = found else {
+        let known = core || group.is_some_and(|group| cluster.catalog().is_built_in(group));
+        return if known { Err(Status::no_path()) } else { Ok(no_page()) };
+    };
+    let mut response = json(200, &value);
+    if let Ok(content_type) = HeaderValue::from_str(&content_type) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    Ok(response)
+}
+
+/// Answers what is not about objects.
+fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<Body>, Status> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return Err(Status::not_allowed());
+    }
+    let segments: Vec<&str> = parts.uri.path().trim_matches('/').split('/').collect();
+    Ok(match segments.as_slice() {
+        [""] => json(200, &serde_json::json!({"paths": paths(cluster)})),
+        ["api", ..] => return Err(Status::no_path()),
+        ["apis", group, ..] if cluster.catalog().is_built_in(group) => return Err(Status::no_path()),
+        ["healthz" | "livez" | "readyz", ..] => plain(200, "ok"),
+        ["version"] => json(200, &discovery::version()),
+        ["openapi", "v3"] => json(200, &openapi::index(&cluster.catalog())),
+        ["openapi", "v3", "api", version] => document(cluster, "", version),
+        ["openapi", "v3", "apis", group, version] => document(cluster, group, version),
+        _ => no_page(),
+    })
+}
+
+/// Everything below which something is to be found.
+fn paths(cluster: &Cluster) -> Vec<String> {
+    let fixed = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"];
+    let mut paths: BTreeSet<String> = fixed.into_iter().map(str::to_owned).collect();
+    for (group, version) in cluster.catalog().versions() {
+        if group.is_empty() {
+            paths.insert(format!("/api/{version}"));
+        } else {
+            paths.insert(format!("/apis/{group}"));
+            paths.insert(format!("/apis/{group}/{version}"));
+        }
+    }
+    paths.into_iter().collect()
+}
+
+fn document(cluster: &Cluster, group: &str, version: &str) -> Response<Body> {
+    openapi::document(&cluster.catalog(), group, version).map_or_else(no_page, |found| json(200, &found))
+}
+
+fn no_page() -> Response<Body> {
+    plain(404, "404 page not found\n")
+}
+
+fn json(code: u16, value: &Value) -> Response<Body> {
+    text(code, value.to_string().into())
+}
+
+fn text(code: u16, body: Bytes) -> Response<Body> {
+    respond(code, "application/json", body)
+}
+
+fn plain(code: u16, body: &'static str) -> Response<Body> {
+    respond(code, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
+}
+
+fn respond(code: u16, content_type: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(BodyExt::boxed_unsync(Full::new(body).map_err(|never| match never {})));
+    *response.status_mut() =
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}

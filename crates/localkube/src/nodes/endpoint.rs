@@ -1,0 +1,206 @@
+//! The port of each node, on which a kubelet answers: `/metrics/resource` over TLS, for whoever shows who he is.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::Error;
+use super::plan::Admission;
+use super::run::Shared;
+
+/// How long a client may take for its handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The TLS settings of all nodes, and the authority that clients have to trust.
+pub(crate) struct Identity {
+    pub(crate) ca_pem: String,
+    tls: TlsAcceptor,
+}
+
+impl Identity {
+    /// A new authority, and one certificate for all nodes: they are all at the same address.
+    pub(crate) fn new() -> Result<Self, Error> {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, "simulated-kubelets");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let authority_key = KeyPair::generate()?;
+        let ca_pem = authority.self_signed(&authority_key)?.pem();
+        let issuer = Issuer::new(authority, authority_key);
+        let key = KeyPair::generate()?;
+        let names = vec![Ipv4Addr::LOCALHOST.to_string(), "localhost".to_owned()];
+        let certificate = CertificateParams::new(names)?.signed_by(&key, &issuer)?;
+
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let anyone = Arc::new(AnyClient(provider.signature_verification_algorithms));
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(anyone)
+            .with_single_cert(vec![certificate.der().clone()], key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { ca_pem, tls: TlsAcceptor::from(Arc::new(config)) })
+    }
+
+    /// Answers on `listener` for a node until it is dropped.
+    pub(crate) fn serve(
+        &self,
+        listener: TcpListener,
+        node: usize,
+        shared: Shared,
+        admission: Admission,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let tls = self.tls.clone();
+        async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => {
+                            connections.spawn(connection(tls.clone(), stream, node, shared.clone(), admission));
+                        }
+                        // Out of file descriptors, most likely; some connection will end.
+                        Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                    },
+                    Some(_) = connections.join_next() => {}
+                }
+            }
+        }
+    }
+}
+
+async fn connection(tls: TlsAcceptor, stream: TcpStream, node: usize, shared: Shared, admission: Admission) {
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await else { return };
+    let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let admitted = admission == Admission::Anyone || certified || has_token(request.headers());
+        let answer = answer(request.method(), request.uri().path(), admitted, || shared.metrics(node));
+        std::future::ready(Ok::<_, Infallible>(answer))
+    });
+    // What a client does wrong is its own affair.
+    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn has_token(headers: &HeaderMap) -> bool {
+    let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    token.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| !token.trim().is_empty())
+}
+
+fn answer(
+    method: &Method,
+    path: &str,
+    admitted: bool,
+    metrics: impl Fn() -> Option<String>,
+) -> Response<Full<Bytes>> {
+    let plain = "text/plain; charset=utf-8";
+    let (code, kind, body) = match (admitted, path) {
+        (false, _) => (StatusCode::UNAUTHORIZED, plain, "Unauthorized".to_owned()),
+        (true, "/metrics/resource" | "/healthz") if method != Method::GET => {
+            (StatusCode::METHOD_NOT_ALLOWED, plain, "405: Method Not Allowed".to_owned())
+        }
+        (true, "/metrics/resource") => match metrics() {
+            Some(page) => (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page),
+            None => (StatusCode::NOT_FOUND, plain, "404 page not found\n".to_owned()),
+        },
+        (true, "/healthz") => (StatusCode::OK, plain, "ok".to_owned()),
+        (true, _) => (StatusCode::NOT_FOUND, plain, "404 page not found\n".to_owned()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+/// Takes any certificate for proof that somebody is there; who it is does not matter to a simulated kubelet.
+#[derive(Debug)]
+struct AnyClient(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClient {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metrics_and_health_and_only_for_somebody() {
+        let page = || Some("page".to_owned());
+        let code =
+            |method: Method, path: &str, admitted| answer(&method, path, admitted, page).status().as_u16();
+        assert_eq!(code(Method::GET, "/metrics/resource", true), 200);
+        assert_eq!(code(Method::GET, "/metrics/resource", false), 401);
+        assert_eq!(code(Method::GET, "/nothing", false), 401);
+        assert_eq!(code(Method::GET, "/nothing", true), 404);
+        assert_eq!(code(Method::GET, "/healthz", true), 200);
+        assert_eq!(code(Method::POST, "/metrics/resource", true), 405);
+    }
+
+    #[test]
+    fn tokens_are_not_checked_but_must_be_there() {
+        let with = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
+            has_token(&headers)
+        };
+        assert!(with("Bearer abc"));
+        assert!(!with("Bearer ") && !with("Basic abc") && !has_token(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,203 @@
+//! Which node a pod goes to: one that has room and that the pod tolerates, the least loaded first.
+
+use std::collections::BTreeMap;
+
+use super::shape::{Amount, Shape};
+use super::view::{Taint, Toleration};
+
+/// A node as placement sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    /// Whether the node object exists.
+    pub(crate) exists: bool,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) unschedulable: bool,
+    pub(crate) room: Amount,
+    pub(crate) used: Amount,
+}
+
+impl Amount {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.cpu = self.cpu.saturating_add(other.cpu);
+        self.memory = self.memory.saturating_add(other.memory);
+        self.pods = self.pods.saturating_add(other.pods);
+    }
+
+    pub(crate) fn remove(&mut self, other: Self) {
+        self.cpu = self.cpu.saturating_sub(other.cpu);
+        self.memory = self.memory.saturating_sub(other.memory);
+        self.pods = self.pods.saturating_sub(other.pods);
+    }
+}
+
+/// The node for a pod of this shape, or why there is none, in the scheduler's words.
+pub(crate) fn choose(places: &[Place], shape: &Shape) -> Result<usize, String> {
+    let fitting =
+        places.iter().enumerate().filter(|(_, place)| place.exists && place.objections(shape).is_empty());
+    let least = fitting.min_by_key(|(index, place)| (place.load(shape.request), *index));
+    least.map(|(index, _)| index).ok_or_else(|| complaint(places, shape))
+}
+
+fn complaint(places: &[Place], shape: &Shape) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let existing = places.iter().filter(|place| place.exists);
+    for objection in existing.clone().flat_map(|place| place.objections(shape)) {
+        *counts.entry(objection).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let mut reasons: Vec<String> =
+        counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    reasons.sort();
+    format!("0/{} nodes are available: {}.", existing.count(), reasons.join(", "))
+}
+
+impl Place {
+    /// Everything that speaks against this pod here; where it may not go at all, only the first such reason.
+    fn objections(&self, shape: &Shape) -> Vec<String> {
+        if self.unschedulable {
+            return vec!["node(s) were unschedulable".to_owned()];
+        }
+        if let Some(taint) = self.taints.iter().find(|taint| taint.repels(&shape.tolerations)) {
+            let value = taint.value.as_deref().unwrap_or_default();
+            return vec![format!("node(s) had untolerated taint {{{}: {value}}}", taint.key)];
+        }
+        if shape.node_selector.iter().any(|(name, value)| self.labels.get(name) != Some(value)) {
+            return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
+        }
+        let Amount { cpu, memory, pods } = shape.request;
+        let lacks = |asked: i64, used: i64, room: i64| asked > 0 && used.saturating_add(asked) > room;
+        let mut objections = Vec::new();
+        if lacks(pods, self.used.pods, self.room.pods) {
+            objections.push("Too many pods".to_owned());
+        }
+        if lacks(cpu, self.used.cpu, self.room.cpu) {
+            objections.push("Insufficient cpu".to_owned());
+        }
+        if lacks(memory, self.used.memory, self.room.memory) {
+            objections.push("Insufficient memory".to_owned());
+        }
+        objections
+    }
+
+    /// How full the node would be in what it has least of, in millionths.
+    fn load(&self, request: Amount) -> i128 {
+        let share = |asked: i64, used: i64, room: i64| {
+            (i128::from(used) + i128::from(asked)) * 1_000_000 / i128::from(room.max(1))
+        };
+        let cpu = share(request.cpu, self.used.cpu, self.room.cpu);
+        let memory = share(request.memory, self.used.memory, self.room.memory);
+        cpu.max(memory).max(share(request.pods, self.used.pods, self.room.pods))
+    }
+}
+
+impl Taint {
+    fn repels(&self, tolerations: &[Toleration]) -> bool {
+        matches!(self.effect.as_deref(), Some("NoSchedule" | "NoExecute"))
+            && !tolerations.iter().any(|toleration| toleration.covers(self))
+    }
+}
+
+impl Toleration {
+    fn covers(&self, taint: &Taint) -> bool {
+        let says = |mine: &Option<String>, other: &str| {
+            mine.as_deref().is_none_or(|mine| mine.is_empty() || mine == other)
+        };
+        let value = self.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
+        says(&self.effect, taint.effect.as_deref().unwrap_or_default())
+            && says(&self.key, &taint.key)
+            && (self.operator.as_deref() == Some("Exists") || value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::tests::shape;
+    use super::*;
+    use serde_json::json;
+
+    fn places(count: usize) -> Vec<Place> {
+        let room = Amount { cpu: 1000, memory: 1 << 30, pods: 2 };
+        let place = |n: usize| Place {
+            name: format!("node-{n}"),
+            exists: true,
+            labels: [("kubernetes.io/hostname".to_owned(), format!("node-{n}"))].into(),
+            room,
+            ..Place::default()
+        };
+        (1..=count).map(place).collect()
+    }
+
+    fn asking(cpu: &str, memory: &str) -> Shape {
+        shape(json!({"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}]}))
+    }
+
+    fn taint(place: &mut Place, key: &str, effect: &str) {
+        place.taints.push(serde_json::from_value(json!({"key": key, "effect": effect})).unwrap());
+    }
+
+    #[test]
+    fn the_least_loaded_node_gets_the_pod() {
+        let mut places = places(3);
+        let shape = asking("300m", "1Mi");
+        let chosen: Vec<usize> = (0..6)
+            .map(|_| {
+                let index = choose(&places, &shape).unwrap();
+                places[index].used.add(shape.request);
+                index
+            })
+            .collect();
+        assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(choose(&places, &shape), Err("0/3 nodes are available: 3 Too many pods.".into()));
+        places[1].used.remove(shape.request);
+        assert_eq!(choose(&places, &shape), Ok(1));
+    }
+
+    #[test]
+    fn why_none_fits_is_said_as_the_scheduler_says_it() {
+        let mut places = places(4);
+        places[0].used.cpu = 500;
+        places[1].unschedulable = true;
+        taint(&mut places[2], "dedicated", "NoSchedule");
+        places[3].exists = false;
+        let says = |places: &[Place], shape: &Shape| choose(places, shape).unwrap_err();
+        assert_eq!(
+            says(&places, &asking("600m", "2Gi")),
+            "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, \
+             1 node(s) had untolerated taint {dedicated: }, 1 node(s) were unschedulable."
+        );
+        assert_eq!(says(&[], &asking("1", "1")), "no nodes available to schedule pods");
+    }
+
+    #[test]
+    fn selectors_and_tolerations_count() {
+        let mut places = places(2);
+        let second = shape(json!({"nodeSelector": {"kubernetes.io/hostname": "node-2"}}));
+        assert_eq!(choose(&places, &second), Ok(1));
+        let nowhere = shape(json!({"nodeSelector": {"zone": "a"}}));
+        let complaint = choose(&places, &nowhere).unwrap_err();
+        assert_eq!(
+            complaint,
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+        );
+        for place in &mut places {
+            taint(place, "a", "NoExecute");
+            taint(place, "b", "PreferNoSchedule");
+        }
+        assert!(choose(&places, &asking("1m", "1")).is_err());
+        for toleration in [
+            json!({"key": "a", "operator": "Exists"}),
+            json!({"operator": "Exists"}),
+            json!({"key": "a", "value": "", "effect": "NoExecute"}),
+        ] {
+            let tolerant = shape(json!({"tolerations": [toleration]}));
+            assert_eq!(choose(&places, &tolerant), Ok(0), "{toleration}");
+        }
+        let other =
+            shape(json!({"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]}));
+        assert!(choose(&places, &other).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! Nodes on localkube, in this process and under paused time.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::json;
+use sim::load::{Load, Shape};
+use sim::workload::{ContainerUsage, Service, Usage};
+use tokio::time::{Duration, Instant};
+
+use super::*;
+use crate::{Cluster, Options, Running};
+
+struct Ground {
+    /// Held: it ends when it is dropped.
+    #[allow(dead_code)]
+    cluster: Running,
+    nodes: Nodes,
+    pods: Api<Pod>,
+}
+
+impl Ground {
+    async fn new(plan: Plan) -> Self {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let plan = Plan { serve: false, clock: cluster.cluster().0.clock, ..plan };
+        let nodes = Nodes::start(cluster.client(), plan).await.unwrap();
+        let pods = Api::default_namespaced(cluster.client());
+        Self { cluster, nodes, pods }
+    }
+
+    async fn create(&self, name: &str) {
+        let container =
+            json!({"name": "web", "image": "shop/web:1", "resources": {"limits": {"cpu": "500m"}}});
+        let pod = json!({"metadata": {"name": name, "labels": {"app": "web"}}, "spec": {"containers": [container]}});
+        self.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    }
+
+    /// Waits until a pod is what it should be, and says how long that took, to the tenth of a second.
+    async fn until(&self, name: &str, fine: impl Fn(Option<&Pod>) -> bool) -> f64 {
+        let start = Instant::now();
+        let waited = tokio::time::timeout(
+            Duration::from_hours(1),
+            await_condition(self.pods.clone(), name, |pod: Option<&Pod>| fine(pod)),
+        );
+        waited.await.unwrap_or_else(|_| panic!("{name}: {:?}", self.nodes.trouble())).unwrap();
+        (start.elapsed().as_secs_f64() * 10.0).round() / 10.0
+    }
+}
+
+fn is(pod: Option<&Pod>, kind: &str) -> bool {
+    let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref());
+    conditions.into_iter().flatten().any(|c| c.type_ == kind && c.status == "True")
+}
+
+fn phase(pod: Option<&Pod>) -> &str {
+    pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).unwrap_or("none")
+}
+
+/// The cpu seconds that containers on all nodes have used.
+fn cpu(nodes: &Nodes) -> f64 {
+    let pages = nodes.names().iter().map(|node| nodes.metrics(node).unwrap());
+    let of_page = |page: String| -> f64 {
+        let lines = page.lines().filter(|line| line.starts_with("container_cpu_usage_seconds_total{"));
+        lines.map(|line| line.split(' ').nth(1).unwrap().parse::<f64>().unwrap()).sum()
+    };
+    pages.map(of_page).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_takes_as_long_as_planned() {
+    let ground = Ground::new(Plan::default()).await;
+    ground.create("web").await;
+    assert_eq!(ground.until("web", |pod| phase(pod) == "Running").await, 3.0);
+    assert_eq!(ground.until("web", |pod| is(pod, "Ready")).await, 7.0);
+    ground.pods.delete("web", &DeleteParams::default()).await.unwrap();
+    assert_eq!(ground.until("web", |pod| pod.is_none()).await, 5.0);
+    let nodes: Api<Node> = Api::all(ground.cluster.client());
+    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 3);
+    ground.nodes.stop().await;
+    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_what_the_load_makes_of_it() {
+    let ground = Ground::new(Plan::default()).await;
+    for name in ["web-0", "web-1"] {
+        ground.create(name).await;
+    }
+    for name in ["web-0", "web-1"] {
+        ground.until(name, |pod| is(pod, "Ready")).await;
+    }
+    let usage = |idle, per_unit| Usage { idle, per_unit, starting: idle, limit: f64::INFINITY };
+    let load = |rate| Workload {
+        namespace: "default".into(),
+        selector: api::selector::Selector::parse("app=web").unwrap(),
+        load: Load::new(vec![Shape::Constant(rate)], Vec::new()),
+        service: Service { per_pod: Some(20.0), queue: 0.0 },
+        containers: vec![ContainerUsage {
+            name: "web".into(),
+            cpu: usage(2.0, 25.0),
+            memory: usage(1e9, 0.0),
+        }],
+        delays: None,
+    };
+    // Two pods: 8 units each; then more than they may use; then nothing.
+    for (rate, cores) in [(16.0, 2.0 * 0.202), (60.0, 2.0 * 0.5), (0.0, 2.0 * 0.002)] {
+        ground.nodes.set_load(load(rate));
+        let before = cpu(&ground.nodes);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let used = (cpu(&ground.nodes) - before) / 60.0;
+        assert!((used - cores).abs() < 1e-3, "{rate}: {used} and not {cores}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The order of items in a list that a strategic merge patch has changed.
+
+use serde_json::Value;
+
+use crate::schema::go;
+use crate::status::Status;
+
+/// Whether two items are the same, by their key or as they stand.
+pub(super) fn is_same(key: Option<&str>, one: &Value, other: &Value) -> bool {
+    match key {
+        Some(key) => one.get(key).is_some() && one.get(key) == other.get(key),
+        None => one == other,
+    }
+}
+
+/// Puts the items that `order` names in its order; others keep their places before and after their old neighbours.
+pub(super) fn arrange(items: Vec<Value>, order: &[Value], before: &[Value], key: Option<&str>) -> Vec<Value> {
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| is_same(key, item, other));
+    let (mut named, others): (Vec<Value>, Vec<Value>) =
+        items.into_iter().partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    let mut arranged = Vec::with_capacity(named.len() + others.len());
+    let mut others = others.into_iter().peekable();
+    for item in named {
+        if let Some(at) = place(before, &item) {
+            while let Some(other) =
+                others.next_if(|other| place(before, other).is_some_and(|place| place < at))
+            {
+                arranged.push(other);
+            }
+        }
+        arranged.push(item);
+    }
+    arranged.extend(others);
+    arranged
+}
+
+/// Refuses a list of changes that is not in the order it asks for.
+pub(super) fn check(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Status> {
+    let is_deleted = |change: &Value| change.get("$patch").is_some();
+    let mut rest = order.iter();
+    let kept: Vec<&Value> = changes.iter().filter(|change| !is_deleted(change)).collect();
+    if kept.iter().all(|change| rest.any(|named| is_same(key, change, named))) {
+        return Ok(());
+    }
+    let message = format!(
+        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+        go::print_list(changes),
+        go::print_list(order)
+    );
+    Err(Status { code: 500, reason: "", ..Status::bad_request(message) })
+}

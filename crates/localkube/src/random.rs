@@ -1,0 +1,51 @@
+//! Names and ids nobody has used.
+
+use std::sync::OnceLock;
+
+use rustls::crypto::SecureRandom;
+use rustls::crypto::aws_lc_rs::default_provider;
+
+/// The letters of generated names: none that spell words or are taken for each other.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Random bytes.
+pub(crate) fn bytes<const N: usize>() -> [u8; N] {
+    static SOURCE: OnceLock<&'static dyn SecureRandom> = OnceLock::new();
+    let mut bytes = [0; N];
+    // It fails only where the system has no randomness at all; names then repeat and are refused as taken.
+    let _ = SOURCE.get_or_init(|| default_provider().secure_random).fill(&mut bytes);
+    bytes
+}
+
+/// Five letters for the end of a name.
+pub(crate) fn suffix() -> String {
+    let letter =
+        |byte: u8| char::from(LETTERS.get(usize::from(byte) % LETTERS.len()).copied().unwrap_or(b'x'));
+    bytes::<5>().into_iter().map(letter).collect()
+}
+
+/// A random uid.
+pub(crate) fn uid() -> String {
+    let mut id = u128::from_be_bytes(bytes());
+    // Version 4, variant 1.
+    id = (id & !(0xf << 76)) | (4 << 76);
+    id = (id & !(0b11 << 62)) | (0b10 << 62);
+    let hex = format!("{id:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_the_form_of_version_4() {
+        let (one, two) = (uid(), uid());
+        assert_ne!(one, two);
+        assert_eq!(one.len(), 36);
+        assert_eq!(one.as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&one.as_bytes()[19]));
+        assert!(suffix().bytes().all(|letter| LETTERS.contains(&letter)));
+    }
+}

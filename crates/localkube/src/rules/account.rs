@@ -1,0 +1,7 @@
+//! Service accounts.
+
+use super::shape::tidy;
+use super::{NONE, Rules};
+
+/// The rules of service accounts.
+pub const RULES: Rules = Rules { default: |account, _| tidy(account), ..NONE };

@@ -1,0 +1,274 @@
+//! Faults of an object, collected in the order in which they are found; and the checks many kinds share.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use api::field::{FieldError, Json, Shown};
+use api::names::{label_key_faults, label_value_faults, subdomain_faults};
+use api::selector::LabelSelector;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::shape::{at, entries, has, list, text};
+
+/// The words for a field that stays as it is.
+pub(super) const IMMUTABLE: &str = "field is immutable";
+/// The words for a negative number.
+pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// What is wrong with a name.
+pub(super) type NameRule = fn(&str) -> Vec<String>;
+
+/// Faults found so far.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<FieldError>);
+
+impl IntoIterator for Faults {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl From<Faults> for Vec<FieldError> {
+    fn from(faults: Faults) -> Self {
+        faults.0
+    }
+}
+
+impl Faults {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add(&mut self, fault: FieldError) {
+        self.0.push(fault);
+    }
+
+    pub(super) fn extend(&mut self, others: impl IntoIterator<Item = FieldError>) {
+        self.0.extend(others);
+    }
+
+    pub(super) fn invalid(&mut self, path: impl Display, value: impl Shown, detail: impl Into<String>) {
+        self.add(FieldError::invalid(path, value, detail));
+    }
+
+    pub(super) fn required(&mut self, path: impl Display) {
+        self.add(FieldError::required(path, ""));
+    }
+
+    pub(super) fn forbidden(&mut self, path: impl Display, detail: impl Into<String>) {
+        self.add(FieldError::forbidden(path, detail));
+    }
+
+    /// A text that must not be empty; says whether it is there.
+    pub(super) fn present(&mut self, path: impl Display, text: &str) -> bool {
+        if text.is_empty() {
+            self.required(path);
+        }
+        !text.is_empty()
+    }
+
+    /// A text that must be there and follow a rule.
+    pub(super) fn name(&mut self, path: impl Display, name: &str, rule: NameRule) {
+        if self.present(&path, name) {
+            self.follows(path, name, rule);
+        }
+    }
+
+    /// A text that must follow a rule.
+    pub(super) fn follows(&mut self, path: impl Display, name: &str, rule: NameRule) {
+        for wrong in rule(name) {
+            self.invalid(&path, name, wrong);
+        }
+    }
+
+    /// A text that must be one of a few.
+    pub(super) fn one_of(&mut self, path: impl Display, value: &str, supported: &[&str]) {
+        if !supported.contains(&value) {
+            self.add(FieldError::not_supported(path, value, supported));
+        }
+    }
+
+    /// A number that must not be negative, if it is there.
+    pub(super) fn not_negative(&mut self, path: impl Display, value: Option<i64>) {
+        if let Some(value) = value.filter(|value| *value < 0) {
+            self.invalid(path, value, NEGATIVE);
+        }
+    }
+
+    /// A number that must be within bounds.
+    pub(super) fn within(&mut self, path: impl Display, value: i64, low: i64, high: i64) {
+        if !(low..=high).contains(&value) {
+            self.invalid(path, value, format!("must be between {low} and {high}, inclusive"));
+        }
+    }
+
+    /// A port by number or name.
+    pub(super) fn port(&mut self, path: impl Display, port: &Value) {
+        match port.as_str() {
+            Some(name) => self.follows(path, name, port_name_faults),
+            None => self.within(path, port.as_i64().unwrap_or_default(), 1, 65535),
+        }
+    }
+
+    /// The address of a machine.
+    pub(super) fn address(&mut self, path: impl Display, address: &str) {
+        if address.parse::<IpAddr>().is_err() {
+            self.invalid(path, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+        }
+    }
+
+    /// A range of addresses.
+    pub(super) fn range(&mut self, path: impl Display, range: &str) {
+        let fits = |(address, bits): (&str, &str)| match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
+            (Ok(address), Ok(bits)) => bits <= if address.is_ipv4() { 32 } else { 128 },
+            _ => false,
+        };
+        if !range.split_once('/').is_some_and(fits) {
+            self.invalid(path, range, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+        }
+    }
+
+    /// Labels, or what selects by them.
+    pub(super) fn labels(&mut self, path: impl Display, holder: &Value, field: &str) {
+        for (key, value) in entries(holder, field) {
+            self.follows(&path, key, label_key_faults);
+            self.follows(&path, value.as_str().unwrap_or_default(), label_value_faults);
+        }
+    }
+
+    /// Annotations.
+    pub(super) fn annotations(&mut self, path: impl Display, holder: &Value, field: &str) {
+        for (key, _) in entries(holder, field) {
+            for wrong in label_key_faults(&key.to_lowercase()) {
+                self.invalid(&path, key, wrong);
+            }
+        }
+    }
+
+    /// A label selector.
+    pub(super) fn selector(&mut self, path: &str, selector: &Value) {
+        self.labels(format_args!("{path}.matchLabels"), selector, "matchLabels");
+        for (i, expression) in list(selector, "matchExpressions").iter().enumerate() {
+            let path = format!("{path}.matchExpressions[{i}]");
+            let operator = text(expression, "operator");
+            self.values(&path, operator, !list(expression, "values").is_empty());
+            if !matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist") {
+                let detail = "not a valid selector operator";
+                self.invalid(format_args!("{path}.operator"), operator, detail);
+            }
+            self.follows(format_args!("{path}.key"), text(expression, "key"), label_key_faults);
+        }
+    }
+
+    /// Whether an operator has values must fit it.
+    pub(super) fn values(&mut self, path: &str, operator: &str, given: bool) {
+        let path = format_args!("{path}.values");
+        match operator {
+            "In" | "NotIn" if !given => {
+                self.add(FieldError::required(path, "must be specified when `operator` is 'In' or 'NotIn'"));
+            }
+            "Exists" | "DoesNotExist" if given => {
+                self.forbidden(path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+            }
+            _ => {}
+        }
+    }
+
+    /// A field that may not change.
+    pub(super) fn unchanged(&mut self, path: &str, new: &Value, old: &Value) {
+        let value = at(new, path);
+        if value != at(old, path) {
+            self.invalid(path, Json(value), IMMUTABLE);
+        }
+    }
+
+    /// Counts of replicas: none negative, and none above what it is a part of.
+    pub(super) fn counts(&mut self, status: &Value, counts: &[&str], parts: &[(&str, &str, &str)]) {
+        let count = |name: &str| at(status, name).as_i64().unwrap_or_default();
+        for name in counts {
+            self.not_negative(format_args!("status.{name}"), Some(count(name)));
+        }
+        for (part, whole, words) in parts {
+            if count(part) > count(whole) {
+                let detail = format!("cannot be greater than {words}");
+                self.invalid(format_args!("status.{part}"), count(part), detail);
+            }
+        }
+    }
+}
+
+/// A map as Go prints it: by key, and `null` when there is none.
+pub(super) fn sorted<'a>(value: &'a Value, path: &str) -> Option<BTreeMap<&'a str, &'a Value>> {
+    has(value, path).then(|| entries(value, path).into_iter().collect())
+}
+
+/// A selector read as such.
+pub(super) fn label_selector(value: &Value) -> LabelSelector {
+    LabelSelector::deserialize(value).unwrap_or_default()
+}
+
+/// What is wrong with the name of a port.
+pub(super) fn port_name_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > 15 {
+        faults.push("must be no more than 15 characters");
+    }
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.chars().all(plain) || name.is_empty() {
+        faults.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    }
+    if !name.chars().any(|c| c.is_ascii_lowercase()) {
+        faults.push("must contain at least one letter (a-z)");
+    }
+    if name.contains("--") {
+        faults.push("must not contain consecutive hyphens");
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        faults.push("must not begin or end with a hyphen");
+    }
+    faults.into_iter().map(str::to_owned).collect()
+}
+
+/// What is wrong with a key of a ConfigMap or secret.
+pub(super) fn config_key_faults(key: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if key.len() > 253 {
+        faults.push("must be no more than 253 characters");
+    }
+    if key.is_empty() || !key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
+        faults.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+             'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+        );
+    }
+    match key {
+        "." => faults.push("must not be '.'"),
+        ".." => faults.push("must not be '..'"),
+        key if key.starts_with("..") => faults.push("must not start with '..'"),
+        _ => {}
+    }
+    faults.into_iter().map(str::to_owned).collect()
+}
+
+/// What is wrong with a label that must begin with a letter.
+pub(super) fn letter_label_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > 63 {
+        faults.push("must be no more than 63 characters".to_owned());
+    }
+    let label = !name.contains('.') && subdomain_faults(name).is_empty();
+    if !label || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        faults.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    faults
+}

@@ -1,0 +1,250 @@
+//! Reading and filling in JSON objects whose types were already checked, in the few ways the rules need.
+
+use quantity::Quantity;
+use serde_json::{Map, Value};
+
+/// Maps with keys of the user's choice: what is in them is left alone, and an empty one is left out.
+const FREE: &[&str] = &[
+    "allocatable",
+    "annotations",
+    "binaryData",
+    "capacity",
+    "data",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "overhead",
+    "requests",
+    "stringData",
+];
+
+/// Maps of quantities, and single ones.
+const AMOUNTS: &[&str] =
+    &["allocatable", "capacity", "divisor", "limits", "overhead", "requests", "sizeLimit"];
+
+/// Texts that are shown even when they are empty; all others are then left out.
+const KEPT_TEXTS: &[&str] = &["holderIdentity", "storageClassName"];
+
+/// Flags that are left out when they are false; others distinguish false from absent.
+const DROPPED_FLAGS: &[&str] = &[
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "insecureSkipTLSVerify",
+    "paused",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "unschedulable",
+];
+
+/// Numbers that are left out when they are zero; others distinguish zero from absent.
+const DROPPED_ZEROS: &[&str] = &[
+    "active",
+    "count",
+    "currentReplicas",
+    "failed",
+    "fullyLabeledReplicas",
+    "healthCheckNodePort",
+    "hostPort",
+    "initialDelaySeconds",
+    "minReadySeconds",
+    "nodePort",
+    "observedGeneration",
+    "readyReplicas",
+    "succeeded",
+    "unavailableReplicas",
+    "updatedReplicas",
+];
+
+/// Leaves out what says nothing and writes quantities in their usual form, as Go's types do when they are read and
+/// written again.
+pub(super) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.retain(|key, value| {
+            if key == "managedFields" {
+                return true;
+            }
+            if AMOUNTS.contains(&key.as_str()) {
+                canonical_amounts(value);
+            }
+            if !FREE.contains(&key.as_str()) {
+                tidy(value);
+            }
+            !says_nothing(key, value)
+        }),
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn says_nothing(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty() && FREE.contains(&key),
+        Value::String(text) => text.is_empty() && !KEPT_TEXTS.contains(&key),
+        Value::Bool(flag) => !flag && DROPPED_FLAGS.contains(&key),
+        Value::Number(number) => number.as_i64() == Some(0) && DROPPED_ZEROS.contains(&key),
+    }
+}
+
+fn canonical_amounts(value: &mut Value) {
+    match value {
+        // What is counted is counted in thousandths.
+        Value::Object(amounts) => amounts.values_mut().for_each(|value| canonical_amount(value, true)),
+        value => canonical_amount(value, false),
+    }
+}
+
+fn canonical_amount(value: &mut Value, round: bool) {
+    if let Some(mut amount) = amount(value) {
+        if round {
+            amount.round_up(-3);
+        }
+        *value = amount.to_string().into();
+    }
+}
+
+/// A quantity, written as text or number.
+pub(super) fn amount(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => Quantity::parse(text.trim()).ok(),
+        Value::Number(number) => Quantity::from_json_text(&number.to_string()).ok(),
+        _ => None,
+    }
+}
+
+/// Sets a field that is absent.
+pub(super) fn fill(value: &mut Value, key: &str, default: impl Into<Value>) {
+    if let Some(fields) = value.as_object_mut()
+        && fields.get(key).is_none_or(Value::is_null)
+    {
+        fields.insert(key.to_owned(), default.into());
+    }
+}
+
+/// Sets a field.
+pub(super) fn put(value: &mut Value, key: &str, content: impl Into<Value>) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(key.to_owned(), content.into());
+    }
+}
+
+/// Removes a field.
+pub(super) fn remove(value: &mut Value, key: &str) -> Option<Value> {
+    value.as_object_mut().and_then(|fields| fields.shift_remove(key))
+}
+
+/// A part of an object, made when it is absent.
+pub(super) fn part<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
+    fill(value, key, Map::new());
+    match value {
+        Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
+        other => other,
+    }
+}
+
+/// A part of an object, if it is there.
+pub(super) fn part_of<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    value.get_mut(key).filter(|part| !part.is_null())
+}
+
+/// The items of a list, to be changed.
+pub(super) fn each<'a>(value: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+    value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// What is at a path of field names; null when there is nothing.
+pub(super) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').try_fold(value, |value, key| value.get(key)).unwrap_or(&Value::Null)
+}
+
+/// Whether something is at a path.
+pub(super) fn has(value: &Value, path: &str) -> bool {
+    !at(value, path).is_null()
+}
+
+/// The text at a path; empty when there is none.
+pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    at(value, path).as_str().unwrap_or_default()
+}
+
+/// The number at a path.
+pub(super) fn number(value: &Value, path: &str) -> Option<i64> {
+    at(value, path).as_i64()
+}
+
+/// Whether a flag is set.
+pub(super) fn flag(value: &Value, path: &str) -> bool {
+    at(value, path).as_bool().unwrap_or_default()
+}
+
+/// The items of the list at a path.
+pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    at(value, path).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The texts of a list or of one text.
+pub(super) fn texts<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
+    list(value, path).iter().filter_map(Value::as_str)
+}
+
+/// The entries of the map at a path, by key.
+pub(super) fn entries<'a>(value: &'a Value, path: &str) -> Vec<(&'a str, &'a Value)> {
+    let mut entries: Vec<_> =
+        at(value, path).as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value)).collect();
+    entries.sort_by_key(|(key, _)| *key);
+    entries
+}
+
+/// A number made of a uid, for what a real cluster allocates or rolls dice for: the same every time.
+pub(super) fn derived(object: &Value, salt: usize) -> u64 {
+    let bytes = text(object, "metadata.uid").bytes().chain(salt.to_le_bytes());
+    // FNV-1a, and a final mix since short texts leave the high bits alone.
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash ^ (hash >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let mut pod = json!({
+            "metadata": {"labels": {}, "annotations": {"a": ""}, "creationTimestamp": null},
+            "spec": {"containers": [{"env": [{"name": "A", "value": ""}], "args": [], "tty": false}],
+                "hostNetwork": false, "enableServiceLinks": false, "affinity": {}, "dnsPolicy": ""},
+        });
+        tidy(&mut pod);
+        let expected = json!({
+            "metadata": {"annotations": {"a": ""}},
+            "spec": {"containers": [{"env": [{"name": "A"}]}], "enableServiceLinks": false, "affinity": {}},
+        });
+        assert_eq!(pod, expected);
+    }
+
+    #[test]
+    fn quantities_take_their_usual_form() {
+        let mut resources = json!({"limits": {"cpu": 1, "memory": "1024Mi"}, "requests": {"cpu": "0.5"}});
+        tidy(&mut resources);
+        assert_eq!(resources, json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}));
+    }
+
+    #[test]
+    fn parts_are_made_only_where_they_are_missing() {
+        let mut value = json!({"a": {"b": 1}});
+        fill(part(&mut value, "a"), "b", 2);
+        fill(part(&mut value, "c"), "d", 3);
+        assert_eq!(value, json!({"a": {"b": 1}, "c": {"d": 3}}));
+        assert_eq!((number(&value, "a.b"), text(&value, "a.x"), has(&value, "c.d")), (Some(1), "", true));
+    }
+}

@@ -1,0 +1,69 @@
+//! What deployments, replica sets, stateful sets and jobs have in common: a selector and a template.
+
+use api::field::{FieldError, Json};
+use api::selector::Selector;
+use serde_json::Value;
+
+use crate::rules::faults::{Faults, label_selector, sorted};
+use crate::rules::pod::validate;
+use crate::rules::shape::{at, has, text};
+
+/// Checks the selector of a workload; gives what it selects. `invalid` are the words for one that selects nothing
+/// sensible.
+pub(super) fn selector(faults: &mut Faults, spec: &Value, what: &str, invalid: &str) -> Option<Selector> {
+    if !has(spec, "selector") {
+        faults.required("spec.selector");
+        return Some(Selector::nothing());
+    }
+    let selector = at(spec, "selector");
+    faults.selector("spec.selector", selector);
+    let read = label_selector(selector);
+    if read.match_labels.is_empty() && read.match_expressions.is_empty() && !what.is_empty() {
+        faults.invalid("spec.selector", Json(&read), format!("empty selector is invalid for {what}"));
+    }
+    match read.to_selector() {
+        Ok(selector) => Some(selector),
+        Err(_) => {
+            faults.invalid("spec.selector", Json(&read), invalid);
+            None
+        }
+    }
+}
+
+/// Checks that the pods of a template are selected.
+pub(super) fn selects_template(faults: &mut Faults, spec: &Value, selector: &Selector) {
+    let labels = at(spec, "template.metadata.labels");
+    if !selector.matches(|key| labels.get(key).and_then(Value::as_str)) {
+        faults.invalid(
+            "spec.template.metadata.labels",
+            Json(&sorted(spec, "template.metadata.labels")),
+            "`selector` does not match template `labels`",
+        );
+    }
+}
+
+/// Checks a template whose pods run for good.
+pub(super) fn lasting_template(faults: &mut Faults, spec: &Value, kind: &str) {
+    validate::template(faults, "spec.template", at(spec, "template"));
+    faults.one_of("spec.template.spec.restartPolicy", text(spec, "template.spec.restartPolicy"), &["Always"]);
+    if has(spec, "template.spec.activeDeadlineSeconds") {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        faults.forbidden("spec.template.spec.activeDeadlineSeconds", detail);
+    }
+}
+
+/// The selector says which pods are owned, so it stays.
+pub(super) fn same_selector(faults: &mut Faults, new: &Value, old: &Value) {
+    if at(new, "spec.selector") != at(old, "spec.selector") {
+        let selector = has(new, "spec.selector").then(|| label_selector(at(new, "spec.selector")));
+        faults.invalid("spec.selector", Json(&selector), crate::rules::faults::IMMUTABLE);
+    }
+}
+
+/// A count of collisions only grows.
+pub(super) fn collisions(new: &Value, old: &Value) -> Option<FieldError> {
+    let count = |object| at(object, "status.collisionCount").as_i64();
+    let before = count(old)?;
+    let now = count(new).unwrap_or_default();
+    (now < before).then(|| FieldError::invalid("status.collisionCount", now, "cannot be decremented"))
+}

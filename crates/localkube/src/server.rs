@@ -1,0 +1,81 @@
+//! A cluster behind a listener: TLS, HTTP/1.1 and HTTP/2, on a free port of this machine.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+
+use crate::access::User;
+use crate::cluster::Cluster;
+use crate::http::Api;
+
+/// How long a client may take to greet.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// A cluster that listens, until this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens, such as `https://127.0.0.1:41675`.
+    pub url: String,
+    /// A kubeconfig for its administrator.
+    pub kubeconfig: String,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens on a port of this machine; port 0 is any free one.
+    pub(crate) async fn start(cluster: Cluster, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+        let url = format!("https://{}", listener.local_addr()?);
+        let access = &cluster.0.access;
+        let acceptor = TlsAcceptor::from(access.pki.server_config().map_err(io::Error::other)?);
+        let kubeconfig = access.pki.kubeconfig(&url);
+        let task = tokio::spawn(accept(listener, acceptor, cluster));
+        Ok(Self { url, kubeconfig, task })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Serves every connection; they end with this task.
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, cluster: Cluster) {
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            // What fails here fails for one connection, or for want of files, which others will give back.
+            Ok((stream, _)) = listener.accept() => {
+                connections.spawn(serve(stream, acceptor.clone(), cluster.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+            else => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, cluster: Cluster) {
+    // Watches send small frames that must not wait for each other.
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let user = certificate.and_then(|certificate| User::of_certificate(certificate.as_ref()));
+    let api = Api::new(cluster).map_request(move |mut request: http::Request<hyper::body::Incoming>| {
+        if let Some(user) = &user {
+            request.extensions_mut().insert(user.clone());
+        }
+        request
+    });
+    let service = TowerToHyperService::new(api);
+    // A client that goes away in the middle is not an error of ours.
+    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}

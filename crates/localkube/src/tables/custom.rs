@@ -1,0 +1,105 @@
+//! Custom resources: the columns their definitions ask for.
+
+use api::gotext;
+use jiff::Timestamp;
+use serde_json::{Number, Value};
+
+use super::read::{age, name};
+use super::{Column, column};
+use crate::jsonpath::Path;
+
+/// The columns as an answer shows them, the name first.
+pub(super) fn columns(columns: &[Column]) -> Value {
+    if columns.is_empty() {
+        return column::usual("Age");
+    }
+    let columns = readable(columns).map(|(column, _)| column);
+    let each = columns.map(|column| {
+        let mut column = column.clone();
+        if column.description.is_empty() {
+            column.description =
+                format!("Custom resource definition column (in JSONPath format): {}", column.json_path);
+        }
+        column.to_json()
+    });
+    std::iter::once(column::names()).chain(each).collect()
+}
+
+/// The cells of an object.
+pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<Value> {
+    if columns.is_empty() {
+        return vec![name(object), age(object, now)];
+    }
+    let each = readable(columns).map(|(column, path)| {
+        path.first(object).map_or(Value::Null, |value| cell(&column.type_, value, now))
+    });
+    std::iter::once(name(object)).chain(each).collect()
+}
+
+/// The columns up to the first one with a malformed path, where Kubernetes stops, too.
+fn readable(columns: &[Column]) -> impl Iterator<Item = (&Column, Path)> {
+    columns.iter().map_while(|column| Some((column, Path::parse(&column.json_path).ok()?)))
+}
+
+/// A value as its column shows it; one that is not of the column's type is not shown.
+fn cell(type_: &str, value: &Value, now: Timestamp) -> Value {
+    match type_ {
+        "integer" => integer(value).map_or(Value::Null, Value::from),
+        "number" if value.is_number() => value.clone(),
+        "boolean" if value.is_boolean() => value.clone(),
+        "date" => date(value, now).map_or(Value::Null, Value::from),
+        "string" => text(value).into(),
+        _ => Value::Null,
+    }
+}
+
+/// Go cuts fractions, and answers the smallest number for what does not fit.
+fn integer(value: &Value) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|float| if float.abs() < LIMIT { float as i64 } else { i64::MIN }))
+}
+
+fn date(value: &Value, now: Timestamp) -> Option<String> {
+    let text = value.as_str()?;
+    if text.is_empty() {
+        return Some("<unknown>".to_owned());
+    }
+    Some(api::instant::parse(text).map_or_else(|_| "<invalid>".to_owned(), |time| api::age::since(time, now)))
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "<no value>".to_owned(),
+        Value::Number(number) => digits(number),
+        other => gotext::json(&sorted(other)).unwrap_or_default(),
+    }
+}
+
+/// A number as Go writes it: with an exponent when it is very large or very small.
+fn digits(number: &Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let scientific = format!("{float:e}");
+    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) if !(-4..21).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => float.to_string(),
+    }
+}
+
+/// The value with the keys of every map in order, as Go writes maps.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}

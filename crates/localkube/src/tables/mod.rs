@@ -1,0 +1,174 @@
+//! Objects as rows for people: what `kubectl get` prints.
+//!
+//! The columns of built-in kinds are wire facts, kept in `columns.json`; the cells are computed here, one function a
+//! kind. Custom resources bring their own columns.
+
+mod column;
+mod core;
+mod custom;
+mod pod;
+mod read;
+mod workload;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::catalog::{Origin, Served};
+use crate::status::Status;
+
+pub use column::Column;
+
+/// What a row shows of its object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Include {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// The cells of an object.
+type Cells = fn(object: &Value, now: Timestamp) -> Vec<Value>;
+
+/// The kinds with columns of their own, named as `columns.json` names them.
+const CELLS: &[(&str, Cells)] = &[
+    ("namespaces", core::namespace),
+    ("nodes", core::node),
+    ("pods", pod::cells),
+    ("services", core::service),
+    ("configmaps", core::config_map),
+    ("secrets", core::secret),
+    ("serviceaccounts", core::service_account),
+    ("events", core::event),
+    ("deployments.apps", workload::deployment),
+    ("replicasets.apps", workload::replica_set),
+    ("statefulsets.apps", workload::stateful_set),
+    ("jobs.batch", workload::job),
+    ("horizontalpodautoscalers.autoscaling", workload::autoscaler),
+    ("leases.coordination.k8s.io", core::lease),
+    ("apiservices.apiregistration.k8s.io", core::api_service),
+    ("validatingwebhookconfigurations.admissionregistration.k8s.io", core::webhooks),
+];
+
+impl Include {
+    /// Reads the query parameter `includeObject`.
+    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
+        match text.unwrap_or_default() {
+            "" | "Metadata" => Ok(Self::Metadata),
+            "Object" => Ok(Self::Object),
+            "None" => Ok(Self::None),
+            other => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                 'Object', 'None', or empty",
+                api::gotext::quote(other)
+            ))),
+        }
+    }
+}
+
+/// The `meta.k8s.io/v1` table of objects, with the columns of the given version.
+///
+/// The objects may be as they are stored, unless rows show them whole: Kubernetes, too, computes cells and metadata
+/// before it converts, so that both are the same in every version.
+pub fn table(
+    served: &Served,
+    version: &str,
+    objects: &[Value],
+    include: Include,
+    metadata: Value,
+    now: Timestamp,
+) -> Value {
+    let row = |object: &Value, cells: Vec<Value>| {
+        let shown = match include {
+            Include::None => Value::Null,
+            Include::Metadata => partial(object),
+            Include::Object => whole(served, version, object),
+        };
+        let conditions = pod::conditions(served, object).map(|conditions| ("conditions", conditions));
+        record([("cells", cells.into())].into_iter().chain(conditions).chain([("object", shown)]))
+    };
+    let rows = |cells: &dyn Fn(&Value) -> Vec<Value>| -> Value {
+        objects.iter().map(|object| row(object, cells(object))).collect()
+    };
+    let (columns, rows) = match &served.origin {
+        Origin::Custom(definition) => {
+            let columns = definition.columns(version);
+            (custom::columns(columns), rows(&|object| custom::cells(columns, object, now)))
+        }
+        Origin::BuiltIn(_) => {
+            let name = served.group_resource();
+            match CELLS.iter().find(|(known, _)| *known == name) {
+                Some((_, cells)) => (column::built_in(&name), rows(&|object| cells(object, now))),
+                // Kinds that nobody has written columns for show no rows as null.
+                None if objects.is_empty() => (column::usual("Created At"), Value::Null),
+                None => (column::usual("Created At"), rows(&core::other)),
+            }
+        }
+    };
+    record([
+        ("kind", "Table".into()),
+        ("apiVersion", "meta.k8s.io/v1".into()),
+        ("metadata", metadata),
+        ("columnDefinitions", columns),
+        ("rows", rows),
+    ])
+}
+
+/// Makes a table one of the later ones of a watch: only the first event names the columns.
+pub fn follow_up(table: &mut Value) {
+    if let Some(columns) = table.get_mut("columnDefinitions") {
+        *columns = Value::Null;
+    }
+}
+
+/// Says that a table, a metadata object or a list of them, is in a version of `meta.k8s.io`.
+pub fn stamp(object: &mut Value, version: &str) {
+    let inner = object.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+    for shown in inner.filter_map(|row| row.get_mut("object")) {
+        if shown.get("kind").is_some_and(|kind| kind == PARTIAL) {
+            stamp(shown, version);
+        }
+    }
+    for item in object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+        stamp(item, version);
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), format!("meta.k8s.io/{version}").into());
+    }
+}
+
+const PARTIAL: &str = "PartialObjectMetadata";
+
+/// The metadata of an object alone.
+pub fn partial(object: &Value) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(|| Map::new().into());
+    record([("kind", PARTIAL.into()), ("apiVersion", "meta.k8s.io/v1".into()), ("metadata", metadata)])
+}
+
+/// The metadata of several objects.
+pub fn partial_list(objects: &[Value], metadata: Value) -> Value {
+    record([
+        ("kind", format!("{PARTIAL}List").into()),
+        ("apiVersion", "meta.k8s.io/v1".into()),
+        ("metadata", metadata),
+        ("items", objects.iter().map(partial).collect()),
+    ])
+}
+
+/// The object with its kind and version, which items of lists leave out.
+fn whole(served: &Served, version: &str, object: &Value) -> Value {
+    let mut whole = Map::new();
+    whole.insert("kind".to_owned(), served.kind.clone().into());
+    whole.insert("apiVersion".to_owned(), served.api_version(version).into());
+    let rest =
+        object.as_object().into_iter().flatten().filter(|(key, _)| *key != "kind" && *key != "apiVersion");
+    whole.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
+    Value::Object(whole)
+}
+
+fn record<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}

@@ -1,0 +1,219 @@
+//! From the body of a request to an object that fits its schema.
+
+use api::field::FieldError;
+use serde_json::{Map, Value};
+
+use super::{Call, cause, in_version};
+use crate::catalog::Origin;
+use crate::duplicates;
+use crate::kinds::KINDS;
+use crate::object::string;
+use crate::schema;
+use crate::status::{About, Status};
+use crate::syntax;
+
+/// Reads an object from a body.
+pub(crate) fn object(call: &Call, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    let mut value = json(call, content_type, body)?;
+    if value.is_null() {
+        value = Value::Object(Map::new());
+    }
+    if let Some(wrong) = not_an_object(&value) {
+        return Err(syntax::unrecognized(call, body, &wrong));
+    }
+    expect_kind(call, &value, body)?;
+    Ok(value)
+}
+
+/// Why kind and version cannot be read at all.
+fn not_an_object(value: &Value) -> Option<String> {
+    let what = |value: &Value| match value {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    if !value.is_object() {
+        let whole = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        return Some(format!("json: cannot unmarshal {} into Go value of type {whole}", what(value)));
+    }
+    ["apiVersion", "kind"].into_iter().find_map(|field| match value.get(field) {
+        None | Some(Value::Null | Value::String(_)) => None,
+        Some(other) => Some(format!(
+            "json: cannot unmarshal {} into Go struct field .{field} of type string",
+            what(other)
+        )),
+    })
+}
+
+/// Reads JSON, or YAML, from a body.
+pub(crate) fn json(call: &Call, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => {
+            let (value, twice) = duplicates::read(body)
+                .map_err(|()| syntax::unrecognized(call, body, &syntax::explain(body)))?;
+            repeated(call, &twice)?;
+            Ok(value)
+        }
+        "application/yaml" => {
+            yaml(body).map_err(|why| Status::bad_request(format!("error converting YAML to JSON: {why}")))
+        }
+        _ => Err(Status::unsupported_media_type()),
+    }
+}
+
+/// Fields that are there twice are an error, a warning or nothing, as the request wants.
+fn repeated(call: &Call, twice: &[String]) -> Result<(), Status> {
+    let texts = twice.iter().map(|path| format!("duplicate field \"{path}\""));
+    match call.query.get("fieldValidation").unwrap_or("Warn") {
+        "Strict" if !twice.is_empty() => {
+            let strict = format!("strict decoding error: {}", texts.collect::<Vec<_>>().join(", "));
+            Err(schema::unreadable(&call.served.kind, &call.version, &strict))
+        }
+        "Warn" => {
+            texts.for_each(|text| call.warn(text));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads one YAML document.
+pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
+    let text = String::from_utf8_lossy(body);
+    let source = api::text::Source::new("body", text.as_ref());
+    let documents = api::text::parse(&source).map_err(|problem| problem.to_string())?;
+    match documents.as_slice() {
+        [] => Ok(Value::Null),
+        [one] => Ok(one.root.to_json()),
+        _ => Err("more than one document".to_owned()),
+    }
+}
+
+/// Whether the object is of the kind and version the path names; either may be left out of built-in ones.
+pub(crate) fn expect_kind(call: &Call, value: &Value, body: &[u8]) -> Result<(), Status> {
+    let (kind, api_version) = (string(value, &["kind"]), string(value, &["apiVersion"]));
+    let expected = call.served.api_version(&call.version);
+    let custom = call.served.row().is_none();
+    if custom && kind.is_empty() {
+        let text = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
+        return Err(syntax::unreadable(call, body, &text));
+    }
+    if api_version.matches('/').count() > 1 {
+        let text = format!("unexpected GroupVersion string: {api_version}");
+        return Err(syntax::unreadable(call, body, &text));
+    }
+    let same_version = api_version.is_empty() || api_version == expected;
+    let same_kind = kind.is_empty() || kind == call.served.kind;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let registered =
+        KINDS.iter().any(|row| row.group == group && row.versions.contains(&version) && row.kind == kind);
+    let served = &call.served.kind;
+    Err(match (same_version, same_kind) {
+        (true, true) => return Ok(()),
+        (true, false) if custom => {
+            let fault = FieldError::invalid("kind", kind, format!("must be {served}"));
+            let about = About::new(&call.served.group, kind, string(value, &["metadata", "name"]));
+            Status::invalid(about, vec![cause(&fault)])
+        }
+        (_, false) if registered => {
+            let package = match call.served.group.split('.').next() {
+                None | Some("") => "core",
+                Some(group) => group,
+            };
+            let converting =
+                format!("converting ({version}.{kind}) to ({package}.{served}): unknown conversion");
+            Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {served}: {converting}"
+            ))
+        }
+        (false, _) if registered || custom => Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )),
+        _ => Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {served}: no kind {kind:?} is registered for version \
+             {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )),
+    })
+}
+
+/// Checks types and fields, drops what is unknown and fills in defaults.
+pub(crate) fn shape(call: &Call, value: &mut Value) -> Result<(), Status> {
+    if let Some(map) = value.as_object_mut() {
+        map.insert("kind".to_owned(), call.served.kind.clone().into());
+        map.insert("apiVersion".to_owned(), call.served.api_version(&call.version).into());
+    }
+    if let Some(schema) = call.served.schema(&call.version) {
+        if let Some(wrong) = schema::type_error(&schema, value) {
+            return Err(schema::unreadable(&call.served.kind, &call.version, &wrong));
+        }
+        unknown_fields(call, &schema, value)?;
+        schema::prune(&schema, value);
+    }
+    match &call.served.origin {
+        Origin::BuiltIn(kind) => {
+            // Nothing is nothing; but a list that is empty on purpose is not filled in.
+            drop_nulls(value);
+            (kind.rules.default)(value, &call.version);
+            if kind.kind == api::autoscaling::KIND {
+                // These are written by crate `api`; what one version leaves open, another fills in.
+                through_storage(call, value);
+            } else if let Some(schema) = call.served.schema(&call.version) {
+                schema::settle(&schema, value);
+            }
+        }
+        Origin::Custom(definition) => definition.default(&call.version, value),
+    }
+    Ok(())
+}
+
+/// Fills in what the version in which objects are stored fills in.
+fn through_storage(call: &Call, value: &mut Value) {
+    let Some(storage) = call.served.versions.first().filter(|storage| **storage != call.version) else {
+        return;
+    };
+    let mut stored = in_version(&call.served, value.clone(), storage);
+    if let Some(row) = call.served.row() {
+        (row.rules.default)(&mut stored, storage);
+    }
+    *value = in_version(&call.served, stored, &call.version);
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// Fields nobody knows are an error, a warning or nothing, as the request wants.
+fn unknown_fields(call: &Call, schema: &schema::Schema, value: &Value) -> Result<(), Status> {
+    let wanted = call.query.get("fieldValidation").unwrap_or("Warn");
+    if wanted == "Ignore" {
+        return Ok(());
+    }
+    if let Some(strict) = strict(call, schema, value) {
+        return Err(schema::unreadable(&call.served.kind, &call.version, &strict));
+    }
+    let unknown = schema::unknown_fields(schema, value);
+    for path in unknown {
+        call.warn(format!("unknown field \"{path}\""));
+    }
+    Ok(())
+}
+
+/// What is wrong with an object for a request that wants no unknown fields.
+pub(crate) fn strict(call: &Call, schema: &schema::Schema, value: &Value) -> Option<String> {
+    if call.query.get("fieldValidation") != Some("Strict") {
+        return None;
+    }
+    let unknown = schema::unknown_fields(schema, value);
+    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
+}

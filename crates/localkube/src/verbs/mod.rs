@@ -1,0 +1,166 @@
+//! What requests do to objects: one file per verb.
+
+pub(crate) mod create;
+pub(crate) mod decode;
+pub(crate) mod delete;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod scale;
+pub(crate) mod special;
+pub(crate) mod update;
+pub(crate) mod watch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::autoscaling::{Version, Versioned};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::access::User;
+use crate::catalog::{Origin, Served};
+use crate::cluster::Cluster;
+use crate::fields::{self, Writer};
+use crate::object;
+use crate::request::Query;
+use crate::status::{About, Cause, Status};
+use crate::store::{Key, Object};
+
+/// A request for objects of a resource.
+pub(crate) struct Call {
+    pub(crate) cluster: Cluster,
+    pub(crate) served: Arc<Served>,
+    pub(crate) version: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+    pub(crate) query: Query,
+    pub(crate) user: User,
+    /// Who writes, in managed fields.
+    pub(crate) manager: String,
+    pub(crate) now: Timestamp,
+    /// Whether the server itself writes, to which the rules of the kind do not apply.
+    pub(crate) by_server: bool,
+    /// Texts for the `Warning` headers of the answer.
+    pub(crate) warnings: Mutex<Vec<String>>,
+}
+
+/// What a request led to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: u16,
+    pub(crate) body: Body,
+}
+
+/// The object of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// An object that is stored, or was.
+    Stored(Arc<Object>),
+    /// An object in the version of the request.
+    Value(Value),
+    /// A list.
+    List(read::List),
+    /// Something that is not of the resource asked for, such as a `Status` or a `Scale`.
+    Other(Value),
+}
+
+impl Outcome {
+    pub(crate) fn stored(code: u16, object: Arc<Object>) -> Self {
+        Self { code, body: Body::Stored(object) }
+    }
+
+    pub(crate) fn other(code: u16, value: Value) -> Self {
+        Self { code, body: Body::Other(value) }
+    }
+}
+
+impl Call {
+    /// The object the path names.
+    pub(crate) fn key(&self) -> Result<Key, Status> {
+        let name = self.name.as_deref().ok_or_else(Status::no_path)?;
+        Ok(Key::new(self.namespace.as_deref().unwrap_or_default(), name))
+    }
+
+    pub(crate) fn not_found(&self, name: &str) -> Status {
+        Status::not_found(self.served.about(name))
+    }
+
+    pub(crate) fn warn(&self, text: impl Into<String>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
+    }
+
+    /// Whether nothing is to be stored.
+    pub(crate) fn dry_run(&self) -> bool {
+        self.query.get("dryRun").is_some_and(|value| !value.is_empty())
+    }
+
+    /// Does something as the one who is writing, for managed fields.
+    pub(crate) fn writing<R>(&self, with: impl FnOnce(&Writer<'_>) -> R) -> R {
+        let subresource = self.subresource.as_deref();
+        let served = &self.served;
+        let convert = |value: &Value, api_version: &str| {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            Some(in_version(served, value.clone(), version))
+        };
+        with(&Writer {
+            manager: &self.manager,
+            api_version: &served.api_version(&self.version),
+            subresource,
+            now: &api::instant::format(self.now),
+            resets: if served.has_status(&self.version) {
+                fields::resets(&served.kind, served.row().is_none(), subresource)
+            } else {
+                &[]
+            },
+            convert: (served.kind == api::autoscaling::KIND && served.row().is_some()).then_some(&convert),
+        })
+    }
+
+    pub(crate) fn invalid(&self, name: &str, faults: &[api::field::FieldError]) -> Status {
+        Status::invalid(self.served.about_kind(name), faults.iter().map(cause).collect())
+    }
+
+    /// What is wrong with the options of a request.
+    pub(crate) fn invalid_options(kind: &str, faults: &[api::field::FieldError]) -> Status {
+        Status::invalid(About::new("meta.k8s.io", kind, ""), faults.iter().map(cause).collect())
+    }
+
+    /// A stored object in the version of the request.
+    pub(crate) fn shown(&self, stored: &Object) -> Value {
+        let mut value = in_version(&self.served, object::unpack(stored), &self.version);
+        if let Origin::Custom(definition) = &self.served.origin {
+            definition.default(&self.version, &mut value);
+        }
+        value
+    }
+
+    /// An object of the request as it is stored.
+    pub(crate) fn kept(&self, value: Value) -> Value {
+        in_version(&self.served, value, self.served.versions.first().map_or("", String::as_str))
+    }
+}
+
+pub(crate) fn cause(fault: &api::field::FieldError) -> Cause {
+    Cause { reason: fault.kind.reason().to_owned(), message: fault.message(), field: fault.field.clone() }
+}
+
+/// An object in another version of its resource.
+pub(crate) fn in_version(served: &Served, mut value: Value, version: &str) -> Value {
+    let api_version = served.api_version(version);
+    if object::string(&value, &["apiVersion"]) == api_version {
+        return value;
+    }
+    if let Origin::BuiltIn(kind) = &served.origin
+        && kind.kind == api::autoscaling::KIND
+        && let Some(version) = Version::from_api_version(&api_version)
+        && let Ok(given) = Versioned::decode(&value)
+        && let Ok(hub) = given.into_v2()
+        && let Ok(converted) = serde_json::to_value(Versioned::from_v2(hub, version))
+    {
+        return converted;
+    }
+    if let Some(map) = value.as_object_mut() {
+        map.insert("apiVersion".to_owned(), api_version.into());
+    }
+    value
+}

@@ -1,0 +1,132 @@
+//! Subresources with code of their own: `pods/binding`, `pods/eviction`, `namespaces/finalize`, `serviceaccounts/token`.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::delete::{self, Options};
+use super::update::{self, How};
+use super::{Body, Call, Outcome};
+use crate::access;
+use crate::object::{set, string};
+use crate::status::Status;
+
+/// Answers a POST to such a subresource.
+pub(crate) async fn post(call: &Call, value: Value) -> Result<Outcome, Status> {
+    match call.subresource.as_deref() {
+        Some("binding") => bind(call, &value).await,
+        Some("eviction") => evict(call).await,
+        Some("token") => token(call, value),
+        _ => Err(Status::no_path()),
+    }
+}
+
+/// Places a pod on a node.
+async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
+    let key = call.key()?;
+    let node = string(binding, &["target", "name"]).to_owned();
+    if node.is_empty() {
+        let fault = api::field::FieldError::required("target.name", "");
+        return Err(Status::internal(fault.to_string()));
+    }
+    let now = api::instant::format(call.now);
+    update::change(&call.as_object(), &key, How::Applied, |old| {
+        let taken = string(old, &["spec", "nodeName"]);
+        if !taken.is_empty() {
+            let text = format!("pod {} is already assigned to node {taken:?}", key.name);
+            return Err(Status::conflict_because(
+                crate::status::About::new("", "pods/binding", &key.name),
+                &text,
+            ));
+        }
+        let (wanted, found) = (string(binding, &["metadata", "uid"]), string(old, &["metadata", "uid"]));
+        if !wanted.is_empty() && wanted != found {
+            let text =
+                format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+            return Err(Status::conflict_because(
+                crate::status::About::new("", "pods/binding", &key.name),
+                &text,
+            ));
+        }
+        let mut new = old.clone();
+        set(&mut new, &["spec", "nodeName"], json!(node));
+        Ok(new)
+    })
+    .await?;
+    let mut status = call.as_object();
+    status.subresource = Some("status".to_owned());
+    let placed =
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    update::change(&status, &key, How::Applied, |old| {
+        let mut new = old.clone();
+        let known = new.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let others = known.into_iter().filter(|condition| condition.get("type") != placed.get("type"));
+        let conditions: Vec<Value> = others.chain([placed.clone()]).collect();
+        set(&mut new, &["status", "conditions"], Value::Array(conditions));
+        Ok(new)
+    })
+    .await?;
+    Ok(Outcome::other(
+        201,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
+}
+
+/// Deletes a pod; there are no disruption budgets here.
+async fn evict(call: &Call) -> Result<Outcome, Status> {
+    delete::delete(&call.as_object(), &Options::default()).await?;
+    Ok(Outcome::other(
+        201,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
+}
+
+/// Makes a token for a service account.
+fn token(call: &Call, request: Value) -> Result<Outcome, Status> {
+    let key = call.key()?;
+    let stored = call.cluster.get(&call.served, &key).ok_or_else(|| call.not_found(&key.name))?;
+    let answer = access::token_request(
+        &call.cluster.0.access,
+        &key.namespace,
+        &key.name,
+        &stored.uid,
+        request,
+        call.now,
+    )?;
+    Ok(Outcome { code: 201, body: Body::Other(answer) })
+}
+
+/// Takes finalizers off a namespace's spec.
+pub(crate) async fn finalize(call: &Call, value: Value) -> Result<Outcome, Status> {
+    let key = call.key()?;
+    update::change(&call.as_object(), &key, How::Part, |old| {
+        let mut new = old.clone();
+        set(
+            &mut new,
+            &["spec", "finalizers"],
+            value.pointer("/spec/finalizers").cloned().unwrap_or(json!([])),
+        );
+        Ok(new)
+    })
+    .await
+}
+
+impl Call {
+    /// The same request for the object itself.
+    fn as_object(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            served: self.served.clone(),
+            version: self.version.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            subresource: self.subresource.clone().filter(|name| name == "finalize"),
+            query: self.query.clone(),
+            user: self.user.clone(),
+            manager: self.manager.clone(),
+            now: self.now,
+            by_server: true,
+            warnings: Mutex::default(),
+        }
+    }
+}

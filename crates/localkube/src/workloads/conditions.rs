@@ -1,0 +1,50 @@
+//! How conditions change: what stays the same keeps its times, what changes moves to the end.
+
+use jiff::Timestamp;
+
+use super::objects::Condition;
+
+/// A condition without times.
+pub(crate) fn new(kind: &str, status: &str, reason: &str, message: impl Into<String>) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.into(),
+        ..Condition::default()
+    }
+}
+
+pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.kind == kind)
+}
+
+/// Whether the condition is there and true.
+pub(crate) fn is_true(conditions: &[Condition], kind: &str) -> bool {
+    find(conditions, kind).is_some_and(|condition| condition.status == "True")
+}
+
+/// Puts a condition in, unless one of this status and reason is there. The time of the transition stays if the status does.
+pub(crate) fn set(conditions: &mut Vec<Condition>, condition: Condition) {
+    let same = find(conditions, &condition.kind)
+        .is_some_and(|old| old.status == condition.status && old.reason == condition.reason);
+    if !same {
+        replace(conditions, condition);
+    }
+}
+
+/// Puts a condition in the place of the one there is. The time of the transition stays if the status does.
+pub(crate) fn replace(conditions: &mut Vec<Condition>, mut condition: Condition) {
+    if let Some(old) = find(conditions, &condition.kind)
+        && old.status == condition.status
+    {
+        condition.last_transition_time = old.last_transition_time.or(condition.last_transition_time);
+    }
+    conditions.retain(|old| old.kind != condition.kind);
+    conditions.push(condition);
+}
+
+/// Times in objects are whole seconds.
+pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

@@ -1,0 +1,145 @@
+//! The loop of all controllers: hears what happened, looks at whom it concerns, has their plans carried out.
+
+use std::sync::Arc;
+
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::claim::claims;
+use super::execute::{Executor, Outcome};
+use super::index::{Index, News};
+use super::objects::{Key, Kind, ReplicaSet};
+use super::plan::{Plan, Subject};
+use super::queue::Queue;
+use super::{deployment, job, replica_set, stateful_set};
+use crate::clock::Clock;
+
+/// How many plans are carried out at once.
+const CONCURRENCY: usize = 32;
+/// How many news are taken in before anybody is looked at, if so many are there.
+const CHUNK: usize = 256;
+
+/// Runs until it is dropped.
+pub(crate) async fn run(executor: Executor, clock: Clock) {
+    let mut news = watches(&executor.client).ready_chunks(CHUNK);
+    let mut index = Index::default();
+    let mut queue = Queue::default();
+    let mut running: JoinSet<(Key, Outcome)> = JoinSet::new();
+    loop {
+        while index.is_complete() && running.len() < CONCURRENCY {
+            let Some(key) = queue.next() else { break };
+            match plan(&index, &key, queue.failure(&key), clock.now()) {
+                Some((subject, plan)) => {
+                    if let Some(wait) = plan.again {
+                        queue.wake_at(&key, Instant::now() + wait);
+                    }
+                    let executor = executor.clone();
+                    running.spawn(async move { (key, executor.execute(&subject, plan).await) });
+                }
+                None => queue.done(&key, None, Instant::now()),
+            }
+        }
+        let alarm = queue
+            .next_time()
+            .map_or_else(|| futures::future::pending().boxed(), |at| sleep_until(at).boxed());
+        tokio::select! {
+            heard = news.next() => match heard {
+                Some(heard) => heard.into_iter().flat_map(|one| index.apply(one)).for_each(|key| queue.wake(key)),
+                None => return,
+            },
+            Some(done) = running.join_next() => {
+                if let Ok((key, outcome)) = done {
+                    outcome.written.into_iter().flat_map(|one| index.learn(one)).for_each(|key| queue.wake(key));
+                    queue.done(&key, outcome.failure, Instant::now());
+                }
+            }
+            () = alarm => queue.tick(Instant::now()),
+        }
+    }
+}
+
+/// What is to be done about an object, if it is there.
+pub(crate) fn plan(
+    index: &Index,
+    key: &Key,
+    failure: Option<&str>,
+    now: Timestamp,
+) -> Option<(Subject, Plan)> {
+    let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
+    match key.kind {
+        Kind::Deployment => {
+            let deployment = index.deployments.get(namespace, name)?;
+            let sets = index.replica_sets.children(deployment.uid());
+            let orphans = index.replica_sets.orphans(namespace);
+            let claims = claims(deployment, &deployment.spec.selector, &sets, &orphans);
+            let waits = deployment.spec.strategy.kind == "Recreate";
+            let has_pods = |uid: &str| index.pods.children(uid).iter().any(|pod| !pod.is_finished());
+            let child =
+                |set: Arc<ReplicaSet>| deployment::Child { has_pods: waits && has_pods(set.uid()), set };
+            let sets: Vec<_> = sets.into_iter().map(child).collect();
+            let plan =
+                if claims.is_empty() { deployment::plan(deployment, &sets, now) } else { Plan::of(claims) };
+            Some((Subject::of(deployment), plan))
+        }
+        Kind::ReplicaSet => {
+            let set = index.replica_sets.get(namespace, name)?;
+            let pods = index.pods.children(set.uid());
+            let claims = claims(set, &set.spec.selector, &pods, &index.pods.orphans(namespace));
+            let plan = if claims.is_empty() {
+                replica_set::plan(set, &pods, failure, now)
+            } else {
+                Plan::of(claims)
+            };
+            Some((Subject::of(set), plan))
+        }
+        Kind::StatefulSet => {
+            let set = index.stateful_sets.get(namespace, name)?;
+            let pods = index.pods.children(set.uid());
+            let mut orphans = index.pods.orphans(namespace);
+            orphans.retain(|pod| stateful_set::number(set, pod).is_some());
+            let claims = claims(set, &set.spec.selector, &pods, &orphans);
+            let before = index.template_before(set);
+            let plan = if claims.is_empty() {
+                stateful_set::plan(set, &pods, before, now)
+            } else {
+                Plan::of(claims)
+            };
+            Some((Subject::of(set), plan))
+        }
+        Kind::Job => {
+            let job = index.jobs.get(namespace, name)?;
+            let pods = index.pods.children(job.uid());
+            let claims = claims(job, &job.spec.selector, &pods, &index.pods.orphans(namespace));
+            let plan = if claims.is_empty() { job::plan(job, &pods, now) } else { Plan::of(claims) };
+            Some((Subject::of(job), plan))
+        }
+        Kind::Pod => None,
+    }
+}
+
+fn watches(client: &Client) -> BoxStream<'static, News> {
+    let all = [
+        watch(client, News::Pod),
+        watch(client, News::Deployment),
+        watch(client, News::ReplicaSet),
+        watch(client, News::StatefulSet),
+        watch(client, News::Job),
+    ];
+    stream::select_all(all).boxed()
+}
+
+/// A watch that begins again, after a while, whenever it breaks.
+fn watch<K>(client: &Client, news: fn(watcher::Event<K>) -> News) -> BoxStream<'static, News>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let events =
+        watcher::watcher(Api::<K>::all(client.clone()), watcher::Config::default()).default_backoff();
+    events.filter_map(move |event| async move { event.ok().map(news) }).boxed()
+}

@@ -1,0 +1,82 @@
+//! Short names for templates.
+
+use serde_json::Value;
+
+/// What names of pods and replica sets are made of: no vowels, so no words.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const LENGTH: usize = 10;
+
+/// A short, stable name for a template; equal templates have equal names, whatever the order of their fields.
+pub(crate) fn of(template: &Value) -> String {
+    let mut state = Fnv::default();
+    state.value(template);
+    let mut rest = state.0;
+    let letters = std::iter::repeat_with(|| {
+        let letter = ALPHABET.get((rest % ALPHABET.len() as u64) as usize).copied().unwrap_or(b'b');
+        rest /= ALPHABET.len() as u64;
+        char::from(letter)
+    });
+    letters.take(LENGTH).collect()
+}
+
+/// FNV-1a.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        // So that "ab", "c" is not "a", "bc".
+        self.0 = (self.0 ^ 0xff).wrapping_mul(0x0100_0000_01b3);
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                let mut sorted: Vec<_> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
+                sorted.sort_by_key(|(name, _)| name.as_str());
+                self.bytes(b"{");
+                for (name, value) in sorted {
+                    self.bytes(name.as_bytes());
+                    self.value(value);
+                }
+                self.bytes(b"}");
+            }
+            Value::Array(items) => {
+                self.bytes(b"[");
+                for item in items {
+                    self.value(item);
+                }
+                self.bytes(b"]");
+            }
+            Value::String(text) => self.bytes(text.as_bytes()),
+            other => self.bytes(other.to_string().as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_templates_have_equal_names() {
+        let name = of(&json!({"a": 1, "b": {"c": [1, "x"], "d": null}}));
+        assert_eq!(name, of(&json!({"b": {"c": [1, "x"]}, "a": 1})));
+        assert_eq!(name.len(), LENGTH);
+        assert!(name.bytes().all(|letter| ALPHABET.contains(&letter)), "{name}");
+        for other in [json!({}), json!({"a": 2}), json!({"a": 1, "b": {"c": [1, "y"]}}), json!({"a1": ""})] {
+            assert_ne!(name, of(&other));
+        }
+        assert_ne!(of(&json!({"a": [["b"], "c"]})), of(&json!({"a": [["b", "c"]]})));
+    }
+}

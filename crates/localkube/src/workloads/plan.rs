@@ -1,0 +1,183 @@
+//! What a controller wants done: plain data, carried out by [`super::execute`].
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::objects::{Key, Kind, Object, ObjectMeta, OwnerReference, Spec};
+
+/// What is to be done about one object, now and later.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// Writes to other objects, or to its own metadata.
+    pub(crate) writes: Vec<Write>,
+    /// A merge patch of its status, written last, if the status changed.
+    pub(crate) status: Option<Value>,
+    /// What to tell about it, besides what the writes tell.
+    pub(crate) notes: Vec<Note>,
+    /// When to look again although nothing happened.
+    pub(crate) again: Option<Duration>,
+}
+
+/// One write.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Write {
+    pub(crate) kind: Kind,
+    pub(crate) change: Change,
+    /// What to tell once it is done.
+    pub(crate) note: Option<Note>,
+}
+
+/// What is written.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Change {
+    Create(Value),
+    /// A merge patch.
+    Patch {
+        name: String,
+        patch: Value,
+    },
+    /// Deletes this object and no other of the same name.
+    Delete {
+        name: String,
+        uid: String,
+    },
+}
+
+/// An event to be recorded. `{}` in its text stands for the name of the object that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) warning: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) text: String,
+}
+
+/// Whose plan it is: what events are about.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+}
+
+impl Plan {
+    pub(crate) fn of(writes: Vec<Write>) -> Self {
+        Self { writes, ..Self::default() }
+    }
+
+    /// Looks again after `wait`, or earlier if that was planned.
+    pub(crate) fn look_again(&mut self, wait: Option<Duration>) {
+        self.again = [self.again, wait].into_iter().flatten().min();
+    }
+}
+
+impl Write {
+    pub(crate) fn create(kind: Kind, object: Value) -> Self {
+        Self { kind, change: Change::Create(object), note: None }
+    }
+
+    pub(crate) fn patch(kind: Kind, name: &str, patch: Value) -> Self {
+        Self { kind, change: Change::Patch { name: name.to_owned(), patch }, note: None }
+    }
+
+    pub(crate) fn delete<S: Spec, T>(object: &Object<S, T>) -> Self {
+        let change = Change::Delete { name: object.name().to_owned(), uid: object.uid().to_owned() };
+        Self { kind: S::KIND, change, note: None }
+    }
+
+    pub(crate) fn telling(self, note: Note) -> Self {
+        Self { note: Some(note), ..self }
+    }
+}
+
+impl Note {
+    pub(crate) fn normal(reason: &'static str, text: impl Into<String>) -> Self {
+        Self { warning: false, reason, text: text.into() }
+    }
+
+    pub(crate) fn warning(reason: &'static str, text: impl Into<String>) -> Self {
+        Self { warning: true, reason, text: text.into() }
+    }
+}
+
+impl Subject {
+    pub(crate) fn of<S: Spec, T>(object: &Object<S, T>) -> Self {
+        let resource_version = object.metadata.resource_version.clone().unwrap_or_default();
+        Self { key: object.key(), uid: object.uid().to_owned(), resource_version }
+    }
+}
+
+/// The reference by which `owner` manages what it creates.
+pub(crate) fn controlled_by<S: Spec, T>(owner: &Object<S, T>) -> OwnerReference {
+    OwnerReference {
+        api_version: S::KIND.api_version(),
+        kind: S::KIND.names().2.to_owned(),
+        name: owner.name().to_owned(),
+        uid: owner.uid().to_owned(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// The pod that a template describes, managed by `owner`. Names and labels are for the caller to add.
+pub(crate) fn pod_from<S: Spec, T>(owner: &Object<S, T>, template: &Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": format!("{}-", owner.name()),
+            "namespace": owner.namespace(),
+            "ownerReferences": [controlled_by(owner)],
+        },
+        "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
+    });
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(value) = template.pointer(&format!("/metadata/{field}")) {
+            put(&mut pod, &["metadata", field], value.clone());
+        }
+    }
+    pod
+}
+
+/// Puts a value at a path, and objects on the way to it.
+pub(crate) fn put(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    let Some((first, rest)) = path.split_first() else {
+        *object = value.into();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    if let Some(fields) = object.as_object_mut() {
+        put(fields.entry(*first).or_insert(Value::Null), rest, value);
+    }
+}
+
+/// The merge patch that leads from one status to another, if they differ.
+pub(crate) fn difference<T: Serialize + PartialEq>(old: &T, new: &T) -> Option<Value> {
+    if old == new {
+        return None;
+    }
+    let (old, new) = (serde_json::to_value(old).ok()?, serde_json::to_value(new).ok()?);
+    let (old, new) = (old.as_object()?, new.as_object()?);
+    let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let other = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
+    let patch: Map<String, Value> =
+        gone.chain(other.map(|(key, value)| (key.clone(), value.clone()))).collect();
+    (!patch.is_empty()).then(|| json!({ "status": patch }))
+}
+
+/// The labels of a template.
+pub(crate) fn template_labels(template: &Value) -> Map<String, Value> {
+    template.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// Whether all labels of the template are on the object.
+pub(crate) fn is_fully_labelled(metadata: &ObjectMeta, template: &Value) -> bool {
+    let Some(wanted) = template.pointer("/metadata/labels").and_then(Value::as_object) else { return true };
+    let labels = metadata.labels.as_ref();
+    wanted
+        .iter()
+        .all(|(name, value)| labels.and_then(|all| all.get(name)).map(String::as_str) == value.as_str())
+}

@@ -1,0 +1,79 @@
+//! Replica sets: as many pods as wanted.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::conditions;
+use super::objects::{Condition, Kind, Pod, ReplicaSet, ReplicaSetStatus};
+use super::plan::{Note, Plan, Write, difference, is_fully_labelled, pod_from};
+use super::pods::{deletion_order, next_available};
+
+/// How many pods one pass makes or deletes at most.
+const BURST: usize = 500;
+const FAILURE: &str = "ReplicaFailure";
+
+/// What is to be done about a replica set with these pods; `failure` is why the last pass failed, if it did.
+pub(crate) fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], failure: Option<&str>, now: Timestamp) -> Plan {
+    let active: Vec<&Arc<Pod>> = pods.iter().filter(|pod| pod.is_active()).collect();
+    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default();
+    let mut plan = Plan::default();
+    if set.is_deleting() {
+        // Its pods go with it.
+    } else if active.len() < wanted {
+        let missing = (wanted - active.len()).min(BURST);
+        plan.writes.extend((0..missing).map(|_| {
+            Write::create(Kind::Pod, pod_from(set, &set.spec.template))
+                .telling(Note::normal("SuccessfulCreate", "Created pod: {}"))
+        }));
+    } else {
+        let surplus = (active.len() - wanted).min(BURST);
+        let chosen = if surplus > 0 { deletion_order(&active, now) } else { Vec::new() };
+        plan.writes.extend(chosen.into_iter().take(surplus).map(|pod| {
+            Write::delete(pod.as_ref()).telling(Note::normal("SuccessfulDelete", "Deleted pod: {}"))
+        }));
+    }
+    let failure = failure.map(|message| (plan.writes.first(), message));
+    plan.status = difference(&set.status, &status(set, pods, failure, now));
+    plan.look_again(next_available(&active, set.spec.min_ready_seconds, now));
+    plan
+}
+
+fn status(
+    set: &ReplicaSet,
+    pods: &[Arc<Pod>],
+    failure: Option<(Option<&Write>, &str)>,
+    now: Timestamp,
+) -> ReplicaSetStatus {
+    let active = || pods.iter().filter(|pod| pod.is_active());
+    let count = |all: usize| i32::try_from(all).unwrap_or(i32::MAX);
+    let mut conditions = set.status.conditions.clone();
+    match failure {
+        // As long as there is something to do that did not work.
+        Some((Some(write), message)) => {
+            let creates = matches!(write.change, super::plan::Change::Create(_));
+            let reason = if creates { "FailedCreate" } else { "FailedDelete" };
+            let failed = Condition {
+                last_transition_time: Some(conditions::whole_seconds(now)),
+                ..conditions::new(FAILURE, "True", reason, message)
+            };
+            conditions::set(&mut conditions, failed);
+        }
+        _ => conditions.retain(|condition| condition.kind != FAILURE),
+    }
+    ReplicaSetStatus {
+        observed_generation: set.generation(),
+        replicas: Some(count(active().count())),
+        fully_labeled_replicas: count(
+            active().filter(|pod| is_fully_labelled(&pod.metadata, &set.spec.template)).count(),
+        ),
+        ready_replicas: count(active().filter(|pod| pod.is_ready()).count()),
+        available_replicas: count(
+            active().filter(|pod| pod.is_available(set.spec.min_ready_seconds, now)).count(),
+        ),
+        terminating_replicas: Some(count(
+            pods.iter().filter(|pod| pod.is_deleting() && !pod.is_finished()).count(),
+        )),
+        conditions,
+    }
+}

@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::world::World;
+use crate::workloads::objects::{Key, Kind, ReplicaSet};
+use crate::workloads::replica_set::plan;
+
+fn set(replicas: i32) -> Value {
+    let template =
+        json!({"metadata": {"labels": {"app": "web", "tier": "front"}}, "spec": {"containers": []}});
+    let selector = json!({"matchLabels": {"app": "web"}});
+    json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas, "selector": selector, "template": template}})
+}
+
+fn status(world: &World, key: &Key) -> Value {
+    world.get(key)["status"].clone()
+}
+
+#[test]
+fn there_are_as_many_pods_as_wanted() {
+    let mut world = World::new();
+    let key = world.add(Kind::ReplicaSet, set(3));
+    world.settle();
+    let pods = world.all(Kind::Pod);
+    assert_eq!(pods.len(), 3);
+    let pod = &pods[0].1;
+    assert_eq!(pod["metadata"]["generateName"], "web-");
+    assert_eq!(pod["metadata"]["labels"], json!({"app": "web", "tier": "front"}));
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-00001",
+        "controller": true, "blockOwnerDeletion": true});
+    assert_eq!(pod["metadata"]["ownerReferences"], json!([owner]));
+    let expected =
+        json!({"observedGeneration": 1, "replicas": 3, "fullyLabeledReplicas": 3, "terminatingReplicas": 0});
+    assert_eq!(status(&world, &key), expected);
+    assert_eq!(world.told[0], format!("SuccessfulCreate: Created pod: {}", pods[0].0.name));
+
+    world.start_pods(2);
+    world.edit(&pods[1].0, &json!({"metadata": {"labels": {"tier": null}}}));
+    world.edit(&key, &json!({"spec": {"minReadySeconds": 5}}));
+    world.settle();
+    let expected = json!({"observedGeneration": 2, "replicas": 3, "fullyLabeledReplicas": 2, "readyReplicas": 2,
+        "terminatingReplicas": 0});
+    assert_eq!(status(&world, &key), expected);
+    world.wait(5);
+    world.settle();
+    assert_eq!(status(&world, &key)["availableReplicas"], 2);
+
+    world.edit(&key, &json!({"spec": {"replicas": 2}}));
+    world.settle();
+    assert!(!world.has(&pods[2].0), "the one that is not ready goes");
+    world.set_phase(&pods[0].0, "Failed", false);
+    world.settle();
+    assert_eq!(world.all(Kind::Pod).len(), 3, "one that failed is replaced, and stays");
+    world.edit(&pods[1].0, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    world.settle();
+    assert_eq!(world.all(Kind::Pod).len(), 4, "one that is stopping is replaced at once");
+    assert_eq!(status(&world, &key)["terminatingReplicas"], 1);
+    world.edit(&key, &json!({"spec": {"replicas": 0}}));
+    world.settle();
+    let expected = json!({"observedGeneration": 4, "replicas": 0, "terminatingReplicas": 1});
+    assert_eq!(status(&world, &key), expected);
+}
+
+#[test]
+fn a_set_that_is_going_makes_no_pods() {
+    let mut world = World::new();
+    let mut going = set(3);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    world.add(Kind::ReplicaSet, going);
+    world.settle();
+    assert_eq!(world.all(Kind::Pod), []);
+}
+
+#[test]
+fn what_keeps_it_from_making_pods_is_shown() {
+    let now = World::new().now;
+    let set: ReplicaSet = serde_json::from_value(set(2)).unwrap();
+    let failing = plan(&set, &[], Some("pods are forbidden"), now);
+    let conditions = &failing.status.as_ref().unwrap()["status"]["conditions"];
+    let expected = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+        "message": "pods are forbidden", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    assert_eq!(*conditions, expected);
+    assert_eq!(failing.writes.len(), 2, "it goes on trying");
+    let mut failed = set.clone();
+    failed.status.conditions = serde_json::from_value(expected).unwrap();
+    failed.spec.replicas = Some(0);
+    let done = plan(&failed, &[], Some("pods are forbidden"), now);
+    assert_eq!(done.status.unwrap()["status"]["conditions"], Value::Null, "there is nothing left to fail");
+    assert_eq!(plan(&set, &[], None, now).writes.len(), 2);
+    let pods: Vec<_> = (0..2).map(|_| Arc::default()).collect();
+    assert_eq!(plan(&set, &pods, None, now).writes.len(), 0);
+}

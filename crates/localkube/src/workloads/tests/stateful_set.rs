@@ -1,0 +1,150 @@
+use serde_json::{Value, json};
+
+use super::world::{World, key_of};
+use crate::workloads::objects::{Key, Kind};
+
+fn set(replicas: i32, more: Value) -> Value {
+    let mut spec = json!({
+        "replicas": replicas,
+        "serviceName": "svc",
+        "selector": {"matchLabels": {"app": "st"}},
+        "template": template(1),
+    });
+    let Value::Object(more) = more else { panic!("no object") };
+    spec.as_object_mut().unwrap().extend(more);
+    json!({"metadata": {"name": "st"}, "spec": spec})
+}
+
+fn template(version: i32) -> Value {
+    let volumes = json!([{"name": "tmp", "emptyDir": {}}]);
+    let containers = json!([{"name": "c", "image": version}]);
+    json!({"metadata": {"labels": {"app": "st"}}, "spec": {"containers": containers, "volumes": volumes}})
+}
+
+/// Names and versions of the pods.
+fn pods(world: &World) -> Vec<(String, i64)> {
+    let version = |pod: &Value| pod["spec"]["containers"][0]["image"].as_i64().unwrap();
+    world.all(Kind::Pod).into_iter().map(|(key, pod)| (key.name, version(&pod))).collect()
+}
+
+fn is(pods: &[(String, i64)], expected: &[(&str, i64)]) -> bool {
+    pods.iter().map(|(name, version)| (name.as_str(), *version)).eq(expected.iter().copied())
+}
+
+fn set_image(world: &mut World, key: &Key, version: i32) {
+    world.edit(key, &json!({"spec": {"template": template(version)}}));
+}
+
+#[test]
+fn pods_come_and_go_in_order() {
+    let mut world = World::new();
+    let key = world.add(Kind::StatefulSet, set(3, json!({})));
+    for expected in 1..=3 {
+        world.settle();
+        assert_eq!(world.all(Kind::Pod).len(), expected, "each waits for the one before");
+        world.start_pods(1);
+    }
+    world.settle();
+    let (_, pod) = world.all(Kind::Pod).remove(1);
+    let revision = world.get(&key)["status"]["updateRevision"].clone();
+    assert_eq!(
+        pod["metadata"]["labels"],
+        json!({"app": "st", "controller-revision-hash": revision, "statefulset.kubernetes.io/pod-name": "st-1",
+            "apps.kubernetes.io/pod-index": "1"})
+    );
+    assert_eq!((&pod["spec"]["hostname"], &pod["spec"]["subdomain"]), (&json!("st-1"), &json!("svc")));
+    assert_eq!(
+        world.get(&key)["status"],
+        json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+            "currentReplicas": 3, "updatedReplicas": 3, "currentRevision": revision, "updateRevision": revision,
+            "collisionCount": 0})
+    );
+    assert_eq!(world.told[0], "SuccessfulCreate: Create Pod st-0 in StatefulSet st successful");
+
+    world.told.clear();
+    world.edit(&key, &json!({"spec": {"replicas": 1}}));
+    world.settle();
+    let deleted = |name| format!("SuccessfulDelete: Delete Pod {name} in StatefulSet st successful");
+    assert_eq!(world.told, [deleted("st-2"), deleted("st-1")]);
+    let first = key_of(Kind::Pod, "st-0");
+    world.set_phase(&first, "Failed", false);
+    world.settle();
+    assert_eq!(world.get(&first)["status"]["phase"], "Pending", "what ended is made anew");
+}
+
+#[test]
+fn in_parallel_all_come_and_go_at_once() {
+    let mut world = World::new();
+    let claims = json!([{"metadata": {"name": "data"}}]);
+    let more =
+        json!({"podManagementPolicy": "Parallel", "ordinals": {"start": 5}, "volumeClaimTemplates": claims});
+    let key = world.add(Kind::StatefulSet, set(3, more));
+    assert!(world.pass(&key));
+    assert!(is(&pods(&world), &[("st-5", 1), ("st-6", 1), ("st-7", 1)]), "{:?}", pods(&world));
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-st-5"}},
+        {"name": "tmp", "emptyDir": {}}]);
+    assert_eq!(world.all(Kind::Pod)[0].1["spec"]["volumes"], volumes);
+    world.edit(&key, &json!({"spec": {"replicas": 1}}));
+    assert!(world.pass(&key));
+    assert!(is(&pods(&world), &[("st-5", 1)]));
+}
+
+#[test]
+fn updates_go_from_the_last_to_the_first() {
+    let mut world = World::new();
+    let key = world.add(Kind::StatefulSet, set(3, json!({})));
+    world.run();
+    let before = world.get(&key)["status"]["currentRevision"].clone();
+    set_image(&mut world, &key, 2);
+    world.settle();
+    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "the next waits");
+    let status = world.get(&key)["status"].clone();
+    assert_eq!((&status["currentReplicas"], &status["updatedReplicas"]), (&json!(2), &json!(1)));
+    assert_eq!(status["currentRevision"], before);
+    let first = key_of(Kind::Pod, "st-0");
+    world.remove(&first);
+    world.settle();
+    assert!(
+        is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]),
+        "made anew as it was: {:?}",
+        pods(&world)
+    );
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
+    let status = &world.get(&key)["status"];
+    assert_eq!(status["currentRevision"], status["updateRevision"]);
+    assert_ne!(status["currentRevision"], before);
+}
+
+#[test]
+fn a_partition_keeps_pods_back() {
+    let mut world = World::new();
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+    let key = world.add(Kind::StatefulSet, set(3, json!({"updateStrategy": strategy})));
+    world.run();
+    set_image(&mut world, &key, 2);
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]));
+    let pod = key_of(Kind::Pod, "st-1");
+    world.remove(&pod);
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1), ("st-2", 2)]), "{:?}", pods(&world));
+    world.edit(&key, &json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}));
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 2), ("st-2", 2)]));
+}
+
+#[test]
+fn on_delete_updates_what_is_deleted() {
+    let mut world = World::new();
+    let key = world.add(Kind::StatefulSet, set(2, json!({"updateStrategy": {"type": "OnDelete"}})));
+    world.run();
+    set_image(&mut world, &key, 2);
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 1), ("st-1", 1)]));
+    let pod = key_of(Kind::Pod, "st-0");
+    world.remove(&pod);
+    world.run();
+    assert!(is(&pods(&world), &[("st-0", 2), ("st-1", 1)]));
+    assert_eq!(world.get(&key)["status"]["updatedReplicas"], 1);
+}

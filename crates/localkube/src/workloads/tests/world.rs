@@ -1,0 +1,210 @@
+//! A world in which plans come true at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::watcher::Event;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::workloads::drive;
+use crate::workloads::index::{Index, News};
+use crate::workloads::objects::{Key, Kind};
+use crate::workloads::plan::Change;
+
+/// Objects, the time, and what was told of them.
+pub(super) struct World {
+    pub(super) now: Timestamp,
+    pub(super) told: Vec<String>,
+    index: Index,
+    objects: BTreeMap<Key, Value>,
+    serial: u64,
+}
+
+/// The key of an object.
+pub(super) fn key_of(kind: Kind, name: &str) -> Key {
+    Key { kind, namespace: "default".into(), name: name.into() }
+}
+
+/// More than any case needs: a plan that never ends is a bug.
+const PATIENCE: usize = 2000;
+
+impl World {
+    pub(super) fn new() -> Self {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        Self { now, told: Vec::new(), index: Index::default(), objects: BTreeMap::new(), serial: 0 }
+    }
+
+    pub(super) fn add(&mut self, kind: Kind, mut object: Value) -> Key {
+        self.serial += 1;
+        let meta = object["metadata"].as_object_mut().unwrap();
+        if let (None, Some(prefix)) = (meta.get("name"), meta.get("generateName").and_then(Value::as_str)) {
+            let name = format!("{prefix}{:05}", self.serial);
+            meta.insert("name".into(), json!(name));
+        }
+        meta.insert("namespace".into(), json!("default"));
+        meta.insert("uid".into(), json!(format!("uid-{:05}", self.serial)));
+        meta.insert("generation".into(), json!(1));
+        meta.insert("creationTimestamp".into(), json!(self.now));
+        if kind == Kind::Pod {
+            object["status"] = json!({"phase": "Pending"});
+        }
+        let key = key_of(kind, object["metadata"]["name"].as_str().unwrap());
+        assert!(!self.objects.contains_key(&key), "{key:?} is there");
+        self.objects.insert(key.clone(), object);
+        self.publish(&key);
+        key
+    }
+
+    pub(super) fn edit(&mut self, key: &Key, patch: &Value) {
+        let object = self.objects.get_mut(key).unwrap();
+        let before = object["spec"].clone();
+        merge(object, patch);
+        if object["spec"] != before {
+            object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_i64().unwrap() + 1);
+        }
+        self.publish(key);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
+        let object = self.objects.remove(key).unwrap();
+        self.tell(key.kind, object, true);
+    }
+
+    fn publish(&mut self, key: &Key) {
+        self.serial += 1;
+        let object = self.objects.get_mut(key).unwrap();
+        object["metadata"]["resourceVersion"] = json!(self.serial.to_string());
+        let object = object.clone();
+        self.tell(key.kind, object, false);
+    }
+
+    fn tell(&mut self, kind: Kind, object: Value, gone: bool) {
+        fn event<T: DeserializeOwned>(object: Value, gone: bool) -> Event<T> {
+            let object = serde_json::from_value(object).unwrap();
+            if gone { Event::Delete(object) } else { Event::Apply(object) }
+        }
+        self.index.apply(match kind {
+            Kind::Pod => News::Pod(event(object, gone)),
+            Kind::Deployment => News::Deployment(event(object, gone)),
+            Kind::ReplicaSet => News::ReplicaSet(event(object, gone)),
+            Kind::StatefulSet => News::StatefulSet(event(object, gone)),
+            Kind::Job => News::Job(event(object, gone)),
+        });
+    }
+
+    /// Looks at one object; whether there was anything to do.
+    pub(super) fn pass(&mut self, key: &Key) -> bool {
+        let Some((_, plan)) = drive::plan(&self.index, key, None, self.now) else { return false };
+        let is_idle = plan.writes.is_empty() && plan.status.is_none();
+        for write in plan.writes {
+            let name = match write.change {
+                Change::Create(object) => self.add(write.kind, object).name,
+                Change::Patch { name, patch } => {
+                    let key = key_of(write.kind, &name);
+                    let known = &self.objects[&key]["metadata"]["resourceVersion"];
+                    let expected = &patch["metadata"]["resourceVersion"];
+                    assert!(expected.is_null() || expected == known, "a stale patch of {name}");
+                    self.edit(&key, &patch);
+                    name
+                }
+                Change::Delete { name, .. } => {
+                    self.remove(&key_of(write.kind, &name));
+                    name
+                }
+            };
+            self.told.extend(
+                write.note.map(|note| format!("{}: {}", note.reason, note.text.replace("{}", &name))),
+            );
+        }
+        if let Some(status) = plan.status {
+            self.edit(key, &status);
+        }
+        self.told.extend(plan.notes.into_iter().map(|note| format!("{}: {}", note.reason, note.text)));
+        !is_idle
+    }
+
+    /// Looks at all until there is nothing to do.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..PATIENCE {
+            let keys: Vec<Key> = self.objects.keys().filter(|key| key.kind != Kind::Pod).cloned().collect();
+            if !keys.iter().any(|key| self.objects.contains_key(key) && self.pass(key)) {
+                return;
+            }
+        }
+        panic!("it never ends: {:#?}", self.told);
+    }
+
+    pub(super) fn wait(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+    }
+
+    pub(super) fn get(&self, key: &Key) -> &Value {
+        &self.objects[key]
+    }
+
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.objects.contains_key(key)
+    }
+
+    pub(super) fn all(&self, kind: Kind) -> Vec<(Key, Value)> {
+        let all = self.objects.iter().filter(|(key, _)| key.kind == kind);
+        all.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    pub(super) fn set_phase(&mut self, pod: &Key, phase: &str, ready: bool) {
+        let ready = json!({
+            "type": "Ready",
+            "status": if ready { "True" } else { "False" },
+            "lastTransitionTime": self.now,
+        });
+        self.edit(pod, &json!({"status": {"phase": phase, "conditions": [ready]}}));
+    }
+
+    /// Pods that are still pending run and are ready; at most so many.
+    pub(super) fn start_pods(&mut self, most: usize) -> usize {
+        let pending = self.all(Kind::Pod).into_iter().filter(|(_, pod)| pod["status"]["phase"] == "Pending");
+        let pending: Vec<Key> = pending.map(|(key, _)| key).take(most).collect();
+        for key in &pending {
+            self.set_phase(key, "Running", true);
+        }
+        pending.len()
+    }
+
+    /// Everything starts, and settles.
+    pub(super) fn run(&mut self) {
+        self.settle();
+        while self.start_pods(usize::MAX) > 0 {
+            self.settle();
+        }
+    }
+
+    /// `type=status (reason)` of each condition, in order.
+    pub(super) fn conditions(&self, key: &Key) -> Vec<String> {
+        let conditions = self.get(key)["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+        conditions
+            .iter()
+            .map(|c| format!("{}={} ({})", text(&c["type"]), text(&c["status"]), text(&c["reason"])))
+            .collect()
+    }
+}
+
+/// A merge patch.
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, change) in changes {
+        if change.is_null() {
+            object.as_object_mut().unwrap().shift_remove(name);
+        } else {
+            merge(&mut object[name.as_str()], change);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Replays what a Kubernetes 1.36 API server answered to objects of the built-in kinds: what it filled in, what it
+//! refused. Each line of the file is `{kind, given, answer | causes}`, with `old` in changes and `sub` in those of a
+//! subresource.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use api::autoscaling::{Version, Versioned};
+use api::field::FieldError;
+use localkube::kinds::{KINDS, Kind};
+use serde_json::{Value, json};
+
+const VECTORS: &[u8] = include_bytes!("../../../tests/vectors/localkube/rules.jsonl.zst");
+
+fn vectors() -> Vec<Value> {
+    let text = zstd::decode_all(VECTORS).unwrap();
+    text.split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+fn row(name: &str) -> &'static Kind {
+    KINDS.iter().find(|row| row.kind == name).unwrap()
+}
+
+/// What the server does around the rules, as far as it matters here.
+fn run(row: &Kind, vector: &Value) -> Result<Value, Vec<Value>> {
+    let mut object = vector["given"].clone();
+    let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    (row.rules.default)(&mut object, &version);
+    let faults = match vector.get("old") {
+        None => {
+            if row.status && row.kind != "Node" {
+                object.as_object_mut().unwrap().shift_remove("status");
+            }
+            object["metadata"]["uid"] = json!(uid(vector));
+            object["metadata"]["creationTimestamp"] =
+                vector["answer"]["metadata"]["creationTimestamp"].clone();
+            (row.rules.create)(&mut object);
+            (row.rules.validate)(&object)
+        }
+        Some(old) if vector["sub"] == "status" => {
+            for (field, value) in old.as_object().unwrap() {
+                if field != "status" && field != "metadata" {
+                    object[field] = value.clone();
+                }
+            }
+            (row.rules.update)(&mut object, old);
+            (row.rules.validate_status)(&object, old)
+        }
+        Some(old) => {
+            if row.status {
+                object["status"] = old["status"].clone();
+            }
+            (row.rules.update)(&mut object, old);
+            (row.rules.validate_update)(&object, old)
+        }
+    };
+    let cause = |fault: &FieldError| json!({"reason": fault.kind.reason(), "message": fault.message(), "field": fault.field});
+    if version == "v1" && row.kind == "HorizontalPodAutoscaler" {
+        let stored = Versioned::decode(&object).unwrap().into_v2().unwrap();
+        object = serde_json::to_value(Versioned::from_v2(stored, Version::V1)).unwrap();
+    }
+    if faults.is_empty() { Ok(object) } else { Err(faults.iter().map(cause).collect()) }
+}
+
+/// The uid the real server gave, also if it only tells in a complaint.
+fn uid(vector: &Value) -> String {
+    if let Some(uid) = vector["answer"]["metadata"]["uid"].as_str() {
+        return uid.to_owned();
+    }
+    let told = vector["causes"].to_string();
+    let is_uid = |word: &&str| word.len() == 36 && word.matches('-').count() == 4;
+    told.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').find(is_uid).unwrap_or("uid").to_owned()
+}
+
+/// A cause without what the real server shows of its own structures: those of pods, and how two of them differ.
+fn told(cause: &Value) -> Value {
+    let mut cause = cause.clone();
+    let message = cause["message"].as_str().unwrap_or_default();
+    let first = message.lines().next().unwrap_or_default();
+    let opaque = ["spec.template", "spec.template.spec", "spec.podFailurePolicy"];
+    let told = match first.strip_suffix(": field is immutable") {
+        Some(_) if opaque.contains(&cause["field"].as_str().unwrap_or_default()) => "field is immutable",
+        _ => first,
+    };
+    cause["message"] = json!(told);
+    cause
+}
+
+/// Names and numbers that are drawn by lot, and what is none of the rules' business.
+fn comparable(mut object: Value, row: &Kind) -> Value {
+    object["metadata"] = json!({"labels": object["metadata"]["labels"]});
+    if row.kind == "Service" {
+        if object["spec"]["clusterIP"].as_str().is_some_and(|address| address != "None") {
+            object["spec"]["clusterIP"] = json!("address");
+            object["spec"]["clusterIPs"][0] = json!("address");
+        }
+        if let Some(port) = object["spec"].get_mut("healthCheckNodePort") {
+            *port = json!("number");
+        }
+        for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            if port.get("nodePort").is_some() {
+                port["nodePort"] = json!("number");
+            }
+        }
+    }
+    let text = object.to_string();
+    match text.find("kube-api-access-") {
+        Some(start) => {
+            let name = &text[start..start + 21];
+            serde_json::from_str(&text.replace(name, "kube-api-access")).unwrap()
+        }
+        None => object,
+    }
+}
+
+/// Whether a fault is one of those that all kinds share; some kinds have faults of their own there.
+fn is_meta(field: &str) -> bool {
+    matches!(field, "metadata.name" | "metadata.labels" | "metadata.resourceVersion")
+}
+
+/// The ways in which two values differ, by path.
+fn differences(path: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>) {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                let of =
+                    |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(json!("absent"));
+                differences(&format!("{path}.{key}"), &of(a), &of(b), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(&format!("{path}[{i}]"), a, b, found);
+            }
+        }
+        _ if ours != theirs => found.push(format!("{path}: ours {ours}, theirs {theirs}")),
+        _ => {}
+    }
+}
+
+#[test]
+fn objects_are_filled_in_and_refused_as_by_the_real_server() {
+    let mut wrong = Vec::new();
+    for (number, vector) in vectors().iter().enumerate() {
+        let row = row(vector["kind"].as_str().unwrap());
+        let mut found = Vec::new();
+        let mut theirs = vector["causes"].as_array().cloned().unwrap_or_default();
+        // The rules of metadata are the same for all kinds, and elsewhere.
+        theirs.retain(|cause| row.kind == "APIService" || !is_meta(cause["field"].as_str().unwrap()));
+        match (run(row, vector), vector.get("answer")) {
+            (Ok(ours), Some(theirs)) => {
+                differences("", &comparable(ours, row), &comparable(theirs.clone(), row), &mut found);
+            }
+            (Ok(_), None) if theirs.is_empty() => {}
+            (ours, _) => {
+                let ours = ours.err().unwrap_or_default().iter().map(told).collect();
+                differences("causes", &ours, &theirs.iter().map(told).collect(), &mut found);
+            }
+        }
+        if !found.is_empty() {
+            wrong.push(format!(
+                "line {}: {} {}\n  {}",
+                number + 1,
+                row.kind,
+                vector["given"],
+                found.join("\n  ")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn defaults_are_filled_in_once() {
+    for vector in vectors() {
+        let row = row(vector["kind"].as_str().unwrap());
+        let version = row.versions[0];
+        let mut once = vector["given"].clone();
+        (row.rules.default)(&mut once, version);
+        let mut twice = once.clone();
+        (row.rules.default)(&mut twice, version);
+        let mut found = Vec::new();
+        differences("", &twice, &once, &mut found);
+        assert!(found.is_empty(), "{}: {found:?}", row.kind);
+    }
+}
+
+/// Types were checked before, but nothing may depend on it.
+#[test]
+fn rules_take_any_object() {
+    let strangers = [json!(null), json!([]), json!("x"), json!({"spec": [], "metadata": 1, "status": "x"})];
+    let some = vectors().into_iter().step_by(7).map(|vector| vector["given"].clone());
+    for object in some.chain(strangers) {
+        for row in KINDS {
+            let mut new = object.clone();
+            (row.rules.default)(&mut new, row.versions[0]);
+            (row.rules.create)(&mut new);
+            let _ = (row.rules.validate)(&new);
+            (row.rules.update)(&mut new, &object);
+            let _ = (row.rules.validate_update)(&new, &object);
+            let _ = (row.rules.validate_status)(&new, &object);
+        }
+    }
+}

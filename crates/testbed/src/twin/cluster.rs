@@ -1,0 +1,139 @@
+//! The two clusters, seen alike.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
+
+use http::Method;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+
+use super::Failure;
+use super::session::Session;
+use crate::{Access, ControlPlane, Error, Options};
+
+/// What the real cluster is called in messages.
+pub const REAL: &str = "the real one";
+/// What the one in memory is called in messages.
+pub const LOCAL: &str = "localkube";
+
+/// Whether anybody acts on what tests write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workloads {
+    /// Deployments, replica sets, stateful sets and jobs live.
+    On,
+    /// They are left as they were written, so that answers can be compared. The default service account, garbage
+    /// collection and the end of namespaces belong to the API and stay.
+    Off,
+}
+
+/// The controllers of kube-controller-manager that write to objects of the suite.
+const WORKLOAD_CONTROLLERS: &str = "--controllers=-deployment-controller,-replicaset-controller,\
+    -statefulset-controller,-job-controller,-ttl-controller,-pod-garbage-collector-controller,\
+    -taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
+
+/// One of the two clusters.
+pub struct Cluster {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// An administrator's client.
+    pub client: Client,
+    /// The one in memory lives as long as this.
+    _running: Option<localkube::Running>,
+}
+
+impl Cluster {
+    /// The one in memory, new and empty.
+    pub async fn local(workloads: Workloads) -> Result<Self, Failure> {
+        let options =
+            localkube::Options { workloads: workloads == Workloads::On, ..localkube::Options::default() };
+        let running = localkube::Cluster::start(options).await;
+        let running = running.map_err(|error| Failure::new("failed to start localkube", &error))?;
+        Ok(Self { name: LOCAL, client: running.client(), _running: Some(running) })
+    }
+
+    /// The real one that all tests of this process share; none where it cannot be had, which is said once.
+    pub async fn real(workloads: Workloads) -> Result<Option<Self>, Failure> {
+        let access = match workloads {
+            Workloads::On => crate::shared(),
+            Workloads::Off => without_workloads(),
+        };
+        let access = match access {
+            Ok(access) => access,
+            Err(error) if cannot_be_had(error) => {
+                static SAID: Once = Once::new();
+                SAID.call_once(|| {
+                    // Not captured by the test runner: a run without this tier is not a complete one.
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "left out: everything on the real cluster. This run is not complete.\n{error}"
+                    );
+                });
+                return Ok(None);
+            }
+            Err(error) => return Err(Failure::new("failed to start the real cluster", error)),
+        };
+        Ok(Some(Self::reached(REAL, &access.kubeconfig_for(access.admin())).await?))
+    }
+
+    /// One that is reached over the network, with the text of a kubeconfig.
+    pub async fn reached(name: &'static str, kubeconfig: &str) -> Result<Self, Failure> {
+        Ok(Self { name, client: connect(kubeconfig).await?, _running: None })
+    }
+
+    /// A session in a new namespace whose name begins with `prefix`.
+    pub async fn session(&self, prefix: &str) -> Result<Session, Failure> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let session = Session::new(self.client.clone(), &format!("{prefix}-{}-{count}", std::process::id()));
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}"}});
+        let answer = session.ask(Method::POST, "/api/v1/namespaces").json(namespace).quietly().await;
+        if answer.code != 201 {
+            return Err(Failure::text(format!(
+                "failed to make a namespace on {}: {}",
+                self.name, answer.body
+            )));
+        }
+        // Pods are refused until it is there.
+        let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
+        if !session.wait(account, |answer| answer.code == 200).await {
+            return Err(Failure::text(format!("{} made no default service account", self.name)));
+        }
+        Ok(session)
+    }
+
+    /// Deletes what a session left behind.
+    pub async fn leave(&self, session: &Session) {
+        session.tidy().await;
+        session.ask(Method::DELETE, "/api/v1/namespaces/{ns}").quietly().await;
+    }
+}
+
+fn without_workloads() -> Result<&'static Access, &'static Error> {
+    static STARTED: OnceLock<Result<ControlPlane, Error>> = OnceLock::new();
+    let started = STARTED.get_or_init(|| {
+        let controller_manager_args = vec![WORKLOAD_CONTROLLERS.to_owned()];
+        ControlPlane::start(&Options { controller_manager_args, ..Options::default() })
+    });
+    started.as_ref().map(ControlPlane::access)
+}
+
+/// Whether the machine lacks what the real cluster is made with, as opposed to something being broken.
+fn cannot_be_had(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NoGo { .. } | Error::OldGo { .. } | Error::NoNetwork { .. } | Error::NotDebian { .. }
+    )
+}
+
+/// A client from the text of a kubeconfig.
+pub async fn connect(kubeconfig: &str) -> Result<Client, Failure> {
+    let failed = "failed to connect";
+    let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|error| Failure::new(failed, &error))?;
+    let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(|error| Failure::new(failed, &error))?;
+    // What the server answers is seen as it is.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| Failure::new(failed, &error))
+}

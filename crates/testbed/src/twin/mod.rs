@@ -1,0 +1,121 @@
+//! Tests that are written once and run on both clusters, each in its own namespace.
+//!
+//! ```text
+//! cluster    the real one and the one in memory, seen alike
+//! session    a client that writes down what it says and hears
+//! watch      events one by one
+//! transcript what was written down
+//! volatile   what differs from run to run, and what stands for it
+//! compare    two transcripts, field by field
+//! recording  transcripts of the real server in a file
+//! suite      cases, run on both and held against the recording
+//! ```
+//!
+//! [`Topic::check`] compares answers; [`on_both`] is for tests that assert by themselves.
+
+mod cluster;
+mod compare;
+mod recording;
+mod session;
+mod suite;
+mod transcript;
+mod volatile;
+mod watch;
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use futures::FutureExt;
+use kube::Client;
+
+pub use cluster::{Cluster, LOCAL, REAL, Workloads, connect};
+pub use compare::{DELIBERATE, Deliberate, Difference, FieldDifference, compare};
+pub use recording::{RECORD, Recording};
+pub use session::{Answer, Ask, Patch, Payload, Session};
+pub use suite::{Case, ONLY, Topic};
+pub use transcript::{Exchange, Transcript};
+pub use watch::Watch;
+
+/// What a test of [`on_both`] gets.
+#[derive(Clone)]
+pub struct Stage {
+    /// An administrator's client.
+    pub client: Client,
+    /// A namespace of the test's own.
+    pub namespace: String,
+    /// On which cluster it is, for messages.
+    pub cluster: &'static str,
+}
+
+/// Why a test on both clusters failed, as text for people.
+pub struct Failure(String);
+
+/// Runs a test on each cluster in a namespace of its own; a panic says on which it happened.
+pub fn on_both<F, T>(test: F) -> Result<(), Failure>
+where
+    F: Fn(Stage) -> T,
+    T: Future<Output = ()>,
+{
+    block_on(async {
+        let local = Cluster::local(Workloads::On).await?;
+        for cluster in std::iter::once(local).chain(Cluster::real(Workloads::On).await?) {
+            let session = cluster.session("both").await?;
+            let stage = Stage {
+                client: cluster.client.clone(),
+                namespace: session.namespace().to_owned(),
+                cluster: cluster.name,
+            };
+            let result = AssertUnwindSafe(test(stage)).catch_unwind().await;
+            cluster.leave(&session).await;
+            if let Err(panic) = result {
+                eprintln!("on {}: {}", cluster.name, said(panic.as_ref()));
+                resume_unwind(panic);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Failure::new("failed to start a runtime", &error))?.block_on(future)
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
+}
+
+impl Failure {
+    fn text(text: String) -> Self {
+        Self(text)
+    }
+
+    fn new(attempt: &str, error: &dyn Error) -> Self {
+        let mut text = format!("{attempt}: {error}");
+        let mut source = error.source();
+        while let Some(error) = source {
+            text += &format!(": {error}");
+            source = error.source();
+        }
+        Self(text)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// As it is read: the test runner prints a failed result this way.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Failure {}

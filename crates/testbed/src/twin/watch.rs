@@ -1,0 +1,76 @@
+//! The events of a watch, one by one.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::session::Session;
+
+/// A watch under way; dropping it ends it.
+pub struct Watch {
+    session: Session,
+    exchange: usize,
+    body: Body,
+    /// What arrived and is not yet a whole line.
+    rest: Vec<u8>,
+}
+
+/// An event that is due comes within this time.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+impl Watch {
+    pub(crate) fn new(session: Session, exchange: usize, body: Body) -> Self {
+        Self { session, exchange, body, rest: Vec::new() }
+    }
+
+    /// Waits for the next event and writes it down; none when the server ended the watch, or when nothing came, which is
+    /// written down too.
+    pub async fn next(&mut self) -> Option<Value> {
+        let event = match tokio::time::timeout(DEADLINE, self.line()).await {
+            Ok(Some(line)) => serde_json::from_slice(&line)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&line).into_owned())),
+            Ok(None) => {
+                self.session.record_event(self.exchange, json!("<end>"));
+                return None;
+            }
+            Err(_) => {
+                self.session.record_event(self.exchange, json!(format!("<nothing within {DEADLINE:?}>")));
+                return None;
+            }
+        };
+        self.session.record_event(self.exchange, event.clone());
+        Some(event)
+    }
+
+    /// The next `count` events, or fewer when the watch ends.
+    pub async fn take(&mut self, count: usize) -> Vec<Value> {
+        let mut events = Vec::new();
+        while events.len() < count
+            && let Some(event) = self.next().await
+        {
+            events.push(event);
+        }
+        events
+    }
+
+    /// All events until the server ends the watch.
+    pub async fn rest(&mut self) -> Vec<Value> {
+        self.take(usize::MAX).await
+    }
+
+    async fn line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let tail = self.rest.split_off(end + 1);
+                let line = std::mem::replace(&mut self.rest, tail);
+                return Some(line);
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => self.rest.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+}

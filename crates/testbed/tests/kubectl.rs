@@ -1,0 +1,326 @@
+//! The real kubectl drives each cluster through the php-apache walk-through, and prints the same on both.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use localkube::nodes::{Nodes, Plan};
+use testbed::twin::{Cluster, Failure, LOCAL, REAL, Workloads};
+
+/// One command, or several lines of a watch while another command runs.
+enum Step {
+    Run(&'static str),
+    /// Watch, what happens meanwhile, how many lines that makes.
+    Watch(&'static str, &'static str, usize),
+}
+
+use Step::{Run, Watch};
+
+/// The walk-through. `FILE` is the manifest below.
+const SCRIPT: &[Step] = &[
+    Run("version"),
+    Run("api-resources --api-group=autoscaling"),
+    Run("apply -f FILE --dry-run=server"),
+    Run("apply -f FILE"),
+    Run("rollout status deployment/php-apache"),
+    Run("wait --for=condition=Available deployment/php-apache --timeout=60s"),
+    Run("wait --for=condition=Ready pod -l run=php-apache --timeout=60s"),
+    Run("get deployments,replicasets,pods,services"),
+    Run("get deployments,replicasets,pods -o wide"),
+    Run("get pods --show-labels"),
+    Run("describe deployment php-apache"),
+    Run("describe pods -l run=php-apache"),
+    Run("autoscale deployment php-apache --cpu=50% --min=1 --max=10"),
+    Run("get hpa"),
+    Run("get hpa php-apache -o wide"),
+    Run("describe hpa php-apache"),
+    Watch(
+        "get hpa php-apache --watch",
+        "patch hpa php-apache --type=merge -p {\"spec\":{\"maxReplicas\":8}}",
+        3,
+    ),
+    Run("scale deployment php-apache --replicas=3"),
+    Run("rollout status deployment/php-apache"),
+    Run("wait --for=condition=Ready pod -l run=php-apache --timeout=60s"),
+    Run("get deployment php-apache"),
+    Run("get pods"),
+    Run("scale deployment php-apache --current-replicas=7 --replicas=1"),
+    Run("patch deployment php-apache -p {\"metadata\":{\"labels\":{\"tier\":\"web\"}}}"),
+    Run(
+        "patch deployment php-apache --type=json -p [{\"op\":\"remove\",\"path\":\"/metadata/labels/tier\"}]",
+    ),
+    Run("apply -f FILE"),
+    Run("diff -f FILE"),
+    Run("apply --server-side -f FILE"),
+    Run("apply --server-side --force-conflicts -f FILE"),
+    Run("rollout status deployment/php-apache"),
+    Run("scale deployment php-apache --replicas=1"),
+    Run("wait --for=jsonpath={.status.replicas}=1 deployment/php-apache --timeout=60s"),
+    Run("get deployment php-apache -o jsonpath={.spec.replicas}/{.status.readyReplicas}"),
+    Run("get hpa,deployment -o name"),
+    Run("get hpa php-apache -o custom-columns=NAME:.metadata.name,MAX:.spec.maxReplicas"),
+    Run("label deployment php-apache tier=web"),
+    Run("annotate hpa php-apache note=seen"),
+    Run("get deployment absent"),
+    Run("get dreams"),
+    Run("apply -f FILE --namespace=absent"),
+    Run("delete hpa php-apache"),
+    Run("delete -f FILE"),
+    Run("wait --for=delete pod -l run=php-apache --timeout=60s"),
+    Run("get hpa,deployments,replicasets,pods,services"),
+];
+
+const MANIFEST: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: php-apache
+spec:
+  selector:
+    matchLabels:
+      run: php-apache
+  template:
+    metadata:
+      labels:
+        run: php-apache
+    spec:
+      containers:
+      - name: php-apache
+        image: registry.k8s.io/hpa-example
+        ports:
+        - containerPort: 80
+        resources:
+          limits:
+            cpu: 500m
+          requests:
+            cpu: 200m
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: php-apache
+  labels:
+    run: php-apache
+spec:
+  ports:
+  - port: 80
+  selector:
+    run: php-apache
+";
+
+/// How long a line of a watch may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What one kubectl runs against.
+#[derive(Clone)]
+struct Desk {
+    kubectl: PathBuf,
+    folder: PathBuf,
+    namespace: String,
+}
+
+#[test]
+fn the_walk_through_is_the_same_on_both() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let Some(real) = Cluster::real(Workloads::On).await? else { return Ok(()) };
+        let access = testbed::shared().unwrap();
+        let kubeconfig = std::fs::read_to_string(&access.kubeconfig).unwrap();
+        let local = localkube::Cluster::start(localkube::Options::default()).await.unwrap();
+        let server = local.serve().await.unwrap();
+        let reached = Cluster::reached(LOCAL, &server.kubeconfig).await?;
+        let (first, second) = tokio::join!(
+            walk(&real, &kubeconfig, &access.parts.kubectl),
+            walk(&reached, &server.kubeconfig, &access.parts.kubectl)
+        );
+        compare(&first?, &second?);
+        Ok(())
+    })
+}
+
+/// All that kubectl prints on one cluster.
+async fn walk(
+    cluster: &Cluster,
+    kubeconfig: &str,
+    kubectl: &Path,
+) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    let session = cluster.session("walk").await?;
+    let namespace = session.namespace().to_owned();
+    let plan =
+        Plan { count: 1, prefix: namespace.clone(), namespace: Some(namespace.clone()), ..Plan::default() };
+    let nodes = Nodes::start(cluster.client.clone(), plan).await.unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("kubeconfig"), kubeconfig).unwrap();
+    std::fs::write(folder.join("php-apache.yaml"), MANIFEST).unwrap();
+    let desk = Desk { kubectl: kubectl.to_owned(), folder: folder.clone(), namespace };
+    let said = tokio::task::spawn_blocking(move || SCRIPT.iter().map(|step| desk.take(step)).collect())
+        .await
+        .unwrap();
+    for name in nodes.names() {
+        session.ask(http::Method::DELETE, &format!("/api/v1/nodes/{name}")).quietly().await;
+    }
+    drop(nodes);
+    cluster.leave(&session).await;
+    std::fs::remove_dir_all(folder).unwrap();
+    Ok(said)
+}
+
+impl Desk {
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("KUBERC", "off");
+        command.env("KUBECACHEDIR", self.folder.join("cache")).stdin(Stdio::null());
+        let file = self.folder.join("php-apache.yaml");
+        if !line.contains("--namespace") {
+            command.arg("--namespace").arg(&self.namespace);
+        }
+        command.args(line.split(' ').map(|word| if word == "FILE" { file.to_str().unwrap() } else { word }));
+        command
+    }
+
+    fn take(&self, step: &Step) -> (String, Vec<String>) {
+        let (line, text) = match step {
+            Run(line) => (*line, self.run(line)),
+            Watch(line, meanwhile, count) => (*line, self.watch(line, meanwhile, *count)),
+        };
+        let text = text.replace(self.folder.to_str().unwrap(), "{folder}").replace(&self.namespace, "{ns}");
+        (line.to_owned(), normal(&text))
+    }
+
+    fn run(&self, line: &str) -> String {
+        let output = self.command(line).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        format!("{out}{err}exit {}\n", output.status.code().unwrap_or(-1))
+    }
+
+    fn watch(&self, line: &str, meanwhile: &str, count: usize) -> String {
+        let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        let (tell, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut text = String::new();
+        for at in 0..count {
+            // The last line is of what happens meanwhile.
+            if at + 1 == count {
+                text += &self.run(meanwhile);
+            }
+            text += &format!("{}\n", lines.recv_timeout(PATIENCE).unwrap_or_else(|_| "<nothing>".into()));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        text
+    }
+}
+
+fn compare(real: &[(String, Vec<String>)], local: &[(String, Vec<String>)]) {
+    let mut text = String::new();
+    for ((line, first), (_, second)) in real.iter().zip(local) {
+        if first == second {
+            continue;
+        }
+        text += &format!("\n$ kubectl {line}\n");
+        for at in 0..first.len().max(second.len()) {
+            let (one, other) = (first.get(at), second.get(at));
+            if one != other {
+                text += &format!("  {REAL}: {}\n", one.map_or("(no line)", String::as_str));
+                text += &format!("  {LOCAL}: {}\n", other.map_or("(no line)", String::as_str));
+            }
+        }
+    }
+    if std::env::var_os("PLIMSOLL_SHOW").is_some() {
+        for (line, printed) in real {
+            eprintln!("$ kubectl {line}\n{}", printed.join("\n"));
+        }
+    }
+    assert!(text.is_empty(), "kubectl prints other things on localkube:\n{text}");
+}
+
+/// Lines with what differs from run to run replaced: ages, hashes, names made by the server, addresses, times.
+fn normal(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut events = None;
+    // How far a rollout is when it is looked at is a matter of chance.
+    for line in text.lines().filter(|line| !line.starts_with("Waiting for deployment")) {
+        let words: Vec<String> =
+            line.trim_end().split("  ").filter(|cell| !cell.is_empty()).map(cell).collect();
+        let indent = line.len() - line.trim_start().len();
+        if line.starts_with("Events:") {
+            events = Some(lines.len() + 1);
+        }
+        lines.push(format!("{}{}", " ".repeat(indent), words.join("  ")));
+    }
+    // Events of the same second come in any order.
+    if let Some(begin) = events.filter(|begin| *begin < lines.len()) {
+        lines[begin..].sort_unstable();
+    }
+    lines
+}
+
+/// One cell of a table, or what stands between wide gaps.
+fn cell(text: &str) -> String {
+    let words: Vec<String> = text.trim().split(' ').map(word).collect();
+    let joined = words.join(" ");
+    // `Mon, 02 Jan 2006 15:04:05 +0000`
+    let is_time = joined.split(", ").nth(1).is_some_and(|rest| rest.ends_with("+0000"));
+    if is_time { "<time>".into() } else { joined }
+}
+
+fn word(text: &str) -> String {
+    const SAFE: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let safe = |part: &str| part.chars().all(|c| SAFE.contains(c));
+    // `php-apache-5d9b8c7f6-x2x4z`, wherever it stands.
+    let mut parts: Vec<String> = Vec::new();
+    for part in text.split_inclusive(['-', '/', '"', '=', ',', ':', '(', ')']) {
+        let (name, end) =
+            part.split_at(part.trim_end_matches(['-', '/', '"', '=', ',', ':', '(', ')']).len());
+        let hash = (8..=10).contains(&name.len()) && safe(name);
+        let suffix = name.len() == 5 && safe(name);
+        let named = if hash {
+            "<hash>"
+        } else if suffix {
+            "<name>"
+        } else {
+            name
+        };
+        parts.push(format!("{named}{end}"));
+    }
+    let text = parts.concat();
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if is_age(&text) {
+        "<age>".into()
+    } else if text.split('.').count() == 4 && text.split('.').all(digits) {
+        "<ip>".into()
+    } else if let Some((kind, id)) = text.split_once("://").filter(|(_, id)| id.len() == 64) {
+        format!("{kind}://<{} digits>", id.len())
+    } else {
+        text
+    }
+}
+
+/// `5s`, `2m10s`; not `200m`, which is of a processor.
+fn is_age(text: &str) -> bool {
+    let units = text.chars().filter(|c| "sm".contains(*c)).count();
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && (text.ends_with('s') || (text.ends_with('m') && text.len() < 4))
+        && units + text.chars().filter(char::is_ascii_digit).count() == text.len()
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_replaced() {
+    let table = "NAME                          READY   AGE\npod/php-apache-5d9b8c7f6-x2x4z   1/1     2m10s\n";
+    assert_eq!(normal(table), ["NAME  READY  AGE", "pod/php-apache-<hash>-<name>  1/1  <age>"]);
+    assert_eq!(normal("Start Time:  Sun, 15 Nov 2026 05:24:57 +0000"), ["Start Time:  <time>"]);
+    assert_eq!(normal("service/php-apache   ClusterIP   10.0.12.3"), ["service/php-apache  ClusterIP  <ip>"]);
+    assert_eq!(normal("maxReplicas: 8"), ["maxReplicas: 8"]);
+    assert_eq!(normal("cpu:  200m"), ["cpu:  200m"]);
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask local`: localkube with simulated nodes, for people with a kubectl.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use localkube::nodes::{Nodes, Plan};
+use localkube::{Cluster, Options};
+
+/// Runs localkube until it is interrupted.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many simulated nodes there are.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    /// Where the kubeconfig is written.
+    #[arg(long, value_name = "FILE", default_value = ".plimsoll/local/kubeconfig")]
+    kubeconfig: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+    let start = std::time::Instant::now();
+    let running = Cluster::start(Options::default()).await.context("failed to start localkube")?;
+    let server = running.serve().await.context("failed to listen")?;
+    if let Some(folder) = args.kubeconfig.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(&args.kubeconfig, &server.kubeconfig)
+        .with_context(|| format!("failed to write {}", args.kubeconfig.display()))?;
+    println!("localkube ready in {} ms at {}", start.elapsed().as_millis(), server.url);
+    println!(
+        "\n  kubectl     export KUBECONFIG={}\n  stop        Ctrl-C",
+        args.kubeconfig.canonicalize()?.display()
+    );
+    let plan = Plan { count: args.nodes, clock: running.clock(), ..Plan::default() };
+    let nodes = Nodes::start(running.client(), plan).await.context("failed to start the simulated nodes")?;
+    tokio::signal::ctrl_c().await?;
+    drop(nodes);
+    Ok(ExitCode::SUCCESS)
+}
