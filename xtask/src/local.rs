@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use localkube::clock::Clock;
 use localkube::nodes::{Nodes, Plan};
 use localkube::{Cluster, Options};
+use tokio::runtime::{Builder, Runtime};
 
 /// Runs localkube until it is interrupted.
 #[derive(clap::Args)]
@@ -19,8 +21,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args))
+    runtime()?.block_on(serve(args))
+}
+
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().build().context("failed to start threads")
+}
+
+/// Starts simulated nodes on any cluster.
+pub(crate) async fn nodes(client: kube::Client, count: usize, clock: Clock) -> anyhow::Result<Nodes> {
+    let plan = Plan { count, clock, ..Plan::default() };
+    Nodes::start(client, plan).await.context("failed to start the simulated nodes")
 }
 
 async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
@@ -37,8 +48,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         "\n  kubectl     export KUBECONFIG={}\n  stop        Ctrl-C",
         args.kubeconfig.canonicalize()?.display()
     );
-    let plan = Plan { count: args.nodes, clock: running.clock(), ..Plan::default() };
-    let nodes = Nodes::start(running.client(), plan).await.context("failed to start the simulated nodes")?;
+    let nodes = nodes(running.client(), args.nodes, running.clock()).await?;
     tokio::signal::ctrl_c().await?;
     drop(nodes);
     Ok(ExitCode::SUCCESS)

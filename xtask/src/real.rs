@@ -8,8 +8,12 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use localkube::clock::Clock;
+use localkube::nodes::Nodes;
 use testbed::progress::human;
 use testbed::{Access, Cache, ControlPlane, Options, Parts, Peers, Progress, Prometheus, state};
+
+use crate::local;
 
 /// Build and run a real Kubernetes control plane on loopback.
 #[derive(clap::Subcommand)]
@@ -34,6 +38,9 @@ pub(crate) struct Up {
     /// Run Kubernetes' own HPA controller too.
     #[arg(long)]
     hpa: bool,
+    /// Simulated nodes, on which pods are placed and live; 0 leaves them pending.
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    nodes: usize,
     /// Return when it is ready, and leave it running until `down`.
     #[arg(long)]
     detach: bool,
@@ -68,11 +75,19 @@ struct Place {
 
 /// How long the end may take; it takes a tenth of a second.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// What `build` ends with where the parts cannot be had, so that whoever calls it can do without them.
+const OUT_OF_REACH: u8 = 3;
 const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(real: &Real) -> anyhow::Result<ExitCode> {
     match real {
-        Real::Build(args) => build(args)?,
+        Real::Build(args) => match build(args) {
+            Err(error) if error.downcast_ref().is_some_and(testbed::Error::is_out_of_reach) => {
+                eprintln!("error: {error}");
+                return Ok(ExitCode::from(OUT_OF_REACH));
+            }
+            built => built?,
+        },
         Real::Up(args) if args.detach => detach(args)?,
         Real::Up(args) => up(args)?,
         Real::Down(args) => down(&args.place.folder())?,
@@ -102,13 +117,24 @@ fn up(args: &Up) -> anyhow::Result<()> {
     Parts::ensure()?;
     let since = Instant::now();
     let mut plane = ControlPlane::start(&args.options())?;
-    print!("{}", welcome(plane.access(), since.elapsed(), "Ctrl-C, or `cargo xtask real down`"));
+    let (runtime, access) = (local::runtime()?, plane.access());
+    let nodes = runtime.block_on(nodes(access, args.nodes))?;
+    print!("{}", welcome(access, since.elapsed(), "Ctrl-C, or `cargo xtask real down`"));
     std::io::stdout().flush()?;
     plane.watch().inspect_err(|error| {
         // For `--detach`, where nobody reads what is printed; in the foreground the error is shown anyway.
         let _ = std::fs::write(plane.access().logs.join("up.log"), format!("{error}\n"));
     })?;
+    drop(nodes);
     Ok(())
+}
+
+async fn nodes(access: &Access, count: usize) -> anyhow::Result<Option<Nodes>> {
+    if count == 0 {
+        return Ok(None);
+    }
+    let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+    local::nodes(client, count, Clock::system()).await.map(Some)
 }
 
 fn detach(args: &Up) -> anyhow::Result<()> {

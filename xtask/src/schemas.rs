@@ -1,19 +1,55 @@
-//! Asks a real API server for the schemas of its kinds and keeps them inside localkube.
+//! Asks a real API server for the schemas of its kinds, and how protobuf writes them, and keeps that inside localkube.
+
+mod empties;
+mod messages;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use localkube::kinds::KINDS;
 use serde_json::{Map, Value, json};
+use testbed::{Access, ControlPlane, Options};
+
+use messages::Messages;
 
 /// Generated data: `cargo xtask schemas` writes it, localkube embeds it.
-const FILE: &str = "crates/localkube/schemas/kubernetes-1.36.json.zst";
+const SCHEMAS: &str = "crates/localkube/schemas/kubernetes-1.36.json.zst";
+const MESSAGES: &str = "crates/localkube/schemas/protobuf-1.36.json.zst";
 
 /// Kubernetes' own types; whatever custom resources the server happens to have stay out.
 const OURS: &str = "io.k8s.";
 
+/// What requests hold beside objects of the kinds in localkube's table.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("", "v1", "Binding"),
+    ("", "v1", "DeleteOptions"),
+    ("authentication.k8s.io", "v1", "TokenRequest"),
+    ("autoscaling", "v1", "Scale"),
+    ("policy", "v1", "Eviction"),
+];
+
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let access = testbed::shared()?;
+    // One of its own: it is left in a state that no other test should meet.
+    let plane = ControlPlane::start(&Options { controller_manager: false, ..Options::default() })?;
+    let mut schemas = schemas(plane.access())?;
+    schemas.sort_keys();
+    let messages = messages(plane.access(), &schemas)?;
+    let count = schemas.len();
+    write(SCHEMAS, &json!({"components": {"schemas": schemas}}), &format!("{count} schemas"))?;
+    write(MESSAGES, &messages::to_json(&messages), &format!("{} messages", messages.len()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(name: &str, value: &Value, what: &str) -> anyhow::Result<()> {
+    let packed = zstd::encode_all(value.to_string().as_bytes(), 21)?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+    std::fs::write(&file, &packed).with_context(|| format!("failed to write {name}"))?;
+    println!("{name}: {what}, {} bytes", packed.len());
+    Ok(())
+}
+
+fn schemas(access: &Access) -> anyhow::Result<Map<String, Value>> {
     let ask = |path: &str| -> anyhow::Result<Value> {
         let text = access.run_kubectl(&["get", "--raw", path])?;
         serde_json::from_str(&text).with_context(|| format!("failed to read {path}"))
@@ -28,14 +64,27 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         }
     }
     anyhow::ensure!(!schemas.is_empty(), "the server knows no schemas");
-    schemas.sort_keys();
-    let count = schemas.len();
-    let text = json!({"components": {"schemas": schemas}}).to_string();
-    let packed = zstd::encode_all(text.as_bytes(), 21)?;
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
-    std::fs::write(&file, &packed).with_context(|| format!("failed to write {FILE}"))?;
-    println!("{FILE}: {count} schemas, {} bytes", packed.len());
-    Ok(ExitCode::SUCCESS)
+    Ok(schemas)
+}
+
+/// The messages of everything that localkube reads.
+fn messages(access: &Access, schemas: &Map<String, Value>) -> anyhow::Result<Messages> {
+    let name_of = |group: &str, version: &str, kind: &str| {
+        let wanted = json!({"group": group, "version": version, "kind": kind});
+        let is_it = |schema: &Value| {
+            schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|all| all.contains(&wanted))
+        };
+        let found = schemas.iter().find(|(_, schema)| is_it(schema)).map(|(name, _)| name.clone());
+        found.with_context(|| format!("the server has no {kind} in {group}/{version}"))
+    };
+    let kinds =
+        KINDS.iter().flat_map(|row| row.versions.iter().map(|version| (row.group, *version, row.kind)));
+    let roots =
+        kinds.chain(OTHERS.iter().copied()).map(|(group, version, kind)| name_of(group, version, kind));
+    let roots = roots.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut messages = messages::reachable(&messages::read()?, &roots, schemas)?;
+    empties::observe(access, &mut messages, name_of)?;
+    Ok(messages)
 }
 
 /// Keeps the schemas of one document; types that several documents have are the same in all of them, but for the list of

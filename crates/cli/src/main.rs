@@ -10,6 +10,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Many small objects come and go; this one gives memory back.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Keeps Kubernetes workloads at their line, and can say why.
 #[derive(Parser)]
 #[command(name = "plimsoll", version, about, propagate_version = true, after_help = commands::EXAMPLES)]

@@ -12,9 +12,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
+use localkube::access::User;
 use localkube::{Api, Cluster, Options};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const PODS: usize = 10_000;
 const AUTOSCALERS: usize = 1_000;
@@ -34,7 +39,7 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     let start = Instant::now();
     let running = Cluster::start(Options::default()).await.unwrap();
-    let server = running.serve().await.ok();
+    let server = running.serve().await.unwrap();
     let ready = start.elapsed();
     drop(server);
     let api = running.api();
@@ -94,6 +99,15 @@ where
     }
 }
 
+/// Sends what must succeed.
+async fn write(api: &Api, method: Method, path: &str, body: &Value) {
+    let answer = send(api, method, path, body).await;
+    let code = answer.status();
+    let text =
+        answer.into_body().collect().await.ok().map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    assert!(code.is_success(), "{path}: {}", String::from_utf8_lossy(&text));
+}
+
 async fn send(
     api: &Api,
     method: Method,
@@ -102,8 +116,8 @@ async fn send(
 ) -> Response<impl http_body::Body<Data = Bytes> + use<>> {
     let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let request = Request::builder().method(method).uri(path).header("content-type", kind);
-    let request =
-        request.header("user-agent", "bench/1").body(Full::new(Bytes::from(body.to_string()))).unwrap();
+    let request = request.header("user-agent", "bench/1").extension(User::admin());
+    let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
     api.clone().oneshot(request).await.unwrap()
 }
 
@@ -118,8 +132,7 @@ async fn create_pod(api: &Api, index: usize) {
             "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
         }]},
     });
-    let answer = send(api, Method::POST, "/api/v1/namespaces/default/pods", &pod).await;
-    assert_eq!(answer.status(), 201);
+    write(api, Method::POST, "/api/v1/namespaces/default/pods", &pod).await;
 }
 
 async fn create_autoscaler(api: &Api, index: usize) {
@@ -134,15 +147,13 @@ async fn create_autoscaler(api: &Api, index: usize) {
         },
     });
     let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
-    let answer = send(api, Method::POST, path, &hpa).await;
-    assert_eq!(answer.status(), 201);
+    write(api, Method::POST, path, &hpa).await;
 }
 
 async fn patch_status(api: &Api, index: usize) {
     let path = format!("/api/v1/namespaces/default/pods/web-7d4b9c6f5-{:05}/status", index * 7 % PODS);
     let status = json!({"status": {"phase": "Running", "podIP": format!("10.0.{}.{}", index / 250 % 250, index % 250)}});
-    let answer = send(api, Method::PATCH, &path, &status).await;
-    assert_eq!(answer.status(), 200);
+    write(api, Method::PATCH, &path, &status).await;
 }
 
 /// What watchers saw.
@@ -174,8 +185,8 @@ async fn watch(api: &Api) -> Seen {
             let mut last = 0;
             while let Some(Ok(frame)) = body.frame().await {
                 let data = frame.into_data().unwrap_or_default();
-                for line in data.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                    assert!(!line.starts_with(b"{\"type\":\"ERROR"), "a watcher was too slow");
+                for line in std::str::from_utf8(&data).unwrap().lines() {
+                    assert!(!line.starts_with("{\"type\":\"ERROR"), "a watcher was too slow");
                     let revision = revision_of(line);
                     assert!(revision > last, "revision {revision} after {last}");
                     last = revision;
@@ -188,11 +199,9 @@ async fn watch(api: &Api) -> Seen {
 }
 
 /// The revision in an event, found without reading all of it.
-fn revision_of(line: &[u8]) -> u64 {
-    const KEY: &[u8] = b"\"resourceVersion\":\"";
-    let at = line.windows(KEY.len()).position(|window| window == KEY).unwrap() + KEY.len();
-    let digits = line.get(at..).unwrap().iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+fn revision_of(line: &str) -> u64 {
+    let (_, rest) = line.split_once("\"resourceVersion\":\"").unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
 }
 
 /// Resident memory, now and at most.

@@ -1,7 +1,7 @@
 //! Everything that is served at the moment: the built-in kinds, and those of custom resource definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -38,6 +38,8 @@ pub struct Served {
     pub generation: bool,
     /// Where it comes from.
     pub origin: Origin,
+    /// What objects of built-in kinds look like in each version, found when it is first needed.
+    schemas: Vec<OnceLock<Option<Arc<Schema>>>>,
 }
 
 /// Where a resource comes from.
@@ -63,7 +65,8 @@ pub struct ScalePaths {
 /// All that is served.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    by_path: BTreeMap<(String, String), Arc<Served>>,
+    /// By group and plural name.
+    by_path: BTreeMap<String, BTreeMap<String, Arc<Served>>>,
 }
 
 impl Catalog {
@@ -71,22 +74,23 @@ impl Catalog {
     pub fn new(definitions: impl IntoIterator<Item = (Resource, Arc<Definition>)>) -> Self {
         let built_in = KINDS.iter().zip(0..).map(|(kind, number)| Served::built_in(Resource(number), kind));
         let custom = definitions.into_iter().map(|(id, definition)| Served::custom(id, definition));
-        let by_path = built_in
-            .chain(custom)
-            .map(|served| ((served.group.clone(), served.plural.clone()), Arc::new(served)))
-            .collect();
+        let mut by_path = BTreeMap::<String, BTreeMap<String, Arc<Served>>>::new();
+        for served in built_in.chain(custom) {
+            let group = by_path.entry(served.group.clone()).or_default();
+            group.insert(served.plural.clone(), Arc::new(served));
+        }
         Self { by_path }
     }
 
     /// The resource behind a path.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Served>> {
-        let served = self.by_path.get(&(group.to_owned(), plural.to_owned()))?;
+        let served = self.resource(group, plural)?;
         served.versions.iter().any(|v| v == version).then_some(served)
     }
 
     /// A resource, whatever its versions.
     pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Served>> {
-        self.by_path.get(&(group.to_owned(), plural.to_owned()))
+        self.by_path.get(group)?.get(plural)
     }
 
     /// Whether anything is served in a version of a group.
@@ -110,7 +114,7 @@ impl Catalog {
 
     /// Every resource, by group and plural name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
-        self.by_path.values()
+        self.by_path.values().flat_map(BTreeMap::values)
     }
 }
 
@@ -130,6 +134,7 @@ impl Served {
             namespaced: kind.namespaced,
             generation: kind.generation,
             origin: Origin::BuiltIn(kind),
+            schemas: kind.versions.iter().map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -147,6 +152,7 @@ impl Served {
             namespaced: definition.namespaced,
             generation: true,
             origin: Origin::Custom(definition),
+            schemas: Vec::new(),
         }
     }
 
@@ -181,7 +187,11 @@ impl Served {
     /// What objects look like in a version.
     pub fn schema(&self, version: &str) -> Option<Arc<Schema>> {
         match &self.origin {
-            Origin::BuiltIn(kind) => schema::built_in(kind.group, version, kind.kind),
+            Origin::BuiltIn(kind) => {
+                let found =
+                    self.versions.iter().position(|v| v == version).and_then(|at| self.schemas.get(at))?;
+                found.get_or_init(|| schema::built_in(kind.group, version, kind.kind)).clone()
+            }
             Origin::Custom(definition) => definition.schema(version),
         }
     }

@@ -225,12 +225,14 @@ async fn act(call: &Call, method: &Method, content_type: &str, body: &[u8]) -> R
         }
         (&Method::PUT, (true, None | Some("status"))) => update::update(call, object()?).await,
         (&Method::PATCH, (true, None | Some("status"))) => patch::patch(call, content_type, body).await,
-        (&Method::DELETE, (true, None)) => delete::delete(call, &delete::Options::of(call, body)?).await,
+        (&Method::DELETE, (true, None)) => {
+            delete::delete(call, &delete::Options::of(call, content_type, body)?).await
+        }
         (&Method::DELETE, (false, None))
             if call.served.namespaced == call.namespace.is_some()
                 && call.served.row().is_none_or(|row| row.collection) =>
         {
-            delete::delete_collection(call, &delete::Options::of(call, body)?).await
+            delete::delete_collection(call, &delete::Options::of(call, content_type, body)?).await
         }
         (&Method::GET, (true, Some("scale"))) => scale::get(call),
         (&Method::PUT, (true, Some("scale"))) => {

@@ -39,6 +39,7 @@ mod openapi;
 mod options;
 pub mod patch;
 mod present;
+pub mod protobuf;
 mod random;
 pub mod request;
 pub mod rules;

@@ -156,6 +156,16 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path).attempt(|| format!("make the folder {}", path.display()))
 }
 
+impl Error {
+    /// Whether the real cluster cannot be had on this machine, rather than being broken.
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(
+            self,
+            Self::NoGo { .. } | Self::OldGo { .. } | Self::NoNetwork { .. } | Self::NotDebian { .. }
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use localkube::nodes::{Nodes, Plan};
-use testbed::twin::{Cluster, Failure, LOCAL, REAL, Workloads};
+use testbed::twin::{self, Cluster, Failure, LOCAL, REAL, Workloads};
 
 /// One command, or several lines of a watch while another command runs.
 enum Step {
@@ -323,4 +323,21 @@ fn what_differs_from_run_to_run_is_replaced() {
     assert_eq!(normal("service/php-apache   ClusterIP   10.0.12.3"), ["service/php-apache  ClusterIP  <ip>"]);
     assert_eq!(normal("maxReplicas: 8"), ["maxReplicas: 8"]);
     assert_eq!(normal("cpu:  200m"), ["cpu:  200m"]);
+}
+
+#[test]
+fn a_test_for_both_runs_on_each() -> Result<(), Failure> {
+    let seen = std::sync::Mutex::new(Vec::new());
+    twin::on_both(|stage| {
+        seen.lock().unwrap().push(stage.cluster);
+        async move {
+            let path = format!("/api/v1/namespaces/{}", stage.namespace);
+            let request = http::Request::get(path).body(Vec::new()).unwrap();
+            let text = stage.client.request_text(request).await.unwrap();
+            assert!(text.contains("Active"), "on {}: {text}", stage.cluster);
+        }
+    })?;
+    let seen = seen.into_inner().unwrap();
+    assert!(seen == [LOCAL, REAL] || seen == [LOCAL], "{seen:?}");
+    Ok(())
 }

@@ -8,6 +8,7 @@ use crate::catalog::Origin;
 use crate::duplicates;
 use crate::kinds::KINDS;
 use crate::object::string;
+use crate::protobuf::{self, Unreadable};
 use crate::schema;
 use crate::status::{About, Status};
 use crate::syntax;
@@ -48,7 +49,7 @@ fn not_an_object(value: &Value) -> Option<String> {
     })
 }
 
-/// Reads JSON, or YAML, from a body.
+/// Reads JSON, YAML or protobuf from a body.
 pub(crate) fn json(call: &Call, content_type: &str, body: &[u8]) -> Result<Value, Status> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => {
@@ -59,6 +60,14 @@ pub(crate) fn json(call: &Call, content_type: &str, body: &[u8]) -> Result<Value
         }
         "application/yaml" => {
             yaml(body).map_err(|why| Status::bad_request(format!("error converting YAML to JSON: {why}")))
+        }
+        // Custom resources have no messages, but their scale has.
+        protobuf::MEDIA if call.served.row().is_some() || call.subresource.as_deref() == Some("scale") => {
+            let expected = call.served.api_version(&call.version);
+            protobuf::read(body, &expected, &call.served.kind).map_err(|unreadable| match unreadable {
+                Unreadable::Envelope(why) => syntax::unreadable(call, body, &why),
+                Unreadable::Object { version, kind, why } => schema::unreadable(&kind, &version, &why),
+            })
         }
         _ => Err(Status::unsupported_media_type()),
     }

@@ -6,11 +6,12 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::read::{Choice, List};
-use super::{Body, Call, Outcome};
+use super::{Body, Call, Outcome, decode};
 use crate::admit;
 use crate::housekeeping::definitions;
 use crate::object::{set, string};
 use crate::options;
+use crate::protobuf;
 use crate::status::{About, Status};
 use crate::store::{Key, Object, Refusal};
 use crate::syntax;
@@ -27,15 +28,8 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads the body of a request and, where that says nothing, its query.
-    pub(crate) fn of(call: &Call, body: &[u8]) -> Result<Self, Status> {
-        let given: Value = if body.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(body).map_err(|_| {
-                let why = syntax::explain(body);
-                Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            })?
-        };
+    pub(crate) fn of(call: &Call, content_type: &str, body: &[u8]) -> Result<Self, Status> {
+        let given = if body.is_empty() { Value::Null } else { given(content_type, body)? };
         let text = |path: &[&str]| Some(string(&given, path).to_owned()).filter(|text| !text.is_empty());
         let query = |name: &str| call.query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
         let (kind, api_version) = (string(&given, &["kind"]), string(&given, &["apiVersion"]));
@@ -83,6 +77,22 @@ impl Options {
     /// Deletion by the server itself, after everything the object owns.
     pub(crate) fn foreground() -> Self {
         Self { propagation: Some("Foreground".to_owned()), ..Self::default() }
+    }
+}
+
+/// Reads the options in a body.
+fn given(content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => serde_json::from_slice(body).map_err(|_| {
+            let why = syntax::explain(body);
+            Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+        }),
+        "application/yaml" => decode::yaml(body)
+            .map_err(|why| Status::bad_request(format!("error converting YAML to JSON: {why}"))),
+        protobuf::MEDIA => {
+            protobuf::read(body, "v1", "DeleteOptions").map_err(|why| Status::bad_request(why.to_string()))
+        }
+        _ => Err(Status::unsupported_media_type()),
     }
 }
 

@@ -1,7 +1,5 @@
 //! update, and what it shares with patch.
 
-use std::sync::Arc;
-
 use api::field::FieldError;
 use api::meta::validation;
 use serde_json::{Value, json};
@@ -75,11 +73,8 @@ pub(crate) async fn change(
         if new == old {
             return Ok(Outcome::stored(200, stored));
         }
-        let ends = is_released(&new);
-        match write(call, key, &stored, ends, &new) {
-            // The end of an object is answered with what it was last.
-            Ok(_) if ends => return Ok(Outcome { code: 200, body: Body::Value(new) }),
-            Ok(object) => return Ok(Outcome::stored(200, object)),
+        match write(call, key, &stored, new) {
+            Ok(body) => return Ok(Outcome { code: 200, body }),
             Err(Refusal::Stale) if !pinned => {}
             Err(Refusal::Missing) => return Err(call.not_found(&key.name)),
             Err(_) => break,
@@ -88,13 +83,15 @@ pub(crate) async fn change(
     Err(Status::conflict(call.served.about(&key.name)))
 }
 
-/// Stores the object, or removes it if it only waited for its last finalizer; what ends is shown as it was.
-fn write(call: &Call, key: &Key, stored: &Object, ends: bool, new: &Value) -> Result<Arc<Object>, Refusal> {
-    if ends {
-        return call.cluster.remove(&call.served, key, stored.revision, &mut object::unpack(stored));
+/// Stores the object, or removes it if it only waited for its last finalizer. Those who watch are shown the end of an
+/// object as it was, and whoever ends it as it would have been.
+fn write(call: &Call, key: &Key, stored: &Object, new: Value) -> Result<Body, Refusal> {
+    if is_released(&new) {
+        let last = &mut object::unpack(stored);
+        return call.cluster.remove(&call.served, key, stored.revision, last).map(|_| Body::Value(new));
     }
-    let mut kept = call.kept(new.clone());
-    call.cluster.put(&call.served, key.clone(), stored.revision, &mut kept)
+    let mut kept = call.kept(new);
+    call.cluster.put(&call.served, key.clone(), stored.revision, &mut kept).map(Body::Stored)
 }
 
 /// Whether an object is to go and nothing holds it any more.
@@ -162,7 +159,7 @@ fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Resu
     let status_only = call.subresource.as_deref() == Some("status");
     keep_metadata(call, old, &mut new, status_only);
     if status_only {
-        new = with_status_of(old, new);
+        keep_all_but(&["metadata", "status"], old, &mut new);
         if call.served.row().is_some_and(|row| row.kind == "Deployment") {
             keep_labels(old, &mut new);
         }
@@ -219,14 +216,15 @@ fn keep_metadata(call: &Call, old: &Value, new: &mut Value, status_only: bool) {
     }
 }
 
-/// The old object with the new one's metadata and status.
-fn with_status_of(old: &Value, mut new: Value) -> Value {
-    let mut kept = old.clone();
-    for field in ["metadata", "status"] {
-        copy(&new, &mut kept, field);
+/// Makes everything but some fields what it was.
+fn keep_all_but(aside: &[&str], old: &Value, new: &mut Value) {
+    let (Some(before), Some(map)) = (old.as_object(), new.as_object_mut()) else { return };
+    map.retain(|field, _| aside.contains(&field.as_str()) || before.contains_key(field));
+    for (field, value) in before.iter().filter(|(field, _)| !aside.contains(&field.as_str())) {
+        if map.get(field) != Some(value) {
+            map.insert(field.clone(), value.clone());
+        }
     }
-    new.take();
-    kept
 }
 
 fn keep_labels(old: &Value, new: &mut Value) {
@@ -255,8 +253,17 @@ fn differs(old: &Value, new: &Value, aside: &[&str]) -> bool {
     keys.into_iter().any(|key| old.get(key) != new.get(key))
 }
 
+/// What is wrong with changed metadata; what did not change was good enough before.
+fn metadata_faults(new: &Value, old: &Value) -> Vec<FieldError> {
+    let unchanged = match (new.get("metadata"), old.get("metadata")) {
+        (Some(new), Some(old)) => !differs(old, new, &["managedFields"]),
+        _ => false,
+    };
+    if unchanged { Vec::new() } else { validation::validate_update(&meta(new), &meta(old)) }
+}
+
 fn faults(call: &Call, new: &Value, old: &Value, status_only: bool) -> Vec<FieldError> {
-    let mut faults = validation::validate_update(&meta(new), &meta(old));
+    let mut faults = metadata_faults(new, old);
     // Built-in kinds look at metadata twice, and twice as often at labels and annotations.
     if call.served.row().is_some() {
         let tags =

@@ -61,7 +61,7 @@ impl Cluster {
         };
         let access = match access {
             Ok(access) => access,
-            Err(error) if cannot_be_had(error) => {
+            Err(error) if error.is_out_of_reach() => {
                 static SAID: Once = Once::new();
                 SAID.call_once(|| {
                     // Not captured by the test runner: a run without this tier is not a complete one.
@@ -120,13 +120,6 @@ fn without_workloads() -> Result<&'static Access, &'static Error> {
 }
 
 /// Whether the machine lacks what the real cluster is made with, as opposed to something being broken.
-fn cannot_be_had(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::NoGo { .. } | Error::OldGo { .. } | Error::NoNetwork { .. } | Error::NotDebian { .. }
-    )
-}
-
 /// A client from the text of a kubeconfig.
 pub async fn connect(kubeconfig: &str) -> Result<Client, Failure> {
     let failed = "failed to connect";

@@ -73,7 +73,8 @@ async fn only_metadata_of_a_list(s: Session) {
 
 async fn a_version_of_the_past_or_the_future(s: Session) {
     s.post(CONFIG_MAPS, config_map("a")).await;
-    s.get(&format!("{}?resourceVersion=0", at(CONFIG_MAPS, "a"))).await;
+    // Any version will do, also one from before.
+    s.until(&format!("{}?resourceVersion=0", at(CONFIG_MAPS, "a")), |answer| answer.code == 200).await;
     s.get(&format!("{}?resourceVersion=1", at(CONFIG_MAPS, "a"))).await;
     s.get(&format!("{}?resourceVersion=abc", at(CONFIG_MAPS, "a"))).await;
     s.get(&format!("{CONFIG_MAPS}?resourceVersion=abc")).await;
@@ -84,7 +85,7 @@ async fn versions_in_lists(s: Session) {
     s.post(LEASES, lease("b")).await;
     let exact = format!("{LEASES}?resourceVersionMatch=Exact");
     s.ask(http::Method::GET, &exact).parameter("resourceVersion", &first).send().await;
-    s.get(&format!("{LEASES}?resourceVersion=0")).await;
+    s.until(&format!("{LEASES}?resourceVersion=0"), |answer| answer.body["items"][1].is_object()).await;
     s.get(&format!("{LEASES}?resourceVersion=1&resourceVersionMatch=NotOlderThan")).await;
     s.get(&format!("{LEASES}?resourceVersion=0&resourceVersionMatch=Exact")).await;
     s.get(&format!("{LEASES}?resourceVersionMatch=Exact")).await;

@@ -1,0 +1,104 @@
+//! Bodies of requests in Kubernetes' protobuf encoding, which kubectl prefers where it knows the kind.
+//!
+//! Answers are JSON, which every client takes. What is read is what the JSON of the same object would say, but for nulls:
+//! they are left out.
+
+mod message;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use serde_json::{Value, json};
+
+use crate::schema;
+use table::TABLE;
+use wire::Wire;
+
+/// The media type.
+pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+
+/// Four bytes that every body begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// Why a body cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// What is around the object is broken, so that nobody knows what it is.
+    #[error("{0}")]
+    Envelope(String),
+    /// The object is broken.
+    #[error("{why}")]
+    Object {
+        /// Its version.
+        version: String,
+        /// Its kind.
+        kind: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Reads an object; `api_version` and `kind` are what it is if it does not say so itself. Of a kind that is not built in,
+/// only these two are read.
+pub fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Unreadable> {
+    let envelope = Envelope::read(body).map_err(Unreadable::Envelope)?;
+    let or = |found: String, expected: &str| if found.is_empty() { expected.to_owned() } else { found };
+    let (api_version, kind) = (or(envelope.api_version, api_version), or(envelope.kind, kind));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let mut object = match schema::built_in(group, version, &kind) {
+        Some(schema) if TABLE.contains_key(&schema.name) => message::read(&schema.name, envelope.raw)
+            .map_err(|why| Unreadable::Object { version: version.to_owned(), kind: kind.clone(), why })?,
+        _ => json!({}),
+    };
+    object["kind"] = json!(kind);
+    object["apiVersion"] = json!(api_version);
+    Ok(object)
+}
+
+/// What is around every object.
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: String,
+    kind: String,
+    raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, String> {
+        let inside = match body.strip_prefix(MAGIC) {
+            _ if body.is_empty() => return Err("empty data".to_owned()),
+            None => {
+                let wanted = format!("{MAGIC:?}").replace(',', "");
+                return Err(format!(
+                    "provided data does not appear to be a protobuf message, expected prefix {wanted}"
+                ));
+            }
+            Some([]) => return Err("empty body".to_owned()),
+            Some(inside) => inside,
+        };
+        let mut envelope = Self::default();
+        let mut wire = Wire::new("Unknown", inside);
+        while let Some((number, item)) = wire.next()? {
+            match number {
+                1 => envelope.read_type(item.bytes("TypeMeta")?)?,
+                2 => envelope.raw = item.bytes("Raw")?,
+                // Encodings and media types that nobody uses.
+                _ => {}
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn read_type(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let mut wire = Wire::new("TypeMeta", bytes);
+        while let Some((number, item)) = wire.next()? {
+            match number {
+                1 => self.api_version = wire::text(item.bytes("APIVersion")?),
+                2 => self.kind = wire::text(item.bytes("Kind")?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

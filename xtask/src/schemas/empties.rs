@@ -1,0 +1,218 @@
+//! Which zeros JSON shows. On the wire, a field that Go has as a plain value is always there, and one that it has as
+//! a pointer is there when somebody set it, both with the same zero; JSON leaves out the one and shows the other. No
+//! document tells them apart, so a server is asked: an object in which everything is there and empty is put into its
+//! database, past all validation, and read back through the API.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+
+use anyhow::Context;
+use localkube::kinds::{KINDS, Kind};
+use serde_json::{Map, Value, json};
+use testbed::Access;
+
+use super::messages::{Messages, Shape};
+
+/// The messages and fields whose zero was shown.
+type Shown = BTreeSet<(String, String)>;
+
+/// The name and namespace of the objects.
+const NAME: &str = "empty";
+
+/// The groups whose objects the server acts on itself, which ends it if they are empty.
+const LIVE: &[&str] = &["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// Where a zero is what somebody set, in messages that cannot be observed: those of [`LIVE`] groups, those that are no part
+/// of any object, and one that the server takes away from an empty object.
+const SET_ON_PURPOSE: &[(&str, &str)] = &[
+    (".ClientIPConfig", "timeoutSeconds"),
+    (".DeleteOptions", "gracePeriodSeconds"),
+    (".DeleteOptions", "orphanDependents"),
+    (".DeleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"),
+    (".JSONSchemaProps", "maxItems"),
+    (".JSONSchemaProps", "maxLength"),
+    (".JSONSchemaProps", "maxProperties"),
+    (".JSONSchemaProps", "maximum"),
+    (".JSONSchemaProps", "minItems"),
+    (".JSONSchemaProps", "minLength"),
+    (".JSONSchemaProps", "minProperties"),
+    (".JSONSchemaProps", "minimum"),
+    (".JSONSchemaProps", "multipleOf"),
+    (".JSONSchemaProps", "x-kubernetes-preserve-unknown-fields"),
+    (".JSONSchemaPropsOrBool", "allows"),
+    (".TokenRequestSpec", "expirationSeconds"),
+    (".ValidationRule", "optionalOldSelf"),
+];
+
+/// Asks a server about every kind that it stores.
+pub(super) fn observe(
+    access: &Access,
+    messages: &mut Messages,
+    name_of: impl Fn(&str, &str, &str) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let mut shown = Shown::new();
+    for kind in KINDS.iter().filter(|kind| !kind.review && !LIVE.contains(&kind.group)) {
+        for version in kind.versions {
+            let message = name_of(kind.group, version, kind.kind)?;
+            let mut object = empty(messages, &message, &mut Vec::new());
+            object["kind"] = json!(kind.kind);
+            object["apiVersion"] = json!(api_version(kind, version));
+            object["metadata"]["name"] = json!(NAME);
+            object["metadata"]["namespace"] = json!(if kind.namespaced { NAME } else { "" });
+            put(access.ports.etcd, &key(kind), &object.to_string())?;
+            let answer = access.run_kubectl(&["get", "--raw", &path(kind, version)])?;
+            look(messages, &message, &serde_json::from_str(&answer)?, &mut shown);
+        }
+    }
+    for (message, fields) in messages.iter_mut() {
+        for field in fields {
+            let on_purpose =
+                SET_ON_PURPOSE.iter().any(|(end, name)| message.ends_with(end) && *name == field.name);
+            let seen = shown.contains(&(message.clone(), field.name.clone()));
+            field.shows_zero |= on_purpose || seen;
+        }
+    }
+    Ok(())
+}
+
+/// A message in which every field is there and empty.
+fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "string" | "bytes" => return json!(""),
+        "bool" => return json!(false),
+        "int32" | "int64" | "double" | "IntOrString" => return json!(0),
+        "Quantity" => return json!("0"),
+        "ExtraValue" => return json!([]),
+        "RawExtension" | "FieldsV1" => return json!({}),
+        // Nothing at all.
+        "Time" | "MicroTime" => return Value::Null,
+        _ => {}
+    }
+    let mut object = Map::new();
+    if above.iter().any(|other| other == name) {
+        return object.into();
+    }
+    above.push(name.to_owned());
+    for field in messages.get(name).into_iter().flatten() {
+        let inside = empty(messages, &field.kind, above);
+        match (field.shape, inside) {
+            (_, Value::Null) => {}
+            (Shape::One, Value::Object(inside)) if field.name.is_empty() => object.extend(inside),
+            (Shape::One, inside) => drop(object.insert(field.name.clone(), inside)),
+            (Shape::List, inside) => drop(object.insert(field.name.clone(), json!([inside]))),
+            (Shape::Map, inside) => drop(object.insert(field.name.clone(), json!({NAME: inside}))),
+        }
+    }
+    above.pop();
+    object.into()
+}
+
+/// Notes which zeros are there in an answer. One that was filled in was as good as absent, so it does not count.
+fn look(messages: &Messages, name: &str, answer: &Value, shown: &mut Shown) {
+    let Some(object) = answer.as_object() else { return };
+    for field in messages.get(name).into_iter().flatten() {
+        let found = if field.name.is_empty() { Some(answer) } else { object.get(&field.name) };
+        match (field.shape, found) {
+            (Shape::One, Some(found)) if field.is_scalar() && is_zero(found) => {
+                shown.insert((name.to_owned(), field.name.clone()));
+            }
+            (Shape::List, Some(Value::Array(items))) => {
+                items.iter().for_each(|item| look(messages, &field.kind, item, shown));
+            }
+            (Shape::Map, Some(Value::Object(map))) => {
+                map.values().for_each(|value| look(messages, &field.kind, value, shown));
+            }
+            (_, Some(found)) => look(messages, &field.kind, found, shown),
+            (_, None) => {}
+        }
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    [json!(""), json!(false), json!(0)].contains(value)
+}
+
+fn api_version(kind: &Kind, version: &str) -> String {
+    if kind.group.is_empty() { version.to_owned() } else { format!("{}/{version}", kind.group) }
+}
+
+/// Where an object is in the API.
+fn path(kind: &Kind, version: &str) -> String {
+    let root = if kind.group.is_empty() { "api" } else { "apis" };
+    let namespace = if kind.namespaced { format!("namespaces/{NAME}/") } else { String::new() };
+    format!("/{root}/{}/{namespace}{}/{NAME}", api_version(kind, version), kind.plural)
+}
+
+/// Where it is in the database.
+fn key(kind: &Kind) -> String {
+    let namespace = if kind.namespaced { format!("{NAME}/") } else { String::new() };
+    let folder = match kind.plural {
+        "nodes" => "minions",
+        "services" => "services/specs",
+        plural => plural,
+    };
+    format!("/registry/{folder}/{namespace}{NAME}")
+}
+
+/// Writes to etcd, through its gateway for JSON.
+fn put(port: u16, key: &str, value: &str) -> anyhow::Result<()> {
+    let body = json!({"key": base64(key.as_bytes()), "value": base64(value.as_bytes())}).to_string();
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("failed to reach etcd")?;
+    let head = format!("POST /v3/kv/put HTTP/1.0\r\nHost: etcd\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let first = answer.lines().next().unwrap_or_default();
+    anyhow::ensure!(first.contains(" 200 "), "etcd did not take {key}: {answer}");
+    Ok(())
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |chunk: &[u8]| {
+        let bits =
+            chunk.iter().chain([0; 2].iter()).take(3).fold(0, |bits, byte| bits << 8 | usize::from(*byte));
+        let digit =
+            |index: usize| if index > chunk.len() { b'=' } else { DIGITS[bits >> (18 - 6 * index) & 63] };
+        [0, 1, 2, 3].map(digit).map(char::from)
+    };
+    bytes.chunks(3).flat_map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemas::messages::Field;
+
+    #[test]
+    fn bytes_are_written_in_base64() {
+        let found = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
+        assert_eq!(found, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
+    }
+
+    #[test]
+    fn what_is_there_and_empty_is_noted() {
+        let field = |number, name: &str, kind: &str, shape| Field {
+            number,
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            shape,
+            shows_zero: false,
+        };
+        let messages = Messages::from([(
+            "x.A".to_owned(),
+            vec![
+                field(1, "plain", "int32", Shape::One),
+                field(2, "pointer", "int32", Shape::One),
+                field(3, "filled", "int32", Shape::One),
+                field(4, "again", "x.A", Shape::List),
+            ],
+        )]);
+        let sent = empty(&messages, "x.A", &mut Vec::new());
+        assert_eq!(sent, json!({"plain": 0, "pointer": 0, "filled": 0, "again": [{}]}));
+        let mut shown = Shown::new();
+        look(&messages, "x.A", &json!({"pointer": 0, "filled": 7}), &mut shown);
+        assert_eq!(shown, Shown::from([("x.A".to_owned(), "pointer".to_owned())]));
+    }
+}
