@@ -56,11 +56,13 @@ fn schemas(access: &Access) -> anyhow::Result<Map<String, Value>> {
     };
     let index = ask("/openapi/v3")?;
     let mut schemas = Map::new();
-    for path in index["paths"].as_object().into_iter().flatten().map(|(path, _)| path) {
+    for path in index.get("paths").and_then(Value::as_object).into_iter().flatten().map(|(path, _)| path) {
         // Every kind of every group: so a row in localkube's table is all that a new kind needs.
         if path.starts_with("api") {
             let mut document = ask(&format!("/openapi/v3/{path}"))?;
-            keep(&mut schemas, document["components"]["schemas"].take());
+            if let Some(found) = document.pointer_mut("/components/schemas") {
+                keep(&mut schemas, found.take());
+            }
         }
     }
     anyhow::ensure!(!schemas.is_empty(), "the server knows no schemas");

@@ -6,9 +6,9 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use localkube::kinds::KINDS;
-use localkube::protobuf;
+use localkube::{Cluster, Options, Running, protobuf};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One object, both ways.
 #[derive(Deserialize)]
@@ -91,4 +91,78 @@ fn compare(path: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
         (a, b) if a == b => {}
         (a, b) => found.push(format!("{path}: ours {a}, real {b}")),
     }
+}
+
+/// Sends protobuf; the code and the answer.
+async fn send(cluster: &Running, method: &str, path: &str, body: Vec<u8>) -> Result<Value, (u16, String)> {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", protobuf::MEDIA);
+    let answer = cluster.client().request::<Value>(request.body(body).unwrap()).await;
+    answer.map_err(|error| match error {
+        kube::Error::Api(status) => (status.code, status.message),
+        other => (0, other.to_string()),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_kubectl_sends_is_understood() {
+    let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    for (command, path) in [
+        ("create deployment", "/apis/apps/v1/namespaces/default/deployments"),
+        ("create service", "/api/v1/namespaces/default/services"),
+        ("create configmap", "/api/v1/namespaces/default/configmaps"),
+        ("create secret", "/api/v1/namespaces/default/secrets"),
+        ("create job", "/apis/batch/v1/namespaces/default/jobs"),
+        ("create namespace", "/api/v1/namespaces"),
+        ("create serviceaccount", "/api/v1/namespaces/default/serviceaccounts"),
+        ("autoscale", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"),
+        ("auth whoami", "/apis/authentication.k8s.io/v1/selfsubjectreviews"),
+    ] {
+        let label = format!("kubectl {command}");
+        let sent = recorded().into_iter().find(|one| one.label == label).unwrap();
+        let query = "?fieldManager=kubectl&fieldValidation=Strict";
+        let body = BASE64_STANDARD.decode(sent.body).unwrap();
+        let answer = send(&cluster, "POST", &format!("{path}{query}"), body).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{command}: {error:?}"));
+        assert_eq!(answer["kind"], sent.json["kind"]);
+        // Nothing was sent that is not there, and a zero that was set is not filled in.
+        assert_eq!(answer["spec"]["replicas"], sent.json["spec"]["replicas"], "{command}");
+    }
+    let options = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x12\x03\x0a\x01x".to_vec();
+    let (code, why) =
+        send(&cluster, "DELETE", "/api/v1/namespaces/default/configmaps/w", options).await.unwrap_err();
+    assert!(code == 409 && why.contains("the UID in the precondition (x)"), "{code} {why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_have_no_protobuf() {
+    let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+            ],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let request = http::Request::post(path).header("content-type", "application/json");
+    cluster
+        .client()
+        .request::<Value>(request.body(definition.to_string().into_bytes()).unwrap())
+        .await
+        .unwrap();
+    let body = b"k8s\0\x0a\x17\x0a\x0eexample.com/v1\x12\x05Thing\x12\x05\x0a\x03\x0a\x01a";
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let is_known = |answer: &Result<Value, (u16, String)>| !matches!(answer, Err((404, _)));
+    let mut answer = send(&cluster, "POST", things, body.to_vec()).await;
+    while !is_known(&answer) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        answer = send(&cluster, "POST", things, body.to_vec()).await;
+    }
+    assert_eq!(answer.unwrap_err().0, 415);
 }

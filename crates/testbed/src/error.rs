@@ -97,7 +97,7 @@ pub enum Error {
     NotOurs(PathBuf),
     /// A certificate could not be made.
     #[error("failed to make a certificate")]
-    Certificate(#[from] rcgen::Error),
+    Certificate(#[source] localkube::access::PkiError),
     /// kubectl, run on behalf of a test, refused.
     #[error("kubectl {arguments}: {output}")]
     Kubectl {
@@ -154,6 +154,12 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path).attempt(|| format!("make the folder {}", path.display()))
+}
+
+impl<E: Into<localkube::access::PkiError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Certificate(error.into())
+    }
 }
 
 impl Error {

@@ -1,6 +1,5 @@
 //! The file that tells a client where the cluster is and who is asking.
 
-use crate::encoding::{base64, quoted};
 use crate::pki::Identity;
 
 /// The name of cluster, user and context.
@@ -8,31 +7,7 @@ const NAME: &str = "plimsoll-testbed";
 
 /// A kubeconfig with everything inside, so that it can be copied.
 pub(crate) fn text(server: &str, authority: &str, identity: &Identity) -> String {
-    format!(
-        "apiVersion: v1
-kind: Config
-clusters:
-- name: {NAME}
-  cluster:
-    server: {server}
-    certificate-authority-data: {authority}
-users:
-- name: {NAME}
-  user:
-    client-certificate-data: {certificate}
-    client-key-data: {key}
-contexts:
-- name: {NAME}
-  context:
-    cluster: {NAME}
-    user: {NAME}
-current-context: {NAME}
-",
-        server = quoted(server),
-        authority = base64(authority.as_bytes()),
-        certificate = base64(identity.certificate.as_bytes()),
-        key = base64(identity.key.as_bytes()),
-    )
+    localkube::access::kubeconfig(NAME, server, authority, identity)
 }
 
 #[cfg(test)]

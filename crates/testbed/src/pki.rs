@@ -5,28 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose,
-};
+use localkube::access::SERVER_NAMES;
+pub use localkube::access::{Authority, FRONT_PROXY, Identity};
+use rcgen::KeyPair;
 
 use crate::error::{Attempt, Error, make_folder, read};
-
-/// A certificate and its private key, both as PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The certificate.
-    pub certificate: String,
-    /// The key (PKCS #8, ECDSA on P-256).
-    pub key: String,
-}
-
-/// Somebody whose signature is trusted.
-#[derive(Debug, Clone)]
-pub struct Authority {
-    name: String,
-    identity: Identity,
-}
 
 /// Everything a control plane needs.
 #[derive(Debug, Clone)]
@@ -41,82 +24,8 @@ pub(crate) struct Pki {
     pub(crate) service_account_public: String,
 }
 
-/// The common name in the certificate with which kube-apiserver calls aggregated servers.
-pub const FRONT_PROXY: &str = "front-proxy-client";
-
 const CLUSTER_CA: &str = "plimsoll-testbed-ca";
 const FRONT_PROXY_CA: &str = "plimsoll-testbed-front-proxy-ca";
-const SERVER_NAMES: &[&str] = &[
-    "127.0.0.1",
-    "localhost",
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    "kubernetes.default.svc.cluster.local",
-];
-
-impl Authority {
-    /// A new authority with a key of its own.
-    pub fn new(name: &str) -> Result<Self, Error> {
-        let key = KeyPair::generate()?;
-        let certificate = authority_parameters(name).self_signed(&key)?.pem();
-        Ok(Self { name: name.to_owned(), identity: Identity { certificate, key: key.serialize_pem() } })
-    }
-
-    /// Its certificate, which whoever trusts it is given.
-    pub fn certificate(&self) -> &str {
-        &self.identity.certificate
-    }
-
-    /// A certificate for a server under these host names and addresses.
-    pub fn server(&self, names: &[&str]) -> Result<Identity, Error> {
-        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut parameters = CertificateParams::new(owned)?;
-        parameters.distinguished_name = subject(names.first().copied().unwrap_or("server"), None);
-        self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth)
-    }
-
-    /// A certificate for a client: to Kubernetes, `name` is the user and `group` is his group.
-    pub fn client(&self, name: &str, group: Option<&str>) -> Result<Identity, Error> {
-        let mut parameters = CertificateParams::default();
-        parameters.distinguished_name = subject(name, group);
-        self.sign(parameters, ExtendedKeyUsagePurpose::ClientAuth)
-    }
-
-    fn sign(
-        &self,
-        mut parameters: CertificateParams,
-        usage: ExtendedKeyUsagePurpose,
-    ) -> Result<Identity, Error> {
-        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        parameters.extended_key_usages = vec![usage];
-        parameters.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate()?;
-        let issuer = Issuer::new(authority_parameters(&self.name), KeyPair::from_pem(&self.identity.key)?);
-        let certificate = parameters.signed_by(&key, &issuer)?.pem();
-        Ok(Identity { certificate, key: key.serialize_pem() })
-    }
-}
-
-fn authority_parameters(name: &str) -> CertificateParams {
-    let mut parameters = CertificateParams::default();
-    parameters.distinguished_name = subject(name, None);
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    parameters.key_usages =
-        vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    parameters
-}
-
-fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
-    let mut subject = DistinguishedName::new();
-    subject.push(DnType::CommonName, name);
-    // One at most: rcgen keeps one value of each kind.
-    if let Some(group) = group {
-        subject.push(DnType::OrganizationName, group);
-    }
-    subject
-}
-
 impl Pki {
     pub(crate) fn new() -> Result<Self, Error> {
         let cluster = Authority::new(CLUSTER_CA)?;
@@ -137,10 +46,10 @@ impl Pki {
     /// Each file and its text.
     fn files(&self) -> [(&'static str, &str); 14] {
         [
-            ("ca.crt", &self.cluster.identity.certificate),
-            ("ca.key", &self.cluster.identity.key),
-            ("front-proxy-ca.crt", &self.front_proxy.identity.certificate),
-            ("front-proxy-ca.key", &self.front_proxy.identity.key),
+            ("ca.crt", &self.cluster.identity().certificate),
+            ("ca.key", &self.cluster.identity().key),
+            ("front-proxy-ca.crt", &self.front_proxy.identity().certificate),
+            ("front-proxy-ca.key", &self.front_proxy.identity().key),
             ("apiserver.crt", &self.server.certificate),
             ("apiserver.key", &self.server.key),
             ("admin.crt", &self.admin.certificate),
@@ -165,8 +74,8 @@ impl Pki {
             Ok(Identity { certificate: file("crt")?, key: file("key")? })
         };
         Ok(Self {
-            cluster: Authority { name: CLUSTER_CA.into(), identity: identity("ca")? },
-            front_proxy: Authority { name: FRONT_PROXY_CA.into(), identity: identity("front-proxy-ca")? },
+            cluster: Authority::of(CLUSTER_CA, identity("ca")?),
+            front_proxy: Authority::of(FRONT_PROXY_CA, identity("front-proxy-ca")?),
             server: identity("apiserver")?,
             admin: identity("admin")?,
             controller_manager: identity("controller-manager")?,

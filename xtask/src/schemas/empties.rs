@@ -56,10 +56,7 @@ pub(super) fn observe(
         for version in kind.versions {
             let message = name_of(kind.group, version, kind.kind)?;
             let mut object = empty(messages, &message, &mut Vec::new());
-            object["kind"] = json!(kind.kind);
-            object["apiVersion"] = json!(api_version(kind, version));
-            object["metadata"]["name"] = json!(NAME);
-            object["metadata"]["namespace"] = json!(if kind.namespaced { NAME } else { "" });
+            identify(&mut object, kind, version);
             put(access.ports.etcd, &key(kind), &object.to_string())?;
             let answer = access.run_kubectl(&["get", "--raw", &path(kind, version)])?;
             look(messages, &message, &serde_json::from_str(&answer)?, &mut shown);
@@ -74,6 +71,19 @@ pub(super) fn observe(
         }
     }
     Ok(())
+}
+
+/// Gives an object a kind and a name.
+fn identify(object: &mut Value, kind: &Kind, version: &str) {
+    let Some(map) = object.as_object_mut() else { return };
+    map.extend([
+        ("kind".to_owned(), json!(kind.kind)),
+        ("apiVersion".to_owned(), json!(api_version(kind, version))),
+    ]);
+    if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), json!(NAME));
+        metadata.insert("namespace".to_owned(), json!(if kind.namespaced { NAME } else { "" }));
+    }
 }
 
 /// A message in which every field is there and empty.
@@ -118,10 +128,14 @@ fn look(messages: &Messages, name: &str, answer: &Value, shown: &mut Shown) {
                 shown.insert((name.to_owned(), field.name.clone()));
             }
             (Shape::List, Some(Value::Array(items))) => {
-                items.iter().for_each(|item| look(messages, &field.kind, item, shown));
+                for item in items {
+                    look(messages, &field.kind, item, shown);
+                }
             }
             (Shape::Map, Some(Value::Object(map))) => {
-                map.values().for_each(|value| look(messages, &field.kind, value, shown));
+                for value in map.values() {
+                    look(messages, &field.kind, value, shown);
+                }
             }
             (_, Some(found)) => look(messages, &field.kind, found, shown),
             (_, None) => {}
@@ -171,11 +185,10 @@ fn put(port: u16, key: &str, value: &str) -> anyhow::Result<()> {
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |chunk: &[u8]| {
-        let bits =
-            chunk.iter().chain([0; 2].iter()).take(3).fold(0, |bits, byte| bits << 8 | usize::from(*byte));
+        let bits = chunk.iter().chain(&[0; 2]).take(3).fold(0, |bits, byte| (bits << 8) | usize::from(*byte));
         let digit =
-            |index: usize| if index > chunk.len() { b'=' } else { DIGITS[bits >> (18 - 6 * index) & 63] };
-        [0, 1, 2, 3].map(digit).map(char::from)
+            |index: usize| DIGITS.get((bits >> (18 - 6 * index)) & 63).filter(|_| index <= chunk.len());
+        [0, 1, 2, 3].map(|index| char::from(*digit(index).unwrap_or(&b'=')))
     };
     bytes.chunks(3).flat_map(group).collect()
 }

@@ -23,7 +23,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use jiff::Timestamp;
 
-pub use self::pki::{Authority, FRONT_PROXY, Identity, Pki, PkiError, kubeconfig};
+pub use self::pki::{Authority, FRONT_PROXY, Identity, Pki, PkiError, SERVER_NAMES, kubeconfig};
 pub(crate) use self::pki::{parts, roots};
 pub use self::policy::{Attributes, Denied, Target};
 pub use self::review::{answer, token_request};

@@ -34,10 +34,10 @@ pub struct Identity {
 }
 
 /// Somebody whose signature is trusted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Authority {
-    certificate: String,
-    issuer: Issuer<'static, KeyPair>,
+    name: String,
+    identity: Identity,
 }
 
 /// Everything a cluster needs.
@@ -67,7 +67,8 @@ pub const FRONT_PROXY: &str = "front-proxy-client";
 /// The name of cluster, user and context in a kubeconfig.
 const NAME: &str = "localkube";
 
-const SERVER_NAMES: &[&str] = &[
+/// The names under which a cluster's own workloads and this machine know its API server.
+pub const SERVER_NAMES: &[&str] = &[
     "127.0.0.1",
     "localhost",
     "kubernetes",
@@ -79,19 +80,24 @@ const SERVER_NAMES: &[&str] = &[
 impl Authority {
     /// A new authority with a key of its own.
     pub fn new(name: &str) -> Result<Self, PkiError> {
-        let mut parameters = CertificateParams::default();
-        parameters.distinguished_name = subject(name, None);
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.key_usages =
-            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
-        let certificate = parameters.self_signed(&key)?.pem();
-        Ok(Self { certificate, issuer: Issuer::new(parameters, key) })
+        let certificate = authority_parameters(name).self_signed(&key)?.pem();
+        Ok(Self::of(name, Identity { certificate, key: key.serialize_pem() }))
+    }
+
+    /// The authority that was made with this name and identity.
+    pub fn of(name: &str, identity: Identity) -> Self {
+        Self { name: name.to_owned(), identity }
+    }
+
+    /// Its certificate and key.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Its certificate, which whoever trusts it is given.
     pub fn certificate(&self) -> &str {
-        &self.certificate
+        &self.identity.certificate
     }
 
     /// A certificate for a server under these host names and addresses.
@@ -118,9 +124,19 @@ impl Authority {
         parameters.extended_key_usages = vec![usage];
         parameters.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        let certificate = parameters.signed_by(&key, &self.issuer)?.pem();
+        let issuer = Issuer::new(authority_parameters(&self.name), KeyPair::from_pem(&self.identity.key)?);
+        let certificate = parameters.signed_by(&key, &issuer)?.pem();
         Ok(Identity { certificate, key: key.serialize_pem() })
     }
+}
+
+fn authority_parameters(name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = subject(name, None);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.key_usages =
+        vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    parameters
 }
 
 fn subject(name: &str, group: Option<&str>) -> DistinguishedName {
@@ -178,7 +194,7 @@ impl Pki {
 
     /// A kubeconfig for the administrator.
     pub fn kubeconfig(&self, url: &str) -> String {
-        kubeconfig(url, self.cluster.certificate(), &self.admin)
+        kubeconfig(NAME, url, self.cluster.certificate(), &self.admin)
     }
 }
 
@@ -203,8 +219,8 @@ pub(crate) fn parts(
     Ok((chain.map_err(tls)?, PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(tls)?))
 }
 
-/// A kubeconfig with everything inside, so that it can be copied.
-pub fn kubeconfig(url: &str, authority: &str, identity: &Identity) -> String {
+/// A kubeconfig with everything inside, so that it can be copied; `name` is that of cluster, user and context.
+pub fn kubeconfig(name: &str, url: &str, authority: &str, identity: &Identity) -> String {
     let url = serde_json::Value::from(url);
     let [authority, certificate, key] =
         [authority, &identity.certificate, &identity.key].map(|text| STANDARD.encode(text));
@@ -212,21 +228,21 @@ pub fn kubeconfig(url: &str, authority: &str, identity: &Identity) -> String {
         "apiVersion: v1
 kind: Config
 clusters:
-- name: {NAME}
+- name: {name}
   cluster:
     server: {url}
     certificate-authority-data: {authority}
 users:
-- name: {NAME}
+- name: {name}
   user:
     client-certificate-data: {certificate}
     client-key-data: {key}
 contexts:
-- name: {NAME}
+- name: {name}
   context:
-    cluster: {NAME}
-    user: {NAME}
-current-context: {NAME}
+    cluster: {name}
+    user: {name}
+current-context: {name}
 "
     )
 }
@@ -263,7 +279,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_holds_server_authority_and_identity() {
         let identity = Identity { certificate: "cert".into(), key: "key".into() };
-        let text = kubeconfig("https://127.0.0.1:6443", "ca", &identity);
+        let text = kubeconfig("local", "https://127.0.0.1:6443", "ca", &identity);
         assert!(text.contains("    server: \"https://127.0.0.1:6443\"\n"), "{text}");
         assert!(text.contains("    certificate-authority-data: Y2E=\n"), "{text}");
         assert!(

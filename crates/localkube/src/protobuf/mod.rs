@@ -11,6 +11,7 @@ mod wire;
 
 use serde_json::{Value, json};
 
+use crate::object::set;
 use crate::schema;
 use table::TABLE;
 use wire::Wire;
@@ -51,8 +52,8 @@ pub fn read(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Unreada
             .map_err(|why| Unreadable::Object { version: version.to_owned(), kind: kind.clone(), why })?,
         _ => json!({}),
     };
-    object["kind"] = json!(kind);
-    object["apiVersion"] = json!(api_version);
+    set(&mut object, &["kind"], kind.into());
+    set(&mut object, &["apiVersion"], api_version.into());
     Ok(object)
 }
 
