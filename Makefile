@@ -14,7 +14,7 @@ up: build ## Run the php-apache walk-through and say where its report is.
 	@$(PLIMSOLL) simulate examples/php-apache.yaml --report .plimsoll/php-apache.html
 
 build:
-	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 2 min)"
+	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 3 min)"
 	@$(CARGO) build --release --quiet --locked --package plimsoll
 
 # What could not be run, if anything; a run that left something out is not called complete.

@@ -15,7 +15,7 @@ use crate::status::Status;
 pub(crate) async fn post(call: &Call, value: Value) -> Result<Outcome, Status> {
     match call.subresource.as_deref() {
         Some("binding") => bind(call, &value).await,
-        Some("eviction") => evict(call).await,
+        Some("eviction") => evict(call, &value).await,
         Some("token") => token(call, value),
         _ => Err(Status::no_path()),
     }
@@ -73,8 +73,13 @@ async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
 }
 
 /// Deletes a pod; there are no disruption budgets here.
-async fn evict(call: &Call) -> Result<Outcome, Status> {
-    delete::delete(&call.as_object(), &Options::default()).await?;
+async fn evict(call: &Call, eviction: &Value) -> Result<Outcome, Status> {
+    let object = call.as_object();
+    let options = match eviction.get("deleteOptions").filter(|options| options.is_object()) {
+        Some(given) => Options::of(&object, "", given.to_string().as_bytes())?,
+        None => Options::default(),
+    };
+    delete::delete(&object, &options).await?;
     Ok(Outcome::other(
         201,
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
