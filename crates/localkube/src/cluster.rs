@@ -98,13 +98,9 @@ impl Cluster {
         key: Key,
         value: &mut Value,
     ) -> Result<Arc<Object>, Refusal> {
-        let made = {
-            let mut store = self.store();
-            let made = store.create(served.id, key, |revision| object::pack(served, value, revision))?;
-            self.announce(&store, served);
-            made
-        };
-        self.after(served);
+        let mut store = self.store();
+        let made = store.create(served.id, key, |revision| object::pack(served, value, revision))?;
+        self.announce(&mut store, served);
         Ok(made)
     }
 
@@ -116,14 +112,10 @@ impl Cluster {
         expected: Revision,
         value: &mut Value,
     ) -> Result<Arc<Object>, Refusal> {
-        let made = {
-            let mut store = self.store();
-            let made =
-                store.update(served.id, key, expected, |revision| object::pack(served, value, revision))?;
-            self.announce(&store, served);
-            made
-        };
-        self.after(served);
+        let mut store = self.store();
+        let made =
+            store.update(served.id, key, expected, |revision| object::pack(served, value, revision))?;
+        self.announce(&mut store, served);
         Ok(made)
     }
 
@@ -135,19 +127,21 @@ impl Cluster {
         expected: Revision,
         value: &mut Value,
     ) -> Result<Arc<Object>, Refusal> {
-        let gone = {
-            let mut store = self.store();
-            let gone =
-                store.delete(served.id, key, expected, |revision| object::pack(served, value, revision))?;
-            self.announce(&store, served);
-            gone
-        };
-        self.after(served);
+        let mut store = self.store();
+        let gone =
+            store.delete(served.id, key, expected, |revision| object::pack(served, value, revision))?;
+        self.announce(&mut store, served);
         Ok(gone)
     }
 
-    /// Tells housekeeping and watches of the change just made, while the store is still locked: in order.
-    fn announce(&self, store: &Store, served: &Arc<Served>) {
+    /// Tells housekeeping and watches of the change just made, while the store is still locked: in order. Definitions are
+    /// served, and aggregated APIs known, before anybody can see that they are.
+    fn announce(&self, store: &mut Store, served: &Arc<Served>) {
+        match served.row().map_or("", |row| row.kind) {
+            "CustomResourceDefinition" => self.reload(store),
+            "APIService" => self.connect(store),
+            _ => {}
+        }
         let revision = store.revision();
         let last =
             store.changes(served.id, revision.saturating_sub(1)).ok().and_then(|mut c| c.next().cloned());
@@ -155,15 +149,6 @@ impl Cluster {
             let _ = self.0.notices.send((Arc::clone(served), change));
         }
         self.0.changed.send_replace(revision);
-    }
-
-    /// Definitions are served as soon as they are established, aggregated APIs as soon as they are registered.
-    fn after(&self, served: &Served) {
-        match served.row().map_or("", |row| row.kind) {
-            "CustomResourceDefinition" => self.reload(),
-            "APIService" => self.connect(),
-            _ => {}
-        }
     }
 
     /// The API behind this one that serves a version of a group.
@@ -176,11 +161,11 @@ impl Cluster {
     }
 
     /// Makes the list of aggregated APIs anew.
-    fn connect(&self) {
+    fn connect(&self, store: &Store) {
         let catalog = self.catalog();
         let Some(services) = catalog.resource("apiregistration.k8s.io", "apiservices") else { return };
         let stored: Vec<Arc<Object>> =
-            self.store().list(services.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
+            store.list(services.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
         let upstreams = stored.iter().filter_map(|stored| {
             let value = object::unpack(stored);
             let text = |field: &str| object::string(&value, &["spec", field]).to_owned();
@@ -208,29 +193,28 @@ impl Cluster {
     }
 
     /// Makes the catalog anew from the definitions that are stored.
-    fn reload(&self) {
+    fn reload(&self, store: &mut Store) {
         let old = self.catalog();
         let Some(crds) = old.resource("apiextensions.k8s.io", "customresourcedefinitions") else { return };
-        let stored: Vec<Arc<Object>> =
-            self.store().list(crds.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
+        let stored: Vec<Arc<Object>> = store.list(crds.id, None, None).map(|(_, o)| Arc::clone(o)).collect();
         let definitions = stored.iter().filter_map(|object| Definition::read(&object::unpack(object)));
         let numbered = definitions.map(|definition| {
             let before = old.resource(&definition.group, &definition.plural);
-            let id = before.map_or_else(|| self.next_resource(), |served| served.id);
+            let id = before.map_or_else(|| self.next_resource(store), |served| served.id);
             (id, Arc::new(definition))
         });
         let new = Arc::new(Catalog::new(numbered));
         let gone = old.all().filter(|served| new.resource(&served.group, &served.plural).is_none());
         for served in gone {
-            self.store().drop_resource(served.id);
+            store.drop_resource(served.id);
         }
         *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = new;
         self.0.changed.send_modify(|_| {});
     }
 
-    fn next_resource(&self) -> Resource {
+    fn next_resource(&self, store: &mut Store) -> Resource {
         let new = Resource(self.0.next_resource.fetch_add(1, Ordering::Relaxed));
-        self.store().begin_resource(new);
+        store.begin_resource(new);
         new
     }
 }
