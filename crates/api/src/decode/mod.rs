@@ -6,6 +6,8 @@
 mod access;
 mod types;
 
+pub use types::kind_word;
+
 use std::cell::RefCell;
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 /// The word for a JSON value.
-pub(super) fn kind_word(value: &Value) -> &'static str {
+pub fn kind_word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

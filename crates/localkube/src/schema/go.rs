@@ -1,18 +1,7 @@
 //! Values and types as Go names and prints them.
 
+pub(crate) use api::decode::kind_word as word;
 use serde_json::Value;
-
-/// The word for a JSON value.
-pub(crate) fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
 
 /// A value printed with `%v`.
 pub(crate) fn print(value: &Value) -> String {

@@ -28,23 +28,18 @@ pub(crate) fn object(call: &Call, content_type: &str, body: &[u8]) -> Result<Val
 
 /// Why kind and version cannot be read at all.
 fn not_an_object(value: &Value) -> Option<String> {
-    let what = |value: &Value| match value {
-        Value::Object(_) => "object",
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Null => "null",
-    };
     if !value.is_object() {
         let whole = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-        return Some(format!("json: cannot unmarshal {} into Go value of type {whole}", what(value)));
+        return Some(format!(
+            "json: cannot unmarshal {} into Go value of type {whole}",
+            schema::go::word(value)
+        ));
     }
     ["apiVersion", "kind"].into_iter().find_map(|field| match value.get(field) {
         None | Some(Value::Null | Value::String(_)) => None,
         Some(other) => Some(format!(
             "json: cannot unmarshal {} into Go struct field .{field} of type string",
-            what(other)
+            schema::go::word(other)
         )),
     })
 }

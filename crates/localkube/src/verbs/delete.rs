@@ -1,7 +1,5 @@
 //! delete and deletecollection.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -121,15 +119,9 @@ pub(crate) async fn delete(call: &Call, options: &Options) -> Result<Outcome, St
 /// Deletes every object a request asks for.
 pub(crate) async fn delete_collection(call: &Call, options: &Options) -> Result<Outcome, Status> {
     let choice = Choice::of(call)?;
-    let chosen: Vec<(Key, Arc<Object>)> = {
-        let store = call.cluster.store();
-        let all = store.list(call.served.id, call.namespace.as_deref(), None);
-        all.filter(|(key, object)| choice.includes(key, object))
-            .map(|(k, o)| (k.clone(), Arc::clone(o)))
-            .collect()
-    };
     let mut objects = Vec::new();
-    for (key, object) in chosen {
+    let all = call.cluster.objects(&call.served, call.namespace.as_deref());
+    for (key, object) in all.into_iter().filter(|(key, object)| choice.includes(key, object)) {
         admit::webhooks(call, "DELETE", None, Some(&call.shown(&object))).await?;
         match begin(call, &key, options) {
             // They are shown as they were.

@@ -9,7 +9,7 @@ use super::update::{self, How};
 use super::{Body, Call, Outcome};
 use crate::access;
 use crate::object::{set, string};
-use crate::status::Status;
+use crate::status::{About, Status};
 
 /// Answers a POST to such a subresource.
 pub(crate) async fn post(call: &Call, value: Value) -> Result<Outcome, Status> {
@@ -29,47 +29,40 @@ async fn bind(call: &Call, binding: &Value) -> Result<Outcome, Status> {
         let fault = api::field::FieldError::required("target.name", "");
         return Err(Status::internal(fault.to_string()));
     }
-    let now = api::instant::format(call.now);
+    let conflict = |why: &str| Status::conflict_because(About::new("", "pods/binding", &key.name), why);
+    let placed = json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": api::instant::format(call.now),
+    });
     update::change(&call.as_object(), &key, How::Applied, |old| {
         let taken = string(old, &["spec", "nodeName"]);
         if !taken.is_empty() {
-            let text = format!("pod {} is already assigned to node {taken:?}", key.name);
-            return Err(Status::conflict_because(
-                crate::status::About::new("", "pods/binding", &key.name),
-                &text,
-            ));
+            return Err(conflict(&format!("pod {} is already assigned to node {taken:?}", key.name)));
         }
         let (wanted, found) = (string(binding, &["metadata", "uid"]), string(old, &["metadata", "uid"]));
         if !wanted.is_empty() && wanted != found {
-            let text =
+            let why =
                 format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
-            return Err(Status::conflict_because(
-                crate::status::About::new("", "pods/binding", &key.name),
-                &text,
-            ));
+            return Err(conflict(&why));
         }
         let mut new = old.clone();
         set(&mut new, &["spec", "nodeName"], json!(node));
-        Ok(new)
-    })
-    .await?;
-    let mut status = call.as_object();
-    status.subresource = Some("status".to_owned());
-    let placed =
-        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
-    update::change(&status, &key, How::Applied, |old| {
-        let mut new = old.clone();
         let known = new.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let others = known.into_iter().filter(|condition| condition.get("type") != placed.get("type"));
-        let conditions: Vec<Value> = others.chain([placed.clone()]).collect();
-        set(&mut new, &["status", "conditions"], Value::Array(conditions));
+        set(&mut new, &["status", "conditions"], others.chain([placed.clone()]).collect());
         Ok(new)
     })
     .await?;
-    Ok(Outcome::other(
-        201,
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-    ))
+    Ok(done())
+}
+
+/// The answer to what leads to no object.
+fn done() -> Outcome {
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Outcome::other(201, status)
 }
 
 /// Deletes a pod; there are no disruption budgets here.
@@ -80,10 +73,7 @@ async fn evict(call: &Call, eviction: &Value) -> Result<Outcome, Status> {
         None => Options::default(),
     };
     delete::delete(&object, &options).await?;
-    Ok(Outcome::other(
-        201,
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-    ))
+    Ok(done())
 }
 
 /// Makes a token for a service account.

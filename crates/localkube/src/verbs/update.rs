@@ -163,7 +163,7 @@ fn settle(call: &Call, key: &Key, how: How, old: &Value, mut new: Value) -> Resu
         if call.served.row().is_some_and(|row| row.kind == "Deployment") {
             keep_labels(old, &mut new);
         }
-    } else if call.served.has_status(&call.version) {
+    } else if call.served.has_status(&call.version) && !call.by_server {
         copy(old, &mut new, "status");
     }
     if let Origin::BuiltIn(kind) = &call.served.origin
