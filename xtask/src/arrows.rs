@@ -13,8 +13,11 @@ const OURS: &[(&str, &[&str])] = &[
     ("api", &["engine", "quantity"]),
     ("sim", &["api", "engine", "quantity"]),
     ("localkube", &["api", "quantity", "sim"]),
+    ("cluster", &["api", "engine", "quantity"]),
+    ("serve", &["api", "engine"]),
+    ("controllers", &["api", "cluster", "engine", "quantity"]),
     ("testbed", &["localkube"]),
-    ("plimsoll", &["api", "engine", "quantity", "sim"]),
+    ("plimsoll", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim"]),
     ("xtask", &["api", "engine", "localkube", "quantity", "sim", "testbed"]),
 ];
 

@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod autoscaling;
+pub mod decisions;
 pub mod decode;
 pub mod door;
 pub mod field;

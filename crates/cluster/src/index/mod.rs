@@ -1,0 +1,7 @@
+//! What was watched, in plain structs: no client, no clock, no lock.
+
+pub mod pods;
+pub mod targets;
+
+pub use pods::Pods;
+pub use targets::{CachedScale, Target, TargetKind, Targets};
