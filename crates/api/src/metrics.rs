@@ -113,11 +113,37 @@ pub struct Query {
     pub parameters: Vec<(&'static str, String)>,
 }
 
+/// Which versions of the metrics APIs are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions<'a> {
+    /// Of `metrics.k8s.io`.
+    pub resource: &'a str,
+    /// Of `custom.metrics.k8s.io`.
+    pub custom: &'a str,
+}
+
+impl Default for Versions<'_> {
+    fn default() -> Self {
+        Self { resource: "v1beta1", custom: "v1beta2" }
+    }
+}
+
 impl Query {
     /// The query of `metric` for pods selected by `selector`; none if the metric cannot be asked for.
     /// `object_resource` is the plural resource (with group, if any) of an object metric's kind.
     pub fn of(namespace: &str, selector: &str, metric: &Metric, object_resource: &str) -> Option<Self> {
-        let custom = format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}");
+        Self::in_versions(Versions::default(), namespace, selector, metric, object_resource)
+    }
+
+    /// As [`Query::of`], for APIs in these versions.
+    pub fn in_versions(
+        versions: Versions<'_>,
+        namespace: &str,
+        selector: &str,
+        metric: &Metric,
+        object_resource: &str,
+    ) -> Option<Self> {
+        let custom = format!("/apis/custom.metrics.k8s.io/{}/namespaces/{namespace}", versions.custom);
         let query = |path, parameters: Vec<(&'static str, &str)>| {
             let given = parameters.into_iter().filter(|(_, value)| !value.is_empty());
             Self { path, parameters: given.map(|(name, value)| (name, value.to_owned())).collect() }
@@ -127,15 +153,16 @@ impl Query {
         }
         Some(match &metric.source {
             Source::Resource { .. } | Source::ContainerResource { .. } => query(
-                format!("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"),
+                format!("/apis/metrics.k8s.io/{}/namespaces/{namespace}/pods", versions.resource),
                 vec![("labelSelector", selector)],
             ),
             Source::Pods(id) => query(
                 format!("{custom}/pods/*/{}", id.name),
                 vec![("labelSelector", selector), ("metricLabelSelector", id.selector.as_deref().ok()?)],
             ),
-            Source::Object { name, metric: id, .. } => {
-                let path = if object_resource == "namespaces" {
+            Source::Object { kind, name, metric: id, .. } => {
+                // Only the kind as it is registered is special; `namespace` is asked for like any other.
+                let path = if object_resource == "namespaces" && kind == "Namespace" {
                     format!("{custom}/metrics/{}", id.name)
                 } else {
                     format!("{custom}/{object_resource}/{name}/{}", id.name)

@@ -15,6 +15,7 @@ pub mod decision;
 pub mod evaluate;
 pub mod explain;
 mod float;
+pub mod memory;
 pub mod normalize;
 pub mod observe;
 pub mod pod;
@@ -27,6 +28,7 @@ pub mod step;
 
 pub use config::{Config, Gates};
 pub use decision::{Course, Decision, Outcome};
+pub use memory::Memory;
 pub use observe::{Observation, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection};
 pub use pod::{Phase, Pod, Shape};
 pub use report::{Condition, Event, Status};

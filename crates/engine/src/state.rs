@@ -34,7 +34,20 @@ pub(crate) struct Change {
     outdated: bool,
 }
 
+impl Change {
+    pub(crate) fn new(by: i32, at: Timestamp) -> Self {
+        Self { by, at, outdated: false }
+    }
+}
+
 impl State {
+    /// Moves all that is remembered by `by`: the clock was set, but nobody has waited.
+    pub fn shift(&mut self, by: SignedDuration) {
+        let stamps = self.recommendations.iter_mut().chain(self.last_good.values_mut()).map(|s| &mut s.at);
+        let changes = self.ups.iter_mut().chain(&mut self.downs).map(|c| &mut c.at);
+        stamps.chain(changes).for_each(|at| *at = after(*at, by));
+    }
+
     /// Remembers a change for rate policies (spec 6.5).
     pub(crate) fn record(&mut self, now: Timestamp, behavior: &Behavior, current: i32, desired: i32) {
         let (list, rules) =
@@ -49,7 +62,7 @@ impl State {
             }
         }
         let by = desired.wrapping_sub(current).wrapping_abs();
-        let new = Change { by, at: now, outdated: false };
+        let new = Change::new(by, now);
         match free.and_then(|index| list.get_mut(index)) {
             Some(slot) => *slot = new,
             None => list.push(new),

@@ -16,6 +16,7 @@
 //! | what answers look like | `present`, `tables`, `discovery`, `openapi`, `status` |
 //! | who may do what | `access`, `admission` (webhooks), `aggregate` (APIs behind this one) |
 //! | what happens by itself | `housekeeping`, `workloads`, `nodes` |
+//! | what is measured | `metrics`: the three metrics APIs of simulated nodes and of scripts |
 
 pub mod access;
 mod admission;
@@ -33,6 +34,7 @@ mod housekeeping;
 mod http;
 pub mod jsonpath;
 pub mod kinds;
+pub mod metrics;
 pub mod nodes;
 mod object;
 mod openapi;

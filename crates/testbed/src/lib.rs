@@ -3,7 +3,9 @@
 //! [`Parts::ensure`] builds etcd, kube-apiserver, kube-controller-manager and kubectl once per machine;
 //! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
 //! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
-//! Pending until something makes nodes and pods live. See docs/testbed.md.
+//! Pending until something makes nodes and pods live. [`proxy`] makes faults between a client and either cluster,
+//! [`peer`] is Kubernetes' own HPA controller alone, and [`etcd`] stores what no API server would take. See
+//! docs/testbed.md.
 
 pub mod access;
 pub mod aggregate;
@@ -11,14 +13,17 @@ pub mod cache;
 pub mod components;
 mod encoding;
 mod error;
+pub mod etcd;
 mod fetch;
 mod kubeconfig;
 mod options;
 pub mod parts;
+pub mod peer;
 pub mod pki;
 mod plane;
 mod process;
 pub mod progress;
+pub mod proxy;
 pub mod state;
 pub mod twin;
 

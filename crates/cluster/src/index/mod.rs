@@ -1,6 +1,7 @@
 //! What was watched, in plain structs: no client, no clock, no lock.
 
 pub mod pods;
+mod pool;
 pub mod targets;
 
 pub use pods::Pods;

@@ -7,7 +7,7 @@
 //! view  ─► state ─► requests      what is seen, what follows, what is told
 //!          place                  which node a pod goes to
 //!          life, status           how it lives there, and how that reads
-//!          usage, metrics         what it uses, and how that reads
+//!          usage, metrics, meter  what it uses, and how that reads
 //! register, heartbeat             the node objects and their signs of life
 //! endpoint                        the port on which each node answers as a kubelet
 //! run                             the loop around it
@@ -16,6 +16,7 @@
 mod endpoint;
 mod heartbeat;
 mod life;
+mod meter;
 mod metrics;
 mod place;
 mod plan;
@@ -37,6 +38,7 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+pub use meter::{ContainerReading, Meter, NodeReading, PodReading};
 pub use plan::{Admission, Capacity, Plan, Workload, annotation};
 
 use endpoint::Identity;
@@ -140,6 +142,11 @@ impl Nodes {
     /// What a node's `/metrics/resource` shows, without asking over the network.
     pub fn metrics(&self, node: &str) -> Option<String> {
         self.shared.metrics(self.place(node)?)
+    }
+
+    /// Reads the counters of all nodes.
+    pub fn meter(&self) -> Meter {
+        Meter { shared: self.shared.clone() }
     }
 
     /// The last error that writing about a pod met, for messages of tests that wait in vain.

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::life::Moment;
+use super::meter::NodeReading;
 use super::plan::Workload;
 use super::requests;
 use super::state::{Outcome, State, What, Write};
@@ -54,6 +55,11 @@ impl Shared {
     pub(crate) fn metrics(&self, node: usize) -> Option<String> {
         let now = self.now();
         self.lock().metrics(node, now)
+    }
+
+    pub(crate) fn readings(&self) -> Vec<NodeReading> {
+        let now = self.now();
+        self.lock().readings(now)
     }
 
     pub(crate) fn set_load(&self, workload: Workload) {

@@ -39,8 +39,10 @@ pub struct Cluster {
     pub name: &'static str,
     /// An administrator's client.
     pub client: Client,
+    /// An administrator's kubeconfig.
+    pub kubeconfig: String,
     /// The one in memory lives as long as this.
-    _running: Option<localkube::Running>,
+    _running: Option<(localkube::Running, localkube::Server)>,
 }
 
 impl Cluster {
@@ -50,7 +52,10 @@ impl Cluster {
             localkube::Options { workloads: workloads == Workloads::On, ..localkube::Options::default() };
         let running = localkube::Cluster::start(options).await;
         let running = running.map_err(|error| Failure::new("failed to start localkube", &error))?;
-        Ok(Self { name: LOCAL, client: running.client(), _running: Some(running) })
+        let server = running.serve().await;
+        let server = server.map_err(|error| Failure::new("failed to serve localkube", &error))?;
+        let (client, kubeconfig) = (running.client(), server.kubeconfig.clone());
+        Ok(Self { name: LOCAL, client, kubeconfig, _running: Some((running, server)) })
     }
 
     /// The real one that all tests of this process share; none where it cannot be had, which is said once.
@@ -79,7 +84,8 @@ impl Cluster {
 
     /// One that is reached over the network, with the text of a kubeconfig.
     pub async fn reached(name: &'static str, kubeconfig: &str) -> Result<Self, Failure> {
-        Ok(Self { name, client: connect(kubeconfig).await?, _running: None })
+        let client = connect(kubeconfig).await?;
+        Ok(Self { name, client, kubeconfig: kubeconfig.to_owned(), _running: None })
     }
 
     /// A session in a new namespace whose name begins with `prefix`.

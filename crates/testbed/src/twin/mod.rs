@@ -47,6 +47,8 @@ pub struct Stage {
     pub namespace: String,
     /// On which cluster it is, for messages.
     pub cluster: &'static str,
+    /// An administrator's kubeconfig, for those who come over the network.
+    pub kubeconfig: String,
 }
 
 /// Why a test on both clusters failed, as text for people.
@@ -58,14 +60,24 @@ where
     F: Fn(Stage) -> T,
     T: Future<Output = ()>,
 {
+    on_both_with(Workloads::On, test)
+}
+
+/// [`on_both`], with or without somebody who acts on workloads.
+pub fn on_both_with<F, T>(workloads: Workloads, test: F) -> Result<(), Failure>
+where
+    F: Fn(Stage) -> T,
+    T: Future<Output = ()>,
+{
     block_on(async {
-        let local = Cluster::local(Workloads::On).await?;
-        for cluster in std::iter::once(local).chain(Cluster::real(Workloads::On).await?) {
+        let local = Cluster::local(workloads).await?;
+        for cluster in std::iter::once(local).chain(Cluster::real(workloads).await?) {
             let session = cluster.session("both").await?;
             let stage = Stage {
                 client: cluster.client.clone(),
                 namespace: session.namespace().to_owned(),
                 cluster: cluster.name,
+                kubeconfig: cluster.kubeconfig.clone(),
             };
             let result = AssertUnwindSafe(test(stage)).catch_unwind().await;
             cluster.leave(&session).await;

@@ -7,14 +7,17 @@ mod keep;
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use sim::Millis;
 
 use super::life::{Life, Moment};
+use super::meter::{ContainerReading, NodeReading, PodReading};
 use super::metrics::{self, ContainerSample, NodeSample};
 use super::place::Place;
 use super::plan::{Plan, Workload};
@@ -318,12 +321,9 @@ impl State {
     /// What a node's kubelet shows of itself and its pods.
     pub(crate) fn metrics(&mut self, node: usize, now: Moment) -> Option<String> {
         self.ledger.advance(now.at);
-        let cpu_seconds = NODE_CPU * (1.0 + now.at.as_secs_f64()) + self.retired.get(node)?;
-        let mut total = Reading { cpu_seconds, memory_bytes: NODE_MEMORY };
+        let mut total = self.own_usage(node, now)?;
         let mut containers = Vec::new();
-        for pod in self.tenants.get(node)?.iter().filter_map(|id| self.pods.get(id)) {
-            let Some(life) = pod.life.as_ref().filter(|life| !life.is_over()) else { continue };
-            let Some(started) = life.times.running else { continue };
+        for (pod, started) in self.running_on(node) {
             for (part, reading) in pod.shape.running().zip(self.ledger.read(&pod.account)) {
                 total.cpu_seconds += reading.cpu_seconds;
                 total.memory_bytes += reading.memory_bytes;
@@ -338,6 +338,52 @@ impl State {
             }
         }
         Some(metrics::text(NodeSample { at: now.wall, total, containers }))
+    }
+
+    /// The same of all nodes, for whoever needs no text.
+    pub(crate) fn readings(&mut self, now: Moment) -> Vec<NodeReading> {
+        self.ledger.advance(now.at);
+        let mut shared: HashMap<*const Shape, Arc<BTreeMap<String, String>>> = HashMap::new();
+        let nodes = self.places.iter().enumerate().filter(|(_, place)| place.exists);
+        let readings = nodes.filter_map(|(node, place)| {
+            let mut total = self.own_usage(node, now)?;
+            let mut pods = Vec::new();
+            for (pod, started) in self.running_on(node) {
+                let parts = pod.shape.running().zip(self.ledger.read(&pod.account));
+                let containers = parts.map(|(part, reading)| {
+                    total.cpu_seconds += reading.cpu_seconds;
+                    total.memory_bytes += reading.memory_bytes;
+                    let Reading { cpu_seconds, memory_bytes } = reading;
+                    ContainerReading { name: part.name.clone(), started, cpu_seconds, memory_bytes }
+                });
+                let containers = containers.collect();
+                let labels = shared.entry(Arc::as_ptr(&pod.shape));
+                let labels = labels.or_insert_with(|| Arc::new(pod.shape.labels.clone()));
+                let Key { namespace, name, .. } = &*pod.key;
+                let (namespace, name) = (namespace.clone(), name.clone());
+                pods.push(PodReading { namespace, name, labels: Arc::clone(labels), containers });
+            }
+            let Reading { cpu_seconds, memory_bytes } = total;
+            let (name, labels) = (place.name.clone(), place.labels.clone());
+            let elapsed = Duration::from_millis(now.at.0.max(0) as u64);
+            Some(NodeReading { name, labels, at: now.wall, elapsed, cpu_seconds, memory_bytes, pods })
+        });
+        readings.collect()
+    }
+
+    /// What a node uses for itself, and what pods used there that are gone.
+    fn own_usage(&self, node: usize, now: Moment) -> Option<Reading> {
+        let cpu_seconds = NODE_CPU * (1.0 + now.at.as_secs_f64()) + self.retired.get(node)?;
+        Some(Reading { cpu_seconds, memory_bytes: NODE_MEMORY })
+    }
+
+    /// The pods on a node whose containers run, and since when.
+    fn running_on(&self, node: usize) -> impl Iterator<Item = (&Pod, Timestamp)> {
+        let tenants = self.tenants.get(node).into_iter().flatten().filter_map(|id| self.pods.get(id));
+        tenants.filter_map(|pod| {
+            let life = pod.life.as_ref().filter(|life| !life.is_over())?;
+            Some((pod, life.times.running?))
+        })
     }
 
     /// The last error that a write met.

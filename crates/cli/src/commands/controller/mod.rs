@@ -1,0 +1,50 @@
+//! `plimsoll controller`: the HPA controller on a cluster.
+
+mod options;
+mod reload;
+mod run;
+mod service;
+
+use std::path::PathBuf;
+
+use crate::failure::Outcome;
+use crate::live::Where;
+use crate::logs::LogArgs;
+
+pub(crate) use options::Options;
+pub(crate) use run::{Process, start, stopped};
+pub(crate) use service::SERVICE;
+
+/// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period
+///
+/// Acts on autoscaling/v1 and v2 exactly as Kubernetes 1.36 does, and keeps a record of every decision for `plimsoll why`.
+/// Run it instead of kube-controller-manager's own (--controllers=*,-horizontal-pod-autoscaler-controller), or beside it
+/// with --mode shadow, which writes nothing and reports every difference.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll controller                                   # in a pod: the service account; on a desk: the kubeconfig
+  plimsoll controller --mode shadow                     # beside the built-in controller, then: plimsoll shadow report
+  plimsoll controller --namespaces shop,web --mode dry-run
+  plimsoll controller --horizontal-pod-autoscaler-sync-period 5s --log-format json
+  plimsoll controller --config controller.yaml          # re-read when it changes, or on SIGHUP
+
+On one object, the annotation plimsoll.dev/mode: active|shadow|dry-run|off overrules --mode.
+Manifests for a cluster are in deploy/.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    cluster: Where,
+    /// Configuration file; flags overrule it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    args.logs.init()?;
+    let options = reload::merged(&args.options, args.config.as_deref())?;
+    run::run(args, options)
+}

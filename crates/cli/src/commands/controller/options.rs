@@ -1,0 +1,271 @@
+//! Flags and configuration file: one structure for both. Flags win.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::decisions::Mode;
+use api::text::{self, nearest};
+use api::time::parse_go_duration;
+use controllers::hpa::Settings;
+use engine::Config;
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// What can be said by flag or by file. Names are those of kube-controller-manager where it has one.
+#[derive(Clone, Debug, Default, Deserialize, clap::Args)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Options {
+    #[arg(skip)]
+    api_version: Option<String>,
+    #[arg(skip)]
+    kind: Option<String>,
+    /// What to do with decisions: active, shadow (compare with the controller that acts, write nothing), dry-run (only record).
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<ModeName>,
+    /// Only these namespaces; without it, all.
+    #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
+    pub(crate) namespaces: Option<Vec<String>>,
+    /// Time between two decisions of an autoscaler [15s].
+    #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
+    pub(crate) horizontal_pod_autoscaler_sync_period: Option<GoDuration>,
+    /// How long a higher recommendation holds back a scale-down [5m].
+    #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
+    pub(crate) horizontal_pod_autoscaler_downscale_stabilization: Option<GoDuration>,
+    /// How far a ratio may be from 1 before it counts [0.1].
+    #[arg(long, value_name = "NUMBER", help_heading = SETTINGS)]
+    pub(crate) horizontal_pod_autoscaler_tolerance: Option<f64>,
+    /// How long after its start a pod's cpu sample may be skipped [5m].
+    #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
+    pub(crate) horizontal_pod_autoscaler_cpu_initialization_period: Option<GoDuration>,
+    /// How long after its start a pod may be unready without ever having been ready [30s].
+    #[arg(long, value_name = "DURATION", help_heading = SETTINGS)]
+    pub(crate) horizontal_pod_autoscaler_initial_readiness_delay: Option<GoDuration>,
+    /// How many autoscalers are looked at at once [64].
+    #[arg(long, value_name = "NUMBER", help_heading = SETTINGS)]
+    pub(crate) concurrent_horizontal_pod_autoscaler_syncs: Option<i64>,
+    /// Kubernetes feature gates that change decisions, for example HPAScaleToZero=true.
+    #[arg(long, value_name = "NAME=BOOL,…", value_parser = gates, help_heading = SETTINGS)]
+    pub(crate) feature_gates: Option<BTreeMap<String, bool>>,
+    /// Keep windows and scale events in an annotation of each object, so that a restart does not forget them [true].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = SETTINGS)]
+    pub(crate) remember: Option<bool>,
+    /// Stand for election before acting [true].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = ELECTION)]
+    pub(crate) leader_elect: Option<bool>,
+    /// How long others wait for a leader that is silent [15s].
+    #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
+    pub(crate) leader_elect_lease_duration: Option<GoDuration>,
+    /// How long a leader tries to renew before it steps down [10s].
+    #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
+    pub(crate) leader_elect_renew_deadline: Option<GoDuration>,
+    /// Time between two tries [2s].
+    #[arg(long, value_name = "DURATION", help_heading = ELECTION)]
+    pub(crate) leader_elect_retry_period: Option<GoDuration>,
+    /// Name of the lease [plimsoll-controller].
+    #[arg(long, value_name = "NAME", help_heading = ELECTION)]
+    pub(crate) leader_elect_resource_name: Option<String>,
+    /// Namespace of the lease [plimsoll-system].
+    #[arg(long, value_name = "NAMESPACE", help_heading = ELECTION)]
+    pub(crate) leader_elect_resource_namespace: Option<String>,
+    /// Address to serve on [0.0.0.0].
+    #[arg(long, value_name = "ADDRESS", help_heading = SERVING)]
+    pub(crate) bind_address: Option<std::net::IpAddr>,
+    /// Port to serve on over TLS: health, metrics, decisions; 0 is any free one, -1 none [10257].
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true, help_heading = SERVING)]
+    pub(crate) secure_port: Option<i32>,
+    /// Certificate to serve with; without it one is made.
+    #[arg(long, value_name = "FILE", help_heading = SERVING)]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate.
+    #[arg(long, value_name = "FILE", help_heading = SERVING)]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// Paths for which nobody is asked who they are [/healthz,/livez,/readyz].
+    #[arg(long, value_name = "PATH,…", value_delimiter = ',', help_heading = SERVING)]
+    pub(crate) authorization_always_allow_paths: Option<Vec<String>>,
+    /// Decisions kept of each autoscaler [20].
+    #[arg(long, value_name = "NUMBER", help_heading = RECORDS)]
+    pub(crate) decisions: Option<usize>,
+    /// Append each new decision to this file, one JSON object per line.
+    #[arg(long, value_name = "FILE", help_heading = RECORDS)]
+    pub(crate) decision_log: Option<PathBuf>,
+    /// Log every decision, not only those that differ from the one before.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = RECORDS)]
+    pub(crate) decision_log_all: Option<bool>,
+}
+
+const SETTINGS: &str = "Decisions";
+const ELECTION: &str = "Election";
+const SERVING: &str = "Serving";
+const RECORDS: &str = "Records";
+
+const API_VERSION: &str = "plimsoll.dev/v1alpha1";
+const KIND: &str = "ControllerConfiguration";
+
+/// A mode as users write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ModeName {
+    /// Act on decisions.
+    Active,
+    /// Compare with the controller that acts, write nothing.
+    Shadow,
+    /// Only record.
+    DryRun,
+}
+
+/// A duration as Go writes it: `15s`, `1m30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoDuration(pub(crate) SignedDuration);
+
+impl FromStr for GoDuration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = parse_go_duration(text).filter(|duration| !duration.is_negative());
+        parsed.map(Self).ok_or_else(|| format!("{text:?} is not a duration; write for example 15s or 1m30s"))
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// `A=true,B=false`.
+fn gates(text: &str) -> Result<BTreeMap<String, bool>, String> {
+    text.split(',')
+        .filter(|gate| !gate.is_empty())
+        .map(|gate| {
+            let (name, value) = gate.split_once('=').ok_or_else(|| format!("{gate}: write NAME=true or NAME=false"))?;
+            let on = value.parse().map_err(|_| format!("{gate}: {value} is neither true nor false"))?;
+            Ok((name.trim().to_owned(), on))
+        })
+        .collect()
+}
+
+impl Options {
+    /// Reads a configuration file.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let source = files::read(path)?;
+        let documents = text::parse(&source)?;
+        let document = match documents.as_slice() {
+            [only] => only,
+            [] => return Ok(Self::default()),
+            _ => return Err(Failure::input(format!("{}: one document is enough", path.display()))),
+        };
+        let options: Self = document.decode()?;
+        for (field, given, wanted) in
+            [("apiVersion", &options.api_version, API_VERSION), ("kind", &options.kind, KIND)]
+        {
+            if given.as_deref().is_some_and(|given| given != wanted) {
+                return Err(document.problem(field, format!("must be {wanted}")).into());
+            }
+        }
+        Ok(options)
+    }
+
+    /// These, and those of `file` where these say nothing.
+    pub(crate) fn over(self, file: Self) -> Self {
+        macro_rules! either {
+            ($($field:ident),* $(,)?) => { Self { $($field: self.$field.or(file.$field)),* } };
+        }
+        either!(
+            api_version, kind, mode, namespaces,
+            horizontal_pod_autoscaler_sync_period, horizontal_pod_autoscaler_downscale_stabilization,
+            horizontal_pod_autoscaler_tolerance, horizontal_pod_autoscaler_cpu_initialization_period,
+            horizontal_pod_autoscaler_initial_readiness_delay, concurrent_horizontal_pod_autoscaler_syncs,
+            feature_gates, remember, leader_elect, leader_elect_lease_duration, leader_elect_renew_deadline,
+            leader_elect_retry_period, leader_elect_resource_name, leader_elect_resource_namespace, bind_address,
+            secure_port, tls_cert_file, tls_private_key_file, authorization_always_allow_paths, decisions,
+            decision_log, decision_log_all,
+        )
+    }
+
+    /// For a cluster on the desk: nobody else is there, and the port does not matter.
+    pub(crate) fn on_the_desk(scenario: &sim::Scenario) -> Self {
+        let config = &scenario.config;
+        Self {
+            leader_elect: Some(false),
+            bind_address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
+            secure_port: Some(0),
+            horizontal_pod_autoscaler_sync_period: Some(GoDuration(scenario.sync_period.duration())),
+            horizontal_pod_autoscaler_downscale_stabilization: Some(GoDuration(config.downscale_stabilization)),
+            horizontal_pod_autoscaler_tolerance: Some(config.tolerance),
+            horizontal_pod_autoscaler_cpu_initialization_period: Some(GoDuration(config.cpu_initialization_period)),
+            horizontal_pod_autoscaler_initial_readiness_delay: Some(GoDuration(config.initial_readiness_delay)),
+            feature_gates: Some(BTreeMap::from([("HPAScaleToZero".to_owned(), config.gates.scale_to_zero)])),
+            ..Self::default()
+        }
+    }
+
+    /// What the controller is set to, or what is wrong with it.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = Settings::default();
+        let mut config = Config::default();
+        if let Some(GoDuration(period)) = self.horizontal_pod_autoscaler_sync_period {
+            settings.period = positive("horizontal-pod-autoscaler-sync-period", period)?;
+        }
+        if let Some(GoDuration(window)) = self.horizontal_pod_autoscaler_downscale_stabilization {
+            config.downscale_stabilization = window;
+        }
+        if let Some(tolerance) = self.horizontal_pod_autoscaler_tolerance {
+            if !tolerance.is_finite() || tolerance < 0.0 {
+                return Err(Failure::input("--horizontal-pod-autoscaler-tolerance must be 0 or more"));
+            }
+            config.tolerance = tolerance;
+        }
+        if let Some(GoDuration(period)) = self.horizontal_pod_autoscaler_cpu_initialization_period {
+            config.cpu_initialization_period = period;
+        }
+        if let Some(GoDuration(delay)) = self.horizontal_pod_autoscaler_initial_readiness_delay {
+            config.initial_readiness_delay = delay;
+        }
+        if let Some(syncs) = self.concurrent_horizontal_pod_autoscaler_syncs {
+            settings.concurrency = usize::try_from(syncs).ok().filter(|syncs| *syncs > 0).ok_or_else(|| {
+                Failure::input(format!(
+                    "concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {syncs}"
+                ))
+            })?;
+        }
+        for (name, on) in self.feature_gates.iter().flatten() {
+            gate(&mut config, name, *on)?;
+        }
+        settings.config = Arc::new(config);
+        settings.mode = match self.mode {
+            None | Some(ModeName::Active) => Mode::Active,
+            Some(ModeName::Shadow) => Mode::Shadow,
+            Some(ModeName::DryRun) => Mode::DryRun,
+        };
+        settings.namespaces = self.namespaces.clone().unwrap_or_default();
+        settings.remember = self.remember.unwrap_or(true);
+        Ok(settings)
+    }
+}
+
+/// Sets a gate; those of Kubernetes that do not concern decisions may be named and do nothing.
+fn gate(config: &mut Config, name: &str, on: bool) -> Result<(), Failure> {
+    const KNOWN: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
+    match name {
+        "HPAScaleToZero" => config.gates.scale_to_zero = on,
+        "HPAConfigurableTolerance" => config.gates.configurable_tolerance = on,
+        "PodLevelResources" => config.gates.pod_level_resources = on,
+        _ => {
+            let near = nearest(name, KNOWN).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let known = KNOWN.join(", ");
+            return Err(Failure::input(format!("feature-gates: unknown gate {name} (known: {known}){near}")));
+        }
+    }
+    Ok(())
+}
+
+fn positive(flag: &str, duration: SignedDuration) -> Result<Duration, Failure> {
+    let duration = Duration::try_from(duration).ok().filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| Failure::input(format!("--{flag} must be greater than 0")))
+}

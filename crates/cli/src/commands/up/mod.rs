@@ -1,0 +1,88 @@
+//! `plimsoll up`: a cluster on the desk that scales something, with nothing to install.
+
+mod objects;
+mod stage;
+mod table;
+
+use std::path::PathBuf;
+
+use crate::commands::controller::stopped;
+use crate::failure::{Failure, Outcome};
+use crate::logs::LogArgs;
+
+/// What runs when nobody names a file: php-apache, with a load that rises and falls.
+const DEFAULT: &str = include_str!("../../../../../examples/up.yaml");
+
+/// Run a cluster on the desk and watch it scale
+///
+/// Starts an embedded Kubernetes API with simulated nodes, creates the objects of the files, lets load arrive as their
+/// Scenario says, and runs the controller on it over the API, in real time. kubectl works on it. Nothing is left behind.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll up                              # php-apache with a load that rises and falls
+  plimsoll up examples/php-apache.yaml     # any scenario, in real time
+  plimsoll up --nodes 10 -v                # and every decision, not only changes
+
+Meanwhile, in another terminal:
+  kubectl --kubeconfig .plimsoll/kubeconfig get hpa -w
+  plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig")]
+pub(crate) struct Args {
+    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, php-apache.
+    files: Vec<PathBuf>,
+    /// How many simulated nodes there are.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    nodes: u16,
+    /// Where the kubeconfig is written.
+    #[arg(long, value_name = "FILE", default_value = ".plimsoll/kubeconfig")]
+    kubeconfig: PathBuf,
+    /// Print nothing but where things are.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print every decision, not only changes.
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Stop after so long; without it, on Ctrl-C.
+    #[arg(long, value_name = "DURATION")]
+    stop_after: Option<String>,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
+    let limit = args.stop_after.as_deref().map(duration).transpose()?;
+    // The cluster, its nodes and its clients are one program here: they may use what the machine has.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let stage = stage::Stage::build(args).await?;
+        stage.introduce(args);
+        let ended = async {
+            match limit {
+                Some(limit) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(limit) => Ok(()),
+                        result = stopped() => result,
+                    }
+                }
+                None => stopped().await,
+            }
+        };
+        let result = tokio::select! {
+            result = ended => result,
+            result = table::watch(&stage, args) => result,
+        };
+        stage.end().await;
+        result
+    })
+}
+
+/// What the controller logs is in the table already.
+fn quieter(level: &str) -> String {
+    if level == "info" { "warn".to_owned() } else { level.to_owned() }
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, Failure> {
+    let parsed = api::time::parse_go_duration(text).and_then(|d| std::time::Duration::try_from(d).ok());
+    parsed.ok_or_else(|| Failure::input(format!("--stop-after {text}: write a duration such as 90s or 10m")))
+}

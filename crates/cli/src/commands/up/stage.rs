@@ -1,0 +1,128 @@
+//! Everything that runs: the cluster, its nodes, its metrics, and the controller.
+
+use std::time::{Duration, Instant};
+
+use api::text::{self, Source};
+use cluster::Clock;
+use cluster::connect::{self, Target};
+use localkube::nodes::{Nodes, Plan, Workload};
+use localkube::metrics::{self, MetricsApi};
+use localkube::{Cluster, Running, Server};
+use serve::{Behind, Place};
+use sim::Scenario;
+use sim::scenario::Variation;
+
+use super::{Args, DEFAULT, objects};
+use crate::commands::controller::{self, Options, Process, SERVICE};
+use crate::failure::Failure;
+use crate::{files, scenario};
+
+/// Time between two looks at what pods use.
+const RESOLUTION: Duration = Duration::from_secs(5);
+
+/// Everything that runs; it ends with this.
+pub(super) struct Stage {
+    pub(super) process: Process,
+    pub(super) scenario: Scenario,
+    pub(super) began: Instant,
+    ready: Duration,
+    kubeconfig: std::path::PathBuf,
+    _metrics: MetricsApi,
+    _nodes: Nodes,
+    _server: Server,
+    _running: Running,
+}
+
+impl Stage {
+    pub(super) async fn build(args: &Args) -> Result<Self, Failure> {
+        let sources = if args.files.is_empty() {
+            vec![Source::from_bytes("up.yaml", DEFAULT.as_bytes())?]
+        } else {
+            files::read_all(&args.files)?
+        };
+        let scenario = scenario::load(&sources, Variation::default())?;
+        let start = Instant::now();
+        let outside = |doing: &'static str| move |error: String| Failure::Outside(format!("failed to {doing}: {error}"));
+        let running = Cluster::start(localkube::Options::default()).await?;
+        let server = running.serve().await?;
+        if let Some(folder) = args.kubeconfig.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::file("create", folder, &e))?;
+        }
+        files::write(&args.kubeconfig, &server.kubeconfig)?;
+        let ready = start.elapsed();
+        let client = running.client();
+        let mut workloads = Vec::new();
+        for plan in &scenario.workloads {
+            workloads.push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.to_string()))?);
+        }
+        let plan = Plan {
+            count: usize::from(args.nodes),
+            workloads,
+            seed: scenario.seed,
+            clock: running.clock(),
+            ..Plan::default()
+        };
+        let nodes = Nodes::start(client.clone(), plan).await;
+        let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.to_string()))?;
+        let settings = metrics::Settings { resolution: RESOLUTION, clock: running.clock() };
+        let metrics = MetricsApi::of_nodes(&nodes, settings).await;
+        let metrics = metrics.map_err(|e| outside("serve metrics")(e.to_string()))?;
+        metrics.register(&client, "kube-system").await.map_err(|e| outside("register metrics")(e.to_string()))?;
+        let mut documents = Vec::new();
+        for source in &sources {
+            documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));
+        }
+        objects::create(&client, &documents).await?;
+        // The controller talks to the cluster as it would to any other: over TLS, by kubeconfig.
+        let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
+        let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
+        let options = Options::on_the_desk(&scenario);
+        let process = controller::start(&connection, &options, Clock::system()).await?;
+        if let Some(server) = &process.server {
+            let behind = Behind::ThisMachine(server.port());
+            let place = Place { namespace: "kube-system".into(), service: SERVICE.into(), behind };
+            for object in server.api_services(&place) {
+                objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
+            }
+        }
+        Ok(Self {
+            process,
+            scenario,
+            began: Instant::now(),
+            ready,
+            kubeconfig: args.kubeconfig.clone(),
+            _metrics: metrics,
+            _nodes: nodes,
+            _server: server,
+            _running: running,
+        })
+    }
+
+    /// Says what runs and where.
+    pub(super) fn introduce(&self, args: &Args) {
+        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        println!(
+            "localkube ready in {} ms · {} · {} · roles: controller\n",
+            self.ready.as_millis(),
+            count(usize::from(args.nodes), "node"),
+            count(self.scenario.workloads.len(), "workload"),
+        );
+        let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
+        let file = self.kubeconfig.display();
+        let name = self.scenario.autoscalers.first().map(|plan| plan.object.short_name()).unwrap_or_default();
+        println!("  kubectl     export KUBECONFIG={}", absolute(&self.kubeconfig));
+        println!("  ask why     {program} why {name} --kubeconfig {file}");
+        println!("  all of it   {program} get -A --kubeconfig {file}");
+        println!("  stop        Ctrl-C (leaves nothing behind)\n");
+    }
+
+    /// Ends everything and removes the kubeconfig.
+    pub(super) async fn end(self) {
+        self.process.stop().await;
+        let _ = std::fs::remove_file(&self.kubeconfig);
+    }
+}
+
+fn absolute(path: &std::path::Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}

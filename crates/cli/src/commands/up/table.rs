@@ -1,0 +1,62 @@
+//! The live table: one line per thing that happened, none for things that did not.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::Duration;
+
+use api::decisions::DecisionRecord;
+use engine::explain::{clock, sentence};
+use jiff::Timestamp;
+use sim::Millis;
+
+use super::Args;
+use super::stage::Stage;
+use crate::failure::{Failure, Outcome};
+
+/// How often new decisions are looked for.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Prints decisions as they are made.
+pub(super) async fn watch(stage: &Stage, args: &Args) -> Outcome {
+    if args.quiet {
+        std::future::pending::<()>().await;
+    }
+    let records = stage.process.handle.records();
+    let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
+    print(&format!("{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}", "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"))?;
+    loop {
+        let mut new: Vec<DecisionRecord> = records.latest(None);
+        new.sort_by_key(|record| record.last);
+        for record in new {
+            let at = if args.verbose { record.last } else { record.first };
+            let key = (record.metadata.namespace.clone(), record.metadata.name.clone());
+            if shown.insert(key, at) == Some(at) {
+                continue;
+            }
+            print(&line(stage, &record))?;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn line(stage: &Stage, record: &DecisionRecord) -> String {
+    let decision = &record.decision;
+    let replicas = if decision.current() == decision.desired {
+        decision.desired.to_string()
+    } else {
+        format!("{} → {}", decision.current(), decision.desired)
+    };
+    let name = record.metadata.name.replacen('.', "/", 1);
+    let load = Millis::from_secs(stage.began.elapsed().as_secs());
+    let plan = stage.scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name);
+    let workload = plan.and_then(|plan| stage.scenario.workloads.get(plan.workload));
+    let load = workload.map(|workload| format!("{:.1}/s", workload.plan.load.at(load))).unwrap_or_default();
+    let metrics = plan.map(|plan| crate::scenario::targets(plan, &decision.status)).unwrap_or_default();
+    let why = sentence(&record.spec, decision);
+    format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<20}  {load:<10}  {why}", clock(record.last))
+}
+
+fn print(line: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
+}

@@ -1,0 +1,136 @@
+//! Why a first request failed, and what to do.
+
+use std::error::Error;
+use std::io;
+
+use kube::client::AuthError;
+use rustls::CertificateError;
+
+use super::{ConnectError, Connection};
+
+/// Says why a first request failed, where it went, and what to do about it.
+pub fn explain(error: &(dyn Error + 'static), connection: &Connection) -> String {
+    let Connection { server, origin, .. } = connection;
+    let (what, remedy) = match found(error) {
+        Found::Refused(401, text) => (
+            format!("the cluster at {server} does not know who we are: {text}"),
+            "check the user of the context (token or certificate may have expired), or choose another with --context",
+        ),
+        Found::Refused(403, text) => (
+            format!("the cluster at {server} does not allow it: {text}"),
+            "grant the permission, or choose another user with --context",
+        ),
+        Found::Refused(code, text) => (
+            format!("the cluster at {server} answered {code}: {text}"),
+            "try again; if it stays, see the log of the API server",
+        ),
+        Found::Credentials(text) => (
+            format!("cannot get credentials for {server}: {text}"),
+            "check the user of the context in the kubeconfig",
+        ),
+        Found::Trust(text) => (
+            format!("cannot trust the cluster at {server}: {text}"),
+            "check certificate-authority-data and server in the kubeconfig",
+        ),
+        Found::Other(text) => (
+            format!("cannot reach the cluster at {server}: {text}"),
+            "check the address, or choose another context with --context; `plimsoll up` starts a local cluster",
+        ),
+    };
+    let name = if origin.contains(", context ") { "kubeconfig" } else { "settings" };
+    ConnectError::new(&what, &[(name, origin)], remedy).to_string()
+}
+
+/// What lies at the bottom of an error, in a few words.
+pub(crate) fn cause(error: &(dyn Error + 'static)) -> String {
+    match found(error) {
+        Found::Refused(_, text) | Found::Credentials(text) | Found::Trust(text) | Found::Other(text) => text,
+    }
+}
+
+enum Found {
+    /// Status and message of an answer.
+    Refused(u16, String),
+    Credentials(String),
+    Trust(String),
+    Other(String),
+}
+
+/// Looks for the first thing in the chain that means something to people.
+fn found(error: &(dyn Error + 'static)) -> Found {
+    let mut current = error;
+    loop {
+        if let Some(kube::Error::Api(status)) = current.downcast_ref() {
+            return Found::Refused(status.code, status.message.clone());
+        }
+        if let Some(kube::Error::Auth(auth)) = current.downcast_ref() {
+            return Found::Credentials(auth_text(auth));
+        }
+        if let Some(auth) = current.downcast_ref() {
+            return Found::Credentials(auth_text(auth));
+        }
+        if let Some(tls) = current.downcast_ref() {
+            return tls_found(tls);
+        }
+        let inner = match current.downcast_ref::<io::Error>() {
+            // What such an error carries is not among its sources.
+            Some(io) => match io.get_ref() {
+                Some(carried) => Some(carried as &(dyn Error + 'static)),
+                None => return Found::Other(io_text(io)),
+            },
+            None => current.source(),
+        };
+        match inner {
+            Some(inner) => current = inner,
+            None => return Found::Other(current.to_string()),
+        }
+    }
+}
+
+/// An error of the operating system without its number.
+pub(super) fn io_text(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::TimedOut => "no answer in time".to_owned(),
+        kind if error.get_ref().is_none() => kind.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// What a credential plugin printed may be a secret, so only its complaints are shown.
+fn auth_text(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecRun { cmd, out } => {
+            let complaint = String::from_utf8_lossy(&out.stderr);
+            let complaint = complaint.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let text = format!("`{cmd}` failed ({}): {complaint}", out.status);
+            text.trim_end_matches([':', ' ']).to_owned()
+        }
+        AuthError::AuthExecParse(_) => {
+            "the credential plugin printed something else than an ExecCredential".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn tls_found(error: &rustls::Error) -> Found {
+    let text = match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "its certificate was signed by somebody the kubeconfig does not name".to_owned()
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is for another name or address".to_owned()
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired (or this machine's clock is wrong)".to_owned()
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "its certificate is not valid yet (or this machine's clock is wrong)".to_owned()
+            }
+            other => format!("its certificate is not valid: {other}"),
+        },
+        rustls::Error::InvalidMessage(_) => return Found::Other("it does not speak TLS".to_owned()),
+        other => return Found::Other(other.to_string()),
+    };
+    Found::Trust(text)
+}

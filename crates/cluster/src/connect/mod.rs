@@ -1,0 +1,98 @@
+//! A kubeconfig (or the pod's service account) becomes a client.
+//!
+//! ```text
+//! settings   which kubeconfig, which context; what is wrong with it
+//! transport  HTTP/2 over TLS, with signs of life
+//! pressure   how many requests the server bears at once: a state machine
+//! gate       requests wait in line until the pressure lets them pass
+//! explain    why a first request failed, and what to do
+//! ```
+
+mod explain;
+mod gate;
+mod pressure;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+use std::path::PathBuf;
+
+use kube::Client;
+
+pub(crate) use explain::cause;
+pub use explain::explain;
+pub use gate::Gate;
+pub use pressure::{Admission, Outcome, Pressure, Snapshot};
+
+/// Where the cluster is and who we are there.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// A kubeconfig; absent: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of it; absent: the current one.
+    pub context: Option<String>,
+}
+
+/// A client and what is known about where it leads.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client.
+    pub client: Client,
+    /// The server's URL.
+    pub server: String,
+    /// The namespace of the context.
+    pub namespace: String,
+    /// Where the settings came from, for messages: `~/.kube/config, context prod`.
+    pub origin: String,
+    /// Where requests wait while the server has enough to do.
+    pub gate: Gate,
+}
+
+/// Why there is no client, with a remedy.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectError(pub String);
+
+/// Makes a client that speaks HTTP/2, notices dead connections and adapts the number of requests in flight.
+pub async fn connect(target: &Target) -> Result<Connection, ConnectError> {
+    let settings = settings::load(target, &settings::Surroundings::here()).await?;
+    let gate = Gate::default();
+    let config = settings.config;
+    let client = transport::client(config.clone(), &gate).map_err(|error| {
+        ConnectError::new(
+            &format!("cannot connect to {}: {}", config.cluster_url, explain::cause(&error)),
+            &[("kubeconfig", &settings.origin)],
+            "check the certificates and the credentials that the kubeconfig names",
+        )
+    })?;
+    Ok(Connection {
+        client,
+        server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+        namespace: config.default_namespace,
+        origin: settings.origin,
+        gate,
+    })
+}
+
+/// A connection over a client that is already there, such as one into this process.
+pub fn from_client(client: Client) -> Connection {
+    Connection {
+        namespace: client.default_namespace().to_owned(),
+        client,
+        server: "this process".to_owned(),
+        origin: "this process".to_owned(),
+        gate: Gate::default(),
+    }
+}
+
+impl ConnectError {
+    /// What is wrong, where, and what to do, one below the other.
+    fn new(what: &str, facts: &[(&str, &str)], remedy: &str) -> Self {
+        let mut text = what.to_owned();
+        for (name, fact) in facts.iter().chain(&[("remedy", remedy)]) {
+            text.push_str(&format!("\n  {name}: {fact}"));
+        }
+        Self(text)
+    }
+}

@@ -1,0 +1,65 @@
+//! HTTP/2 over TLS, with signs of life.
+
+use std::io;
+use std::time::Duration;
+
+use http::header::{HeaderValue, USER_AGENT};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt as _};
+use kube::{Client, Config};
+use tower::util::option_layer;
+use tower::{BoxError, Layer as _, ServiceExt as _};
+
+use super::gate::Gate;
+
+/// How long a connection may take, its TLS handshake included.
+const CONNECT: Duration = Duration::from_secs(10);
+/// A connection is asked this often whether it lives, and given up when it does not answer for as long again.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Who we say we are.
+const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+
+/// A client for `config` whose requests pass through `gate`.
+pub(super) fn client(mut config: Config, gate: &Gate) -> Result<Client, kube::Error> {
+    // Somebody else in this process may have chosen already; then theirs is used.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    let auth = config.auth_layer()?;
+
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT));
+    // HTTP/1.1 has no pings; at least the death of the other machine is noticed.
+    http.set_keepalive(Some(SIGN_OF_LIFE));
+    http.set_keepalive_interval(Some(SIGN_OF_LIFE));
+    let mut https =
+        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = name.try_into().map_err(kube::client::RustlsTlsError::InvalidServerName);
+        let name = name.map_err(kube::Error::RustlsTls)?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let connector = https.enable_all_versions().wrap_connector(http).map_future(|connecting| {
+        Box::pin(async move {
+            let late = |_| BoxError::from(io::Error::from(io::ErrorKind::TimedOut));
+            tokio::time::timeout(CONNECT, connecting).await.map_err(late)?
+        })
+    });
+
+    let hyper = legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(SIGN_OF_LIFE)
+        .http2_keep_alive_timeout(SIGN_OF_LIFE)
+        .http2_keep_alive_while_idle(true)
+        .build::<_, Body>(connector);
+    let service = hyper.map_err(BoxError::from);
+    let service = config.extra_headers_layer()?.layer(service);
+    let service = option_layer(auth).layer(service);
+    let service = config.base_uri_layer().layer(service);
+    Ok(Client::new(gate.layer(service), config.default_namespace))
+}

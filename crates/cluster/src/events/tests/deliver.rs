@@ -1,0 +1,223 @@
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::Event;
+use http::{Method, Request, Response};
+use k8s_openapi::api::core::v1::Event as Stored;
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::client::Body;
+use kube::{Client, ResourceExt};
+use localkube::{Cluster, Options, Running};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{about, warning};
+use crate::clock::Clock;
+use crate::events::{Counts, Recorder};
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// Nobody is there.
+    Down,
+    /// It is answered, but the answer is lost.
+    Lost,
+    /// The server says no.
+    Status(u16),
+}
+
+/// A cluster whose requests fail as told, and a recorder there.
+struct Case {
+    cluster: Running,
+    recorder: Recorder,
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+    seen: Arc<Mutex<Vec<Method>>>,
+}
+
+impl Case {
+    async fn new() -> Self {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let (faults, seen) = (Arc::<Mutex<VecDeque<Fault>>>::default(), Arc::<Mutex<Vec<Method>>>::default());
+        let (inner, script, log) = (cluster.client(), faults.clone(), seen.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            log.lock().unwrap().push(request.method().clone());
+            let (fault, inner) = (script.lock().unwrap().pop_front(), inner.clone());
+            async move { answer(fault, &inner, request).await }
+        });
+        let clock = cluster.clock();
+        let recorder = Recorder::start(
+            Client::new(service, "default"),
+            "horizontal-pod-autoscaler",
+            Clock::new(move || clock.now()),
+        );
+        Self { cluster, recorder, faults, seen }
+    }
+
+    fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.faults.lock().unwrap().extend(faults);
+    }
+
+    /// Tells, and waits until it is told.
+    async fn tell(&self, event: Event) {
+        self.recorder.record(&place("web"), &event);
+        self.recorder.flush(Duration::from_mins(10)).await;
+    }
+
+    fn api(&self) -> Api<Stored> {
+        Api::namespaced(self.cluster.client(), "default")
+    }
+
+    async fn stored(&self) -> Vec<Stored> {
+        let mut all = self.api().list(&ListParams::default()).await.unwrap().items;
+        all.sort_by_key(ResourceExt::name_any);
+        all
+    }
+
+    fn methods(&self) -> Vec<Method> {
+        self.seen.lock().unwrap().drain(..).collect()
+    }
+}
+
+async fn answer(
+    fault: Option<Fault>,
+    inner: &Client,
+    request: Request<Body>,
+) -> Result<Response<Body>, Box<dyn std::error::Error + Send + Sync>> {
+    let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+    match fault {
+        None => Ok(inner.send(request).await?),
+        Some(Fault::Down) => Err(refused().into()),
+        Some(Fault::Lost) => {
+            inner.send(request).await?;
+            Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
+        }
+        Some(Fault::Status(code)) => {
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no"});
+            let response = Response::builder().status(code).header("content-type", "application/json");
+            Ok(response.body(Body::from(status.to_string().into_bytes()))?)
+        }
+    }
+}
+
+fn place(name: &str) -> super::About {
+    super::About { namespace: "default".to_owned(), ..about(name) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_created_and_then_counted() {
+    let case = Case::new().await;
+    case.tell(warning("m")).await;
+    let first = case.stored().await.remove(0);
+    assert_eq!(
+        (first.count, first.message.as_deref(), first.type_.as_deref()),
+        (Some(1), Some("m"), Some("Warning"))
+    );
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    case.tell(warning("m")).await;
+    let all = case.stored().await;
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].count, Some(2));
+    assert_eq!(all[0].first_timestamp, first.first_timestamp);
+    assert_ne!(all[0].last_timestamp, first.last_timestamp);
+    assert_eq!(case.methods(), [Method::POST, Method::PATCH]);
+    assert_eq!(case.recorder.counts(), Counts { created: 1, patched: 1, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_gone_is_made_anew_with_its_count() {
+    let case = Case::new().await;
+    case.tell(warning("m")).await;
+    let name = case.stored().await[0].name_any();
+    case.api().delete(&name, &DeleteParams::default()).await.unwrap();
+    case.tell(warning("m")).await;
+    let all = case.stored().await;
+    assert_eq!((all.len(), all[0].count, all[0].name_any()), (1, Some(2), name));
+    assert_eq!(case.methods(), [Method::POST, Method::PATCH, Method::POST]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_tried_again_and_the_order_kept() {
+    let case = Case::new().await;
+    case.fail([Fault::Down, Fault::Status(500), Fault::Status(503), Fault::Status(429), Fault::Down]);
+    let start = Instant::now();
+    for n in 0..3 {
+        case.recorder.record(&place("web"), &warning(&n.to_string()));
+    }
+    case.recorder.flush(Duration::from_mins(10)).await;
+    // A random part of ten seconds, then four times ten.
+    let took = start.elapsed();
+    assert!(took >= Duration::from_secs(40) && took < Duration::from_secs(51), "{took:?}");
+    let messages: Vec<_> = case.stored().await.into_iter().filter_map(|event| event.message).collect();
+    assert_eq!(messages, ["0", "1", "2"]);
+    assert_eq!(case.recorder.counts(), Counts { created: 3, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn twelve_attempts_are_enough() {
+    let case = Case::new().await;
+    case.fail([Fault::Down; 12]);
+    case.tell(warning("lost")).await;
+    assert_eq!(case.methods().len(), 12);
+    assert_eq!(case.recorder.counts(), Counts { given_up: 1, ..Counts::default() });
+    // What was never created is, when it happens again.
+    case.tell(warning("lost")).await;
+    assert_eq!(case.stored().await[0].count, Some(2));
+    assert_eq!(case.methods(), [Method::PATCH, Method::POST]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_final() {
+    let case = Case::new().await;
+    let start = Instant::now();
+    for code in [400, 403, 404, 409, 422] {
+        case.fail([Fault::Status(code)]);
+        case.tell(warning(&code.to_string())).await;
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(case.methods(), vec![Method::POST; 5]);
+    assert_eq!(case.recorder.counts(), Counts { refused: 5, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_lost_makes_no_second_event() {
+    let case = Case::new().await;
+    case.fail([Fault::Lost]);
+    case.tell(warning("m")).await;
+    assert_eq!(case.stored().await.len(), 1);
+    assert_eq!(case.recorder.counts(), Counts { created: 1, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_are_dropped_and_nobody_waits() {
+    let case = Case::new().await;
+    case.fail([Fault::Down; 3]);
+    for n in 0..1_200 {
+        case.recorder.record(&place(&format!("web-{n}")), &warning("m"));
+    }
+    assert_eq!(case.recorder.counts().overflowed, 200);
+    // Not longer than asked.
+    let start = Instant::now();
+    case.recorder.flush(Duration::from_secs(1)).await;
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    case.recorder.flush(Duration::from_mins(10)).await;
+    assert_eq!(case.recorder.counts(), Counts { created: 1_000, overflowed: 200, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_component_shares_queue_and_counts() {
+    let case = Case::new().await;
+    let shadow = case.recorder.with_component("plimsoll-shadow");
+    shadow.record(&place("web"), &warning("m"));
+    case.tell(warning("m")).await;
+    let components: Vec<_> =
+        case.stored().await.into_iter().filter_map(|event| event.reporting_component).collect();
+    assert_eq!(components, ["plimsoll-shadow", "horizontal-pod-autoscaler"]);
+    assert_eq!(shadow.counts().created, 2);
+    for _ in 0..30 {
+        shadow.record(&place("web"), &warning("m"));
+    }
+    shadow.flush(Duration::from_secs(1)).await;
+    assert_eq!(shadow.counts(), Counts { created: 2, patched: 24, held_back: 6, ..Counts::default() });
+}

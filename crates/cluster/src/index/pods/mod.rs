@@ -1,0 +1,244 @@
+//! Pods, and which autoscalers select them.
+
+mod labels;
+#[cfg(test)]
+mod model;
+mod posting;
+mod selections;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use api::selector::Selector;
+
+use self::labels::Labels;
+use self::selections::Selections;
+use self::shapes::Shapes;
+use super::pool::{Id, NONE, Pool};
+use crate::key::Key;
+
+/// All pods, and for each autoscaler those that its selector matches, kept up to date as pods come and go.
+///
+/// ```text
+/// Record ─► LabelSet ─► Audience ◄─► Autoscaler
+///   │          └─► Label, Namespace ◄─ Selector
+///   └─► Shape
+/// ```
+#[derive(Debug, Default)]
+pub struct Pods {
+    records: Pool<Record>,
+    shapes: Shapes,
+    labels: Labels,
+    selections: Selections,
+    /// The number of the last list.
+    generation: u32,
+    /// Whether that list is not complete yet.
+    listing: bool,
+}
+
+/// One pod.
+#[derive(Debug)]
+struct Record {
+    pod: engine::Pod,
+    namespace: Id,
+    set: Id,
+    /// Its neighbours among the pods of its label set.
+    previous: Id,
+    next: Id,
+    shape: Id,
+    /// The list it was last in or came after.
+    generation: u32,
+}
+
+/// What is watched.
+impl Pods {
+    /// A pod was created or has changed.
+    pub fn apply(&mut self, pod: &api::pod::Pod) {
+        let meta = &pod.metadata;
+        let namespace = self.labels.enter(&meta.namespace);
+        let (shape, shared) = self.shapes.take(pod.spec.shape());
+        let seen = pod.view(shared);
+        let set = self.labels.find_set(namespace, &meta.labels).unwrap_or_else(|| {
+            let set = self.labels.add_set(namespace, &meta.labels);
+            self.selections.enter(&mut self.labels, set);
+            set
+        });
+        match self.find(namespace, &meta.name) {
+            Some(id) => self.change(id, seen, shape, set),
+            None => {
+                let hash = self.records.hash((namespace, &*seen.name));
+                let generation = self.generation;
+                let record =
+                    Record { pod: seen, namespace, set: NONE, previous: NONE, next: NONE, shape, generation };
+                let id = self.records.insert(hash, record);
+                self.link(id, set);
+            }
+        }
+    }
+
+    fn change(&mut self, id: Id, seen: engine::Pod, shape: Id, set: Id) {
+        let Some(record) = self.records.get_mut(id) else { return };
+        record.generation = self.generation;
+        let changed = record.pod != seen;
+        if changed {
+            // The name, which others hold, stays the same.
+            let name = std::sync::Arc::clone(&record.pod.name);
+            record.pod = engine::Pod { name, ..seen };
+        }
+        self.shapes.release(std::mem::replace(&mut record.shape, shape));
+        if record.set != set {
+            self.unlink(id);
+            self.link(id, set);
+        } else if changed {
+            self.selections.touch(&self.labels, set);
+        }
+    }
+
+    /// A pod is gone.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        let id = self.labels.namespace(namespace).and_then(|namespace| self.find(namespace, name));
+        if let Some(id) = id {
+            self.delete(id);
+        }
+    }
+
+    fn delete(&mut self, id: Id) {
+        self.unlink(id);
+        if let Some(record) = self.records.remove(id) {
+            self.shapes.release(record.shape);
+        }
+    }
+
+    /// A list begins: what is not applied until [`Pods::listed`] is gone.
+    pub fn listing(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.listing = true;
+    }
+
+    /// The list is complete.
+    pub fn listed(&mut self) {
+        if !std::mem::take(&mut self.listing) {
+            return;
+        }
+        let unseen = self.records.iter().filter(|(_, record)| record.generation != self.generation);
+        let gone: Vec<Id> = unseen.map(|(id, _)| id).collect();
+        for id in gone {
+            self.delete(id);
+        }
+    }
+
+    fn find(&self, namespace: Id, name: &str) -> Option<Id> {
+        let is_it = |record: &Record| record.namespace == namespace && &*record.pod.name == name;
+        self.records.find(self.records.hash((namespace, name)), is_it)
+    }
+
+    /// Puts a pod at the end of a label set.
+    fn link(&mut self, id: Id, to: Id) {
+        let Some(set) = self.labels.set_mut(to) else { return };
+        let last = std::mem::replace(&mut set.last, id);
+        match self.records.get_mut(last) {
+            Some(last) => last.next = id,
+            None => set.first = id,
+        }
+        if let Some(record) = self.records.get_mut(id) {
+            (record.set, record.previous, record.next) = (to, last, NONE);
+        }
+        self.selections.touch(&self.labels, to);
+    }
+
+    /// Takes a pod out of its label set, and drops the set with its last pod.
+    fn unlink(&mut self, id: Id) {
+        let Some(&Record { set: from, previous, next, .. }) = self.records.get(id) else { return };
+        self.selections.touch(&self.labels, from);
+        let Some(set) = self.labels.set_mut(from) else { return };
+        match self.records.get_mut(previous) {
+            Some(previous) => previous.next = next,
+            None => set.first = next,
+        }
+        match self.records.get_mut(next) {
+            Some(next) => next.previous = previous,
+            None => set.last = previous,
+        }
+        if set.first == NONE {
+            self.selections.leave(&mut self.labels, from);
+            self.labels.remove_set(from);
+        }
+    }
+}
+
+/// Who selects what.
+impl Pods {
+    /// Makes an autoscaler known. Until [`Pods::select`], it selects nothing.
+    pub fn register(&mut self, key: &Key) {
+        if self.selections.find(key).is_none() {
+            let namespace = self.labels.enter(&key.namespace);
+            self.labels.add_autoscaler(namespace);
+            self.selections.register(key, namespace);
+        }
+    }
+
+    /// Notes the selector of an autoscaler that is known.
+    pub fn select(&mut self, key: &Key, selector: &Selector) {
+        if let Some(id) = self.selections.find(key) {
+            self.selections.select(&mut self.labels, id, selector);
+        }
+    }
+
+    /// Forgets an autoscaler.
+    pub fn forget(&mut self, key: &Key) {
+        if let Some(id) = self.selections.find(key) {
+            self.selections.forget(&mut self.labels, id);
+        }
+    }
+
+    /// The pods that an autoscaler selects, in an order that does not change by itself.
+    pub fn selected(&self, key: &Key) -> Vec<engine::Pod> {
+        let id = self.selections.find(key).unwrap_or(NONE);
+        self.pods_of(self.selections.sets(id))
+    }
+
+    /// The pods of a namespace that a selector matches, in the same order.
+    pub fn matching(&self, namespace: &str, selector: &Selector) -> Vec<engine::Pod> {
+        let namespace = self.labels.namespace(namespace).unwrap_or(NONE);
+        self.pods_of(self.labels.matching(namespace, selector).into_iter())
+    }
+
+    /// All autoscalers that share a pod with this one, itself included, sorted; empty if it shares none.
+    pub fn sharing(&self, key: &Key) -> Vec<Key> {
+        let Some(id) = self.selections.find(key) else { return Vec::new() };
+        let all = self.selections.get(id).map_or(0, |known| self.labels.autoscalers(known.namespace));
+        let found = self.selections.sharing(id, all).into_iter();
+        let mut keys: Vec<Key> = found.filter_map(|id| Some(self.selections.get(id)?.key.clone())).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// A number that is another one whenever the pods that an autoscaler selects are others or have changed.
+    pub fn pods_changed(&self, key: &Key) -> u64 {
+        self.selections.find(key).and_then(|id| self.selections.get(id)).map_or(0, |known| known.changed)
+    }
+
+    /// How many pods there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pods of label sets, in the order of their numbers: roughly that in which they came.
+    fn pods_of(&self, sets: impl Iterator<Item = Id>) -> Vec<engine::Pod> {
+        let mut ids = Vec::new();
+        for set in sets.filter_map(|set| self.labels.set(set)) {
+            let mut next = set.first;
+            while let Some(record) = self.records.get(next) {
+                ids.push(next);
+                next = record.next;
+            }
+        }
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| Some(self.records.get(id)?.pod.clone())).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! Short lists of numbers, and references into them.
+
+use crate::index::pool::{Id, NONE};
+
+/// A list that most often has one entry: a label that one pod has, an audience of one autoscaler.
+#[derive(Debug)]
+pub(super) enum Ids {
+    /// One entry, or [`NONE`].
+    One(Id),
+    /// Several, now or before.
+    Many(Vec<Id>),
+}
+
+/// Where something is to be found.
+#[derive(Debug, Default)]
+pub(super) struct Posting {
+    /// Label sets that have it.
+    pub(super) sets: Ids,
+    /// Autoscalers whose selector asks for it.
+    pub(super) selectors: Ids,
+}
+
+/// A reference to something that lists us, and our place in that list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) to: Id,
+    pub(super) at: u32,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::One(NONE)
+    }
+}
+
+impl Ids {
+    pub(super) fn all(&self) -> &[Id] {
+        match self {
+            Self::One(NONE) => &[],
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Many(ids) => ids,
+        }
+    }
+
+    /// Adds an entry; the place is what [`Ids::delist`] needs.
+    pub(super) fn enlist(&mut self, id: Id) -> u32 {
+        match self {
+            Self::One(NONE) => *self = Self::One(id),
+            Self::One(first) => *self = Self::Many(vec![*first, id]),
+            Self::Many(ids) => ids.push(id),
+        }
+        (self.all().len() - 1) as u32
+    }
+
+    /// Takes an entry out; whoever had the last place and now has the free one is returned and must be told.
+    pub(super) fn delist(&mut self, at: u32) -> Option<Id> {
+        let at = at as usize;
+        match self {
+            Self::One(id) if at == 0 => *id = NONE,
+            Self::Many(ids) if at < ids.len() => _ = ids.swap_remove(at),
+            _ => {}
+        }
+        self.all().get(at).copied()
+    }
+
+    /// Takes an entry out of a list whose entries do not know their places.
+    pub(super) fn strike(&mut self, id: Id) {
+        if let Some(at) = self.all().iter().position(|entry| *entry == id) {
+            self.delist(at as u32);
+        }
+    }
+}
+
+impl Posting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sets.all().is_empty() && self.selectors.all().is_empty()
+    }
+}
+
+impl Link {
+    pub(super) const NOWHERE: Self = Self { to: NONE, at: 0 };
+}

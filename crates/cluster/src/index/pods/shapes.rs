@@ -1,0 +1,82 @@
+//! Shapes of pods, each kept once.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use engine::Shape;
+use engine::pod::{Amounts, Container, Resources};
+
+use crate::index::pool::{Id, Pool};
+
+/// The shapes of all pods.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    pool: Pool<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    shape: Arc<Shape>,
+    pods: u32,
+}
+
+/// What a shape is found again by.
+struct Identity<'a>(&'a Shape);
+
+impl Shapes {
+    /// The shape that equals this one, for one more pod.
+    pub(super) fn take(&mut self, shape: Shape) -> (Id, Arc<Shape>) {
+        let hash = self.pool.hash(Identity(&shape));
+        let known = self.pool.find(hash, |known| *known.shape == shape);
+        if let Some(id) = known
+            && let Some(known) = self.pool.get_mut(id)
+        {
+            known.pods += 1;
+            return (id, Arc::clone(&known.shape));
+        }
+        let shape = Arc::new(shape);
+        (self.pool.insert(hash, Shared { shape: Arc::clone(&shape), pods: 1 }), shape)
+    }
+
+    /// One pod less has this shape.
+    pub(super) fn release(&mut self, id: Id) {
+        let Some(known) = self.pool.get_mut(id) else { return };
+        known.pods -= 1;
+        if known.pods == 0 {
+            self.pool.remove(id);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.pool.len()
+    }
+}
+
+impl Hash for Identity<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Shape { containers, init_containers, pod, overhead } = self.0;
+        hash_containers(containers, state);
+        hash_containers(init_containers, state);
+        hash_resources(pod, state);
+        hash_amounts(overhead, state);
+    }
+}
+
+fn hash_containers(containers: &[Container], state: &mut impl Hasher) {
+    containers.len().hash(state);
+    for Container { name, restarts, resources } in containers {
+        name.hash(state);
+        restarts.hash(state);
+        hash_resources(resources, state);
+    }
+}
+
+fn hash_resources(Resources { requests, limits }: &Resources, state: &mut impl Hasher) {
+    hash_amounts(requests, state);
+    hash_amounts(limits, state);
+}
+
+fn hash_amounts(amounts: &Amounts, state: &mut impl Hasher) {
+    amounts.hash(state);
+}

@@ -1,0 +1,110 @@
+//! A Lease as the server has it, and what is written into it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// A Lease. The object is kept whole, so that a write changes only what it means to; what is read from it may be
+/// missing or nonsense.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lease(Map<String, Value>);
+
+impl Lease {
+    /// Reads an answer; none if it is no object.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let Value::Object(mut object) = serde_json::from_slice(text).ok()? else { return None };
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            // The server keeps these by itself; without them an update is a quarter as long.
+            metadata.remove("managedFields");
+        }
+        Some(Self(object))
+    }
+
+    /// A lease that does not exist yet.
+    pub(super) fn new(namespace: &str, name: &str) -> Self {
+        let mut object = Map::new();
+        object.insert("apiVersion".to_owned(), json!("coordination.k8s.io/v1"));
+        object.insert("kind".to_owned(), json!("Lease"));
+        object.insert("metadata".to_owned(), json!({"name": name, "namespace": namespace}));
+        Self(object)
+    }
+
+    /// Who holds it; empty if nobody does.
+    pub fn holder(&self) -> &str {
+        self.field("holderIdentity").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// How long a silent holder is waited for; none if that is missing or nonsense.
+    pub fn duration(&self) -> Option<Duration> {
+        let seconds = self.field("leaseDurationSeconds").and_then(Value::as_u64)?;
+        (1..=i32::MAX as u64).contains(&seconds).then(|| Duration::from_secs(seconds))
+    }
+
+    /// How often it has changed hands.
+    pub fn transitions(&self) -> u32 {
+        let stored = self.field("leaseTransitions").and_then(Value::as_i64).unwrap_or_default();
+        stored.clamp(0, i64::from(i32::MAX)) as u32
+    }
+
+    /// What is watched for change.
+    pub(super) fn spec(&self) -> Option<&Value> {
+        self.0.get("spec")
+    }
+
+    /// This lease, taken or renewed by `identity`.
+    pub(super) fn held(&self, identity: &str, seconds: u64, at: Timestamp) -> Self {
+        let renewed = self.holder() == identity;
+        // A lease that nobody has stored yet has not changed hands.
+        let stored = self.0.get("metadata").and_then(|metadata| metadata.get("resourceVersion")).is_some();
+        let acquired = self.field("acquireTime").filter(|time| renewed && time.is_string()).cloned();
+        let transitions = match (renewed, stored) {
+            (true, _) => self.transitions(),
+            (false, true) => self.transitions().saturating_add(1).min(i32::MAX as u32),
+            (false, false) => 0,
+        };
+        self.with([
+            ("holderIdentity", json!(identity)),
+            ("leaseDurationSeconds", json!(seconds)),
+            ("acquireTime", acquired.unwrap_or_else(|| micro(at))),
+            ("renewTime", micro(at)),
+            ("leaseTransitions", json!(transitions)),
+        ])
+    }
+
+    /// This lease, given back: free for anybody at once.
+    pub(super) fn released(&self, at: Timestamp) -> Self {
+        self.with([
+            ("holderIdentity", json!("")),
+            ("leaseDurationSeconds", json!(1)),
+            ("acquireTime", micro(at)),
+            ("renewTime", micro(at)),
+            ("leaseTransitions", json!(self.transitions())),
+        ])
+    }
+
+    /// As it is sent.
+    pub fn body(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.0).unwrap_or_default()
+    }
+
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.spec()?.get(name)
+    }
+
+    fn with<const N: usize>(&self, fields: [(&str, Value); N]) -> Self {
+        let mut object = self.0.clone();
+        let mut spec = match object.remove("spec") {
+            Some(Value::Object(spec)) => spec,
+            _ => Map::new(),
+        };
+        spec.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        object.insert("spec".to_owned(), Value::Object(spec));
+        Self(object)
+    }
+}
+
+/// A MicroTime: always six digits.
+fn micro(at: Timestamp) -> Value {
+    json!(format!("{at:.6}"))
+}

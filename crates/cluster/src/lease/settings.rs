@@ -1,0 +1,118 @@
+//! How to stand for election.
+
+use std::time::Duration;
+
+/// client-go's jitter factor: by how much of a retry period a candidate may wait longer, and how many of them a renewal
+/// must be given at least.
+const JITTER: f64 = 1.2;
+
+/// How to stand for election, with the defaults of client-go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Namespace of the lease.
+    pub namespace: String,
+    /// Name of the lease.
+    pub name: String,
+    /// Who we are; unique.
+    pub identity: String,
+    /// How long others wait for a leader that is silent.
+    pub lease_duration: Duration,
+    /// How long a leader tries to renew before it steps down.
+    pub renew_deadline: Duration,
+    /// Time between two tries.
+    pub retry_period: Duration,
+}
+
+/// Settings that cannot work, in the words of the flags that set them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidSettings(String);
+
+impl Settings {
+    /// The settings of client-go: 15 s, 10 s, 2 s.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+
+    /// Refuses settings with which an election cannot work, or would be unsafe.
+    pub fn validate(&self) -> Result<(), InvalidSettings> {
+        let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
+        for (flag, text) in [
+            ("--leader-elect-resource-namespace", &self.namespace),
+            ("--leader-elect-resource-name", &self.name),
+        ] {
+            if text.is_empty() {
+                return Err(InvalidSettings(format!("{flag} must not be empty; set it, or leave it out")));
+            }
+        }
+        if self.identity.is_empty() {
+            return Err(InvalidSettings("the identity of a candidate must not be empty".to_owned()));
+        }
+        for (flag, value, default) in [
+            ("--leader-elect-lease-duration", lease, "15s"),
+            ("--leader-elect-renew-deadline", renew, "10s"),
+            ("--leader-elect-retry-period", retry, "2s"),
+        ] {
+            if value.is_zero() {
+                return Err(InvalidSettings(format!(
+                    "{flag} must be greater than zero; leave it out for {default}"
+                )));
+            }
+        }
+        if lease <= renew {
+            return Err(InvalidSettings(format!(
+                "--leader-elect-lease-duration ({lease:?}) must be greater than --leader-elect-renew-deadline \
+                 ({renew:?}), or another process could take over before this one has stopped; raise the former or \
+                 lower the latter"
+            )));
+        }
+        // In whole numbers, because durations may be of any size here.
+        if renew.saturating_mul(10) <= retry.saturating_mul(12) {
+            return Err(InvalidSettings(format!(
+                "--leader-elect-renew-deadline ({renew:?}) must be greater than {JITTER} times \
+                 --leader-elect-retry-period ({retry:?}), or a single slow answer would end the leadership; raise the \
+                 former or lower the latter"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Durations that can be added to a moment, whatever was asked for.
+    pub(super) fn bounded(mut self) -> Self {
+        let longest = Duration::from_secs(i32::MAX as u64);
+        self.lease_duration = self.lease_duration.min(longest);
+        self.renew_deadline = self.renew_deadline.min(longest);
+        self
+    }
+
+    /// What is written into the lease: whole seconds, rounded up, so that nobody waits less than we count on.
+    pub(super) fn lease_seconds(&self) -> u64 {
+        let rounded = self.lease_duration.as_secs() + u64::from(self.lease_duration.subsec_nanos() > 0);
+        rounded.clamp(1, i32::MAX as u64)
+    }
+
+    /// How long after the start of a renewal that succeeded we may act: the lease less a margin, half of what lies
+    /// between the renew deadline and the lease, for clocks that run unevenly and for writes on their way.
+    pub(super) fn trust(&self) -> Duration {
+        let lease = Duration::from_secs(self.lease_seconds());
+        lease.saturating_sub(lease.saturating_sub(self.renew_deadline) / 2)
+    }
+
+    /// Time before the next try to become the leader: longer by a random share, so that candidates get out of step.
+    pub(super) fn candidate_pause(&self, jitter: f64) -> Duration {
+        let share = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
+        self.pause().mul_f64(1.0 + JITTER * share)
+    }
+
+    /// Time between two renewals. Never so short that it would be a storm, whatever the settings.
+    pub(super) fn pause(&self) -> Duration {
+        self.retry_period.clamp(Duration::from_millis(10), Duration::from_hours(1))
+    }
+}

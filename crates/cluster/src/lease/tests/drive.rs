@@ -1,0 +1,158 @@
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use localkube::{Cluster, Options};
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::clock::Clock;
+use crate::lease::{Election, Leadership, Settings};
+
+fn clock() -> Clock {
+    let clock = localkube::clock::Clock::system();
+    Clock::new(move || clock.now())
+}
+
+fn stand(client: &Client, identity: &str) -> (Election, Leadership) {
+    Election::start(client.clone(), Settings::new("default", "test", identity), clock())
+}
+
+async fn within(seconds: u64, leadership: &Leadership) {
+    timeout(Duration::from_secs(seconds), leadership.won()).await.unwrap();
+    assert!(leadership.leads());
+}
+
+fn leases(client: &Client) -> Api<Lease> {
+    Api::namespaced(client.clone(), "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_leads_and_the_other_follows_when_it_is_released() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let (first, one) = stand(&client, "one");
+    within(1, &one).await;
+    let (second, two) = stand(&client, "two");
+    sleep(Duration::from_mins(10)).await;
+    assert!(one.leads() && !two.leads());
+    for leadership in [&one, &two] {
+        assert_eq!(leadership.holder().as_deref(), Some("one"));
+        assert_eq!(leadership.transitions(), Some(0));
+    }
+
+    let lost = tokio::spawn({
+        let one = one.clone();
+        async move { one.lost().await }
+    });
+    first.release().await;
+    timeout(Duration::from_secs(1), lost).await.unwrap().unwrap();
+    assert!(!one.leads());
+    let given = leases(&client).get("test").await.unwrap().spec.unwrap();
+    assert_eq!((given.holder_identity.as_deref(), given.lease_duration_seconds), (Some(""), Some(1)));
+
+    let start = Instant::now();
+    within(5, &two).await;
+    assert!(start.elapsed() <= Duration::from_millis(4_400), "{:?}", start.elapsed());
+    assert_eq!((two.holder().as_deref(), two.transitions()), (Some("two"), Some(1)));
+    second.release().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_died_is_followed_when_its_lease_has_run_out() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let (first, one) = stand(&client, "one");
+    within(1, &one).await;
+    let (_second, two) = stand(&client, "two");
+    sleep(Duration::from_secs(30)).await;
+
+    let start = Instant::now();
+    drop(first);
+    sleep(Duration::from_millis(1)).await;
+    assert!(!one.leads(), "nobody renews");
+    timeout(Duration::from_secs(1), one.lost()).await.unwrap();
+    within(30, &two).await;
+    let took = start.elapsed();
+    assert!(took >= Duration::from_secs(12) && took <= Duration::from_millis(15_000 + 8_800), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_lease_is_made_again() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let (_election, one) = stand(&client, "one");
+    within(1, &one).await;
+    leases(&client).delete("test", &DeleteParams::default()).await.unwrap();
+    sleep(Duration::from_secs(3)).await;
+    assert!(one.leads());
+    let spec = leases(&client).get("test").await.unwrap().spec.unwrap();
+    assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("one"), Some(0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_annotates_the_lease_does_not_end_the_leadership() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let client = cluster.client();
+    let (_election, one) = stand(&client, "one");
+    within(1, &one).await;
+    let lost = one.lost();
+    tokio::pin!(lost);
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"note": "mine"}}}));
+    leases(&client).patch("test", &PatchParams::default(), &patch).await.unwrap();
+    assert!(timeout(Duration::from_secs(30), &mut lost).await.is_err());
+    let lease = leases(&client).get("test").await.unwrap();
+    assert_eq!(lease.metadata.annotations.unwrap().get("note").map(String::as_str), Some("mine"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_full_of_holes_is_taken_over() {
+    for spec in [
+        json!(null),
+        json!({}),
+        json!({"holderIdentity": "ghost"}),
+        json!({"renewTime": "2100-01-01T00:00:00.000000Z"}),
+    ] {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let client = cluster.client();
+        let lease: Lease =
+            serde_json::from_value(json!({"metadata": {"name": "test"}, "spec": spec})).unwrap();
+        leases(&client).create(&PostParams::default(), &lease).await.unwrap();
+        let (_election, one) = stand(&client, "one");
+        within(25, &one).await;
+        assert_eq!(one.transitions(), Some(1), "{spec}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_of_the_world_that_jumps_silences_but_does_not_depose() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let ahead = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(0));
+    let (base, shift) = (localkube::clock::Clock::system(), ahead.clone());
+    let clock = Clock::new(move || {
+        let hours = shift.load(std::sync::atomic::Ordering::Relaxed);
+        base.now() + jiff::SignedDuration::from_hours(hours)
+    });
+    let settings = Settings::new("default", "test", "one");
+    let (_election, one) = Election::start(cluster.client(), settings, clock);
+    within(1, &one).await;
+    for hours in [1, -5] {
+        let lost = one.lost();
+        tokio::pin!(lost);
+        ahead.store(hours, std::sync::atomic::Ordering::Relaxed);
+        // As after a suspended machine has woken up: nobody knows, until the next renewal.
+        assert_eq!(one.leads(), hours < 0);
+        assert!(timeout(Duration::from_secs(3), &mut lost).await.is_err());
+        assert!(one.leads());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn alone_we_always_lead() {
+    let alone = Leadership::alone();
+    assert!(alone.leads());
+    alone.won().await;
+    assert!(timeout(Duration::from_hours(1), alone.lost()).await.is_err());
+    assert_eq!((alone.holder(), alone.transitions()), (None, None));
+}

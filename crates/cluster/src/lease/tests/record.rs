@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::lease::Lease;
+
+fn lease(value: &Value) -> Lease {
+    Lease::parse(value.to_string().as_bytes()).unwrap()
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn sent(lease: &Lease) -> Value {
+    serde_json::from_slice(&lease.body()).unwrap()
+}
+
+/// The first write of kube-controller-manager 1.36 with `--leader-elect`, as it went over the wire.
+#[test]
+fn a_new_lease_is_that_of_kube_controller_manager() {
+    let new = Lease::new("hc", "hc-elect").held("vm_b53a4b29", 15, at("2026-11-15T08:53:59.982795123Z"));
+    let expected = json!({
+        "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "hc-elect", "namespace": "hc"},
+        "spec": {
+            "holderIdentity": "vm_b53a4b29", "leaseDurationSeconds": 15,
+            "acquireTime": "2026-11-15T08:53:59.982795Z", "renewTime": "2026-11-15T08:53:59.982795Z",
+            "leaseTransitions": 0
+        }
+    });
+    assert_eq!(sent(&new), expected);
+}
+
+#[test]
+fn a_renewal_changes_the_time_and_a_takeover_the_count() {
+    let stored = lease(&json!({
+        "metadata": {"name": "l", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [{"manager": "x"}]},
+        "spec": {
+            "holderIdentity": "me", "leaseDurationSeconds": 15, "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 3, "strategy": "kept"
+        }
+    }));
+    // What is not ours stays, and the server is not told what it keeps by itself.
+    let renewed = sent(&stored.held("me", 15, at("2026-01-01T00:00:02Z")));
+    assert_eq!(renewed["metadata"], json!({"name": "l", "resourceVersion": "7", "labels": {"a": "b"}}));
+    assert_eq!(renewed["spec"]["strategy"], "kept");
+    assert_eq!(renewed["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z");
+    assert_eq!(renewed["spec"]["renewTime"], "2026-01-01T00:00:02.000000Z");
+    assert_eq!(renewed["spec"]["leaseTransitions"], 3);
+
+    let taken = sent(&stored.held("you", 20, at("2026-01-01T00:00:20Z")));
+    assert_eq!(taken["spec"]["acquireTime"], "2026-01-01T00:00:20.000000Z");
+    assert_eq!(taken["spec"]["leaseTransitions"], 4);
+    assert_eq!(taken["spec"]["leaseDurationSeconds"], 20);
+
+    // kube-controller-manager took over at once from exactly this.
+    let released = stored.released(at("2026-01-01T00:00:30Z"));
+    assert_eq!(released.holder(), "");
+    assert_eq!(released.duration(), Some(Duration::from_secs(1)));
+    assert_eq!(released.transitions(), 3);
+    assert_eq!(sent(&released.held("you", 15, at("2026-01-01T00:00:31Z")))["spec"]["leaseTransitions"], 4);
+}
+
+#[test]
+fn nonsense_is_read_as_nothing() {
+    let specs = [
+        json!(null),
+        json!(7),
+        json!([]),
+        json!({}),
+        json!({"holderIdentity": null, "leaseDurationSeconds": null, "leaseTransitions": null}),
+        json!({"holderIdentity": 5, "leaseDurationSeconds": "15", "leaseTransitions": "x", "acquireTime": 5}),
+        json!({"holderIdentity": {}, "leaseDurationSeconds": -15, "leaseTransitions": -1, "renewTime": "soon"}),
+        json!({"holderIdentity": "", "leaseDurationSeconds": 0, "leaseTransitions": 1.5}),
+        json!({"holderIdentity": "", "leaseDurationSeconds": 1e300, "leaseTransitions": -1e300}),
+        json!({"holderIdentity": "", "leaseDurationSeconds": u64::MAX, "leaseTransitions": null}),
+    ];
+    for spec in specs {
+        let stored = lease(&json!({"metadata": {"resourceVersion": "1"}, "spec": spec}));
+        assert_eq!((stored.holder(), stored.duration(), stored.transitions()), ("", None, 0), "{spec}");
+        let taken = sent(&stored.held("me", 15, Timestamp::UNIX_EPOCH));
+        assert_eq!(taken["spec"]["leaseTransitions"], 1, "{spec}");
+        assert_eq!(taken["spec"]["acquireTime"], "1970-01-01T00:00:00.000000Z", "{spec}");
+    }
+    let most = lease(
+        &json!({"metadata": {"resourceVersion": "1"}, "spec": {"leaseTransitions": u64::from(u32::MAX)}}),
+    );
+    assert_eq!(sent(&most.held("me", 15, Timestamp::MAX))["spec"]["leaseTransitions"], i32::MAX);
+    for text in ["", "null", "[]", "\"x\"", "{", "{\"a\":1}x"] {
+        assert_eq!(Lease::parse(text.as_bytes()), None, "{text}");
+    }
+}

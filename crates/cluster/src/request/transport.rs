@@ -1,0 +1,80 @@
+//! No answer at all, in Go's words as far as the cause can be told.
+
+use std::error::Error;
+use std::io::ErrorKind;
+
+use super::{ApiError, Request};
+
+/// `Get "/apis/…": connection refused`.
+pub(super) fn failure(request: &Request, words: &str) -> ApiError {
+    let method = request.method.as_str();
+    let (first, rest) = method.split_at(method.len().min(1));
+    ApiError::unanswered(format!("{first}{} \"{}\": {words}", rest.to_ascii_lowercase(), request.uri))
+}
+
+/// What Go would call this failure: the cause at the bottom of the chain, with the step that failed.
+pub(super) fn words(error: &(dyn Error + 'static)) -> String {
+    let mut dialled = None;
+    let mut last = error;
+    loop {
+        let text = last.to_string();
+        if text == "tcp connect error" {
+            dialled = Some(address(last).unwrap_or_default());
+        } else if text == "dns error" {
+            dialled = Some(": lookup".to_owned());
+        }
+        if let Some(words) = known(last) {
+            return match dialled {
+                Some(address) => format!("dial tcp{address}: connect: {words}"),
+                None => words,
+            };
+        }
+        let Some(next) = last.source() else { break };
+        last = next;
+    }
+    match dialled {
+        Some(address) => format!("dial tcp{address}: {last}"),
+        None => last.to_string(),
+    }
+}
+
+/// Whether the server, or something on the way, ended the connection instead of answering.
+pub(super) fn hung_up(words: &str) -> bool {
+    words.ends_with("EOF") || words == "connection reset by peer" || words == "broken pipe"
+}
+
+/// The address is only to be seen in the connector's debug form: `ConnectError("tcp connect error", 127.0.0.1:1, …)`.
+fn address(error: &(dyn Error + 'static)) -> Option<String> {
+    let debug = format!("{error:?}");
+    let field = debug.split(", ").nth(1)?;
+    field.parse::<std::net::SocketAddr>().ok().map(|address| format!(" {address}"))
+}
+
+fn known(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        if error.is_incomplete_message() {
+            // Either nothing came or it stopped in the middle; Go tells the two apart by where it was reading.
+            return Some(
+                if error.to_string().contains("body") { "unexpected EOF" } else { "EOF" }.to_owned(),
+            );
+        }
+        if error.is_timeout() {
+            return Some("i/o timeout".to_owned());
+        }
+        if error.is_body_write_aborted() {
+            return Some("http: request body aborted".to_owned());
+        }
+    }
+    let io = error.downcast_ref::<std::io::Error>()?;
+    let words = match io.kind() {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::ConnectionReset => "connection reset by peer",
+        ErrorKind::BrokenPipe => "broken pipe",
+        ErrorKind::TimedOut => "i/o timeout",
+        ErrorKind::UnexpectedEof => "unexpected EOF",
+        ErrorKind::HostUnreachable => "no route to host",
+        ErrorKind::NetworkUnreachable => "network is unreachable",
+        _ => return None,
+    };
+    Some(words.to_owned())
+}

@@ -1,0 +1,135 @@
+//! The scale of any object.
+
+mod object;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use api::scale::group_of;
+use engine::act::WriteError;
+use engine::{Scale, ScaleFailure};
+use http::Method;
+use kube::Client;
+
+use crate::discovery::{Discovery, Resource, ScaleKind};
+use crate::request::{ApiError, Request, exchange, path};
+
+/// How long one read or write may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A scale as it was read, ready to be written back.
+#[derive(Clone, Debug)]
+pub struct ScaleObject {
+    /// What the engine looks at; the selector normalised as client-go does.
+    pub scale: Scale,
+    /// The resource it belongs to.
+    pub resource: Resource,
+    /// The version of the object.
+    pub resource_version: String,
+    /// Its metadata as it was read.
+    metadata: serde_json::Value,
+}
+
+/// Reads and writes scales.
+#[derive(Clone)]
+pub struct Scales {
+    client: Client,
+    discovery: Discovery,
+    deadline: Duration,
+}
+
+impl Scales {
+    /// With a client and what it knows.
+    pub fn new(client: Client, discovery: Discovery) -> Self {
+        Self { client, discovery, deadline: DEADLINE }
+    }
+
+    /// Gives up reads and writes after `deadline`.
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Finds the target and reads its scale (spec 3.2, C.1).
+    pub async fn get(
+        &self,
+        namespace: &str,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+    ) -> Result<ScaleObject, ScaleFailure> {
+        let group = group_of(api_version).map_err(ScaleFailure::InvalidApiVersion)?;
+        let mappings = self.discovery.mappings(group, kind).await.map_err(ScaleFailure::UnknownKind)?;
+        let mut first = None;
+        // A kind in several versions is asked for as often, though the address is the same (T43).
+        for resource in mappings {
+            match self.read(namespace, name, resource).await {
+                Ok(scale) => return Ok(scale),
+                Err(error) => _ = first.get_or_insert(error.message),
+            }
+        }
+        Err(ScaleFailure::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
+    }
+
+    /// Reads a scale again.
+    pub async fn refetch(
+        &self,
+        namespace: &str,
+        name: &str,
+        held: &ScaleObject,
+    ) -> Result<ScaleObject, String> {
+        self.read(namespace, name, held.resource.clone()).await.map_err(|e| e.message)
+    }
+
+    /// Writes a count to the scale that is held (spec C.2).
+    pub async fn put(
+        &self,
+        namespace: &str,
+        name: &str,
+        held: &ScaleObject,
+        replicas: i32,
+    ) -> Result<ScaleObject, WriteError> {
+        self.write(namespace, name, held, replicas)
+            .await
+            .map_err(|error| WriteError { conflict: error.is_conflict(), text: error.message })
+    }
+
+    async fn read(&self, namespace: &str, name: &str, resource: Resource) -> Result<ScaleObject, ApiError> {
+        let request = self.request(Method::GET, namespace, name, &resource);
+        let answer = exchange(&self.client, &request).await?;
+        object::read(&answer, resource)
+    }
+
+    async fn write(
+        &self,
+        namespace: &str,
+        name: &str,
+        held: &ScaleObject,
+        replicas: i32,
+    ) -> Result<ScaleObject, ApiError> {
+        let resource = &held.resource;
+        if self.discovery.scale_kind(resource).await == ScaleKind::Absent {
+            let named = format!("{}, Resource={}", resource.api_version(), resource.plural);
+            return Err(ApiError::unanswered(format!(
+                "could not find proper group-version for scale subresource of {named}: could not find scale \
+                 subresource for {named} in discovery information"
+            )));
+        }
+        let mut request = self.request(Method::PUT, namespace, name, resource);
+        request.body = Some(("application/json", object::body(held, replicas)));
+        let answer = exchange(&self.client, &request).await?;
+        object::read(&answer, resource.clone())
+    }
+
+    fn request(&self, method: Method, namespace: &str, name: &str, resource: &Resource) -> Request {
+        let Resource { group, version, plural, .. } = resource;
+        let place = ["namespaces", namespace, plural, name, "scale"];
+        let uri = if group.is_empty() {
+            path(["api", version].into_iter().chain(place))
+        } else {
+            path(["apis", group, version].into_iter().chain(place))
+        };
+        // The client that Kubernetes uses here does not know the group.
+        Request { method, ..Request::get(uri, plural, self.deadline).named(name) }
+    }
+}

@@ -1,0 +1,53 @@
+//! How long to wait before the next try.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Waits that double from 0.1 s to 10 s, spread by chance so that not all come back at once.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    pub(super) fn reset(&mut self) {
+        self.tries = 0;
+    }
+
+    /// The next wait; `chance` is from 0 to 1.
+    pub(super) fn next(&mut self, chance: f64) -> Duration {
+        let full = SHORTEST.saturating_mul(1 << self.tries.min(16)).min(LONGEST);
+        self.tries = self.tries.saturating_add(1);
+        full.mul_f64(0.5 + 0.5 * chance.clamp(0.0, 1.0)).max(SHORTEST)
+    }
+}
+
+/// A number from 0 to 1 that nobody can guess.
+pub(super) fn chance() -> f64 {
+    RandomState::new().hash_one(0) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_ten_seconds() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<u128> = (0..9).map(|_| backoff.next(1.0).as_millis()).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        assert_eq!(backoff.next(0.0).as_millis(), 5000);
+        backoff.reset();
+        assert_eq!(backoff.next(0.0).as_millis(), 100);
+    }
+
+    #[test]
+    fn chance_differs_and_stays_in_range() {
+        let some: Vec<f64> = (0..20).map(|_| chance()).collect();
+        assert!(some.iter().all(|chance| (0.0..=1.0).contains(chance)));
+        assert!(some.windows(2).any(|pair| pair.first() != pair.last()));
+    }
+}

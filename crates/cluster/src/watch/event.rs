@@ -1,0 +1,73 @@
+//! What a line of a watch says.
+
+use super::failure::{Failure, Status};
+use super::json::{Cursor, Trouble};
+use super::object::{Head, view};
+use super::version::Version;
+use super::{Change, View};
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Event<T> {
+    /// Something changed; the collection is at this version now.
+    Change(Change<T>, Option<Version>),
+    /// Nothing changed up to this version.
+    Bookmark(Option<Version>),
+    /// Something new that we need not understand.
+    Other,
+}
+
+/// Reads a line.
+pub(super) fn read<T: View>(line: &[u8], scratch: &mut Vec<u8>) -> Result<Event<T>, Failure> {
+    let (kind, object) = open(line).map_err(|trouble| Failure::garbage(trouble.last()))?;
+    if kind == "ERROR" {
+        let status = Cursor::new(object).value::<Status>().unwrap_or_default();
+        return Err(Failure::error_event(status));
+    }
+    let head = Head::of(object);
+    let version = Version::new(&head.version);
+    Ok(match kind {
+        "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
+            Ok(object) => Event::Change(Change::Applied(object), version),
+            // Without a name nobody knows whose change was lost.
+            Err(why) if head.name.is_empty() => return Err(Failure::garbage(why)),
+            Err(why) => Event::Change(head.unreadable(why), version),
+        },
+        "DELETED" if head.name.is_empty() => {
+            return Err(Failure::garbage("an object without a name".to_owned()));
+        }
+        "DELETED" => Event::Change(head.deleted(), version),
+        "BOOKMARK" => Event::Bookmark(version),
+        _ => Event::Other,
+    })
+}
+
+/// The type of an event, and the text that begins with its object.
+fn open(line: &[u8]) -> Result<(&'static str, &[u8]), Trouble> {
+    let mut cursor = Cursor::new(line);
+    let (mut kind, mut object) = (None, None);
+    let mut first = true;
+    cursor.take(b'{')?;
+    // The type stands first, so that the object is not passed over here.
+    while kind.is_none() || object.is_none() {
+        let Some(key) = cursor.key(&mut first)? else { break };
+        match &*key {
+            "type" => kind = Some(known(&cursor.text()?)),
+            "object" => {
+                object = Some(cursor.rest());
+                if kind.is_none() {
+                    cursor.skip()?;
+                }
+            }
+            _ => drop(cursor.skip()?),
+        }
+    }
+    kind.zip(object).ok_or_else(|| Trouble::Broken("neither type nor object".to_owned()))
+}
+
+fn known(kind: &str) -> &'static str {
+    ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+        .into_iter()
+        .find(|known| *known == kind)
+        .unwrap_or("")
+}

@@ -1,0 +1,124 @@
+//! A place in a JSON text, moved value by value.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// Why it cannot be moved on.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The text ends here; more of it may help.
+    Short,
+    /// This is not what was expected, or no JSON at all.
+    Broken(String),
+}
+
+/// A place in a JSON text.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+/// A text without escapes is borrowed.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// How many bytes lie behind.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte that is not white space.
+    pub(super) fn peek(&mut self) -> Result<u8, Trouble> {
+        let blank = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.at += blank;
+        self.rest().first().copied().ok_or(Trouble::Short)
+    }
+
+    pub(super) fn take(&mut self, expected: u8) -> Result<(), Trouble> {
+        let found = self.peek()?;
+        if found != expected {
+            return Err(Trouble::Broken(format!(
+                "expected {:?}, found {:?}",
+                expected as char, found as char
+            )));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads a value; stays where it is if that fails.
+    pub(super) fn value<T: Deserialize<'a>>(&mut self) -> Result<T, Trouble> {
+        let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter::<T>();
+        match values.next() {
+            Some(Ok(value)) => {
+                self.at += values.byte_offset();
+                Ok(value)
+            }
+            Some(Err(error)) if error.is_eof() => Err(Trouble::Short),
+            Some(Err(error)) => Err(Trouble::Broken(error.to_string())),
+            None => Err(Trouble::Short),
+        }
+    }
+
+    /// Passes over a value.
+    pub(super) fn skip(&mut self) -> Result<Range<usize>, Trouble> {
+        self.peek()?;
+        let start = self.at;
+        self.value::<IgnoredAny>()?;
+        Ok(start..self.at)
+    }
+
+    /// Reads a text, or passes over what is none.
+    pub(super) fn text(&mut self) -> Result<Cow<'a, str>, Trouble> {
+        if self.peek()? == b'"' {
+            return self.value::<Text<'a>>().map(|text| text.0);
+        }
+        self.skip().map(|_| Cow::Borrowed(""))
+    }
+
+    /// Enters an object, if that is what comes next; otherwise passes over it.
+    pub(super) fn enter(&mut self) -> Result<bool, Trouble> {
+        if self.peek()? == b'{' {
+            self.at += 1;
+            return Ok(true);
+        }
+        self.skip().map(|_| false)
+    }
+
+    /// The next key of the object we are in, up to its colon; none at its end. `first` is true before the first.
+    pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, Trouble> {
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Ok(None);
+        }
+        if !std::mem::take(first) {
+            self.take(b',')?;
+        }
+        let key = self.value::<Text<'a>>()?.0;
+        self.take(b':')?;
+        Ok(Some(key))
+    }
+}
+
+impl Trouble {
+    /// What it means when no more text will come.
+    pub(super) fn last(self) -> String {
+        match self {
+            Self::Short => "it is cut off".to_owned(),
+            Self::Broken(why) => why,
+        }
+    }
+}

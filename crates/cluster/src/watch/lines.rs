@@ -1,0 +1,83 @@
+//! The lines of a watch, as its bytes arrive.
+
+use bytes::{Buf as _, BytesMut};
+
+use super::failure::{Failure, LONGEST};
+
+/// Bytes that are not yet a whole line.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    buffer: BytesMut,
+    /// There is no end of a line before this.
+    seen: usize,
+}
+
+impl Lines {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The next whole line. What is left when the body ends is cut off and never becomes one.
+    pub(super) fn next(&mut self) -> Result<Option<BytesMut>, Failure> {
+        loop {
+            let new = self.buffer.get(self.seen..).unwrap_or_default();
+            let Some(end) = new.iter().position(|byte| *byte == b'\n').map(|offset| self.seen + offset)
+            else {
+                self.seen = self.buffer.len();
+                let long = self.seen > LONGEST;
+                return if long { Err(Failure::too_long()) } else { Ok(None) };
+            };
+            if end > LONGEST {
+                return Err(Failure::too_long());
+            }
+            self.seen = 0;
+            let line = self.buffer.split_to(end);
+            self.buffer.advance(1);
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn next(lines: &mut Lines) -> Option<Vec<u8>> {
+        lines.next().unwrap().map(|line| line.to_vec())
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_arrive() {
+        for size in 1..9 {
+            let mut lines = Lines::default();
+            let mut found = Vec::new();
+            for chunk in b"one\n\ntwo three\r\n\nfour".chunks(size) {
+                lines.push(chunk);
+                while let Some(line) = next(&mut lines) {
+                    found.push(line);
+                }
+            }
+            assert_eq!(found, [b"one".to_vec(), b"two three\r".to_vec()], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_an_error() {
+        let mut lines = Lines::default();
+        let chunk = vec![b'x'; 1 << 20];
+        for _ in 0..32 {
+            lines.push(&chunk);
+            assert_eq!(next(&mut lines), None);
+        }
+        lines.push(b"x");
+        assert!(lines.next().is_err());
+    }
+}

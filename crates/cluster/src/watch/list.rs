@@ -1,0 +1,163 @@
+//! The items of a list, as its bytes arrive: only what is not yet understood is kept.
+
+use bytes::{Buf as _, BytesMut};
+
+use super::failure::{Failure, LONGEST};
+use super::json::{Cursor, Trouble};
+use super::version::Version;
+
+/// A list of which a part has arrived.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    buffer: BytesMut,
+    phase: Phase,
+    ended: bool,
+    /// With fewer bytes there is nothing new to be found.
+    enough: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Phase {
+    #[default]
+    Head,
+    Items {
+        first: bool,
+    },
+    Tail,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// More bytes are needed.
+    More,
+    /// The list's version; items follow.
+    Begin(Version),
+    /// The text of an item.
+    Item(BytesMut),
+    /// All items have come.
+    End,
+}
+
+impl List {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// No more bytes will come.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The next piece.
+    pub(super) fn next(&mut self) -> Result<Piece, Failure> {
+        if self.buffer.len() < self.enough && !self.ended {
+            return Ok(Piece::More);
+        }
+        let found = match self.phase {
+            Phase::Head => self.head(),
+            Phase::Items { first } => self.item(first),
+            Phase::Tail => self.tail(),
+        };
+        match found {
+            Err(Trouble::Short) if !self.ended => {
+                let long = self.buffer.len() > LONGEST && matches!(self.phase, Phase::Items { .. });
+                if long {
+                    return Err(Failure::too_long());
+                }
+                // Half as much again, so that a large item is not searched again for every packet.
+                self.enough = self.buffer.len() + self.buffer.len() / 2 + 1;
+                Ok(Piece::More)
+            }
+            Err(trouble) => Err(Failure::garbage(format!("not a list: {}", trouble.last()))),
+            Ok(piece) => {
+                self.enough = 0;
+                Ok(piece)
+            }
+        }
+    }
+
+    /// Finds the version and where the items begin.
+    fn head(&mut self) -> Result<Piece, Trouble> {
+        let mut cursor = Cursor::new(&self.buffer);
+        let (mut version, mut items) = (None, None);
+        let mut first = true;
+        cursor.take(b'{')?;
+        while version.is_none() || items.is_none() {
+            let Some(key) = cursor.key(&mut first)? else { break };
+            match &*key {
+                "metadata" => version = version_of(&mut cursor)?,
+                "items" => {
+                    cursor.peek()?;
+                    items = Some(cursor.clone());
+                    // A server that puts the version last makes us wait for it.
+                    if version.is_none() {
+                        cursor.skip()?;
+                    }
+                }
+                _ => drop(cursor.skip()?),
+            }
+        }
+        let missing = |what: &str| Trouble::Broken(format!("it has no {what}"));
+        let version = version.ok_or_else(|| missing("metadata.resourceVersion"))?;
+        let mut items = items.ok_or_else(|| missing("items"))?;
+        if items.peek()? == b'[' {
+            items.take(b'[')?;
+            self.phase = Phase::Items { first: true };
+        } else {
+            // Go writes `null` for no items.
+            items.value::<()>()?;
+            self.phase = Phase::Tail;
+        }
+        let behind = items.at();
+        self.buffer.advance(behind);
+        Ok(Piece::Begin(version))
+    }
+
+    fn item(&mut self, first: bool) -> Result<Piece, Trouble> {
+        let mut cursor = Cursor::new(&self.buffer);
+        if cursor.peek()? == b']' {
+            let behind = cursor.at() + 1;
+            self.buffer.advance(behind);
+            self.phase = Phase::Tail;
+            return self.tail();
+        }
+        if !first {
+            cursor.take(b',')?;
+        }
+        let range = cursor.skip()?;
+        // A number or word at the very end may go on in the next packet.
+        if range.end == self.buffer.len() && !self.ended {
+            return Err(Trouble::Short);
+        }
+        self.phase = Phase::Items { first: false };
+        let mut item = self.buffer.split_to(range.end);
+        item.advance(range.start);
+        Ok(Piece::Item(item))
+    }
+
+    /// A list is complete only with its last brace.
+    fn tail(&self) -> Result<Piece, Trouble> {
+        let mut cursor = Cursor::new(&self.buffer);
+        let mut first = false;
+        while cursor.key(&mut first)?.is_some() {
+            cursor.skip()?;
+        }
+        Ok(Piece::End)
+    }
+}
+
+fn version_of(cursor: &mut Cursor<'_>) -> Result<Option<Version>, Trouble> {
+    let mut version = None;
+    let mut first = true;
+    if cursor.enter()? {
+        while let Some(key) = cursor.key(&mut first)? {
+            if key == "resourceVersion" {
+                version = Version::new(&cursor.text()?);
+            } else {
+                cursor.skip()?;
+            }
+        }
+    }
+    Ok(version)
+}

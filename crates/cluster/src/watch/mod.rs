@@ -1,0 +1,76 @@
+//! List, then watch, for ever, into slim views.
+//!
+//! ```text
+//! state    which request comes next: the loop, step by step
+//! failure  what can go wrong, and what follows from it
+//! list     the items of a list, as its bytes arrive
+//! lines    the lines of a watch, as its bytes arrive
+//! event    what a line says
+//! object   an object's name and version, and its slim view
+//! json     a place in a JSON text
+//! health   how a watch fares
+//! views    the views of autoscalers and pods
+//! ```
+
+mod backoff;
+mod event;
+mod failure;
+mod health;
+mod json;
+mod lines;
+mod list;
+mod object;
+mod source;
+mod state;
+#[cfg(test)]
+mod tests;
+mod version;
+mod views;
+
+use futures::{Stream, stream};
+use kube::Client;
+use serde::de::DeserializeOwned;
+
+pub use health::{Condition, Health};
+pub use source::Source;
+
+/// A slim view of some kind of object.
+pub trait View: DeserializeOwned + Send + 'static {
+    /// Namespace and name.
+    fn key(&self) -> (&str, &str);
+}
+
+/// What a watch tells, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change<T> {
+    /// A list begins; what is not in it is gone once [`Change::Listed`] comes. A list that is cut off begins again.
+    Listing,
+    /// The list is complete.
+    Listed,
+    /// An object of a list, or one that was created or changed.
+    Applied(T),
+    /// An object is gone.
+    Deleted {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+    },
+    /// An object cannot be read; it is as if it were not there, and the watch goes on.
+    Unreadable {
+        /// Namespace, if that much could be read.
+        namespace: String,
+        /// Name, if that much could be read.
+        name: String,
+        /// Why.
+        error: String,
+    },
+}
+
+/// Watches `source` for ever. The stream never ends and never fails; trouble is told to [`Health`] and logged.
+pub fn watch<T: View>(client: Client, source: Source) -> (Health, impl Stream<Item = Change<T>> + Send) {
+    let health = Health::default();
+    let watcher = state::Watcher::new(client, source, health.clone());
+    let stream = stream::unfold(watcher, |mut watcher| async move { Some((watcher.next().await, watcher)) });
+    (health, stream)
+}

@@ -1,0 +1,392 @@
+//! Which request comes next: the loop, step by step.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, RETRY_AFTER};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use kube::Client;
+use kube::client::Body;
+use tokio::time::{Instant, timeout};
+
+use super::backoff::{Backoff, chance};
+use super::event::{self, Event};
+use super::failure::{Cure, Failure, Status};
+use super::lines::Lines;
+use super::list::{List, Piece};
+use super::object::{Head, view};
+use super::version::Version;
+use super::{Change, Health, Source, View};
+use crate::connect::cause;
+
+/// How long a list may be silent, the wait for its turn included.
+const LIST_SILENCE: Duration = Duration::from_secs(90);
+/// How long a watch may be silent: bookmarks come about every minute.
+const WATCH_SILENCE: Duration = Duration::from_secs(150);
+/// A watch lasts this long, and up to twice as long by chance.
+const LASTS: Duration = Duration::from_mins(5);
+/// A watch that ends sooner, and without having told anything, is no good one.
+const BRIEF: Duration = Duration::from_secs(1);
+/// How much of an error is read.
+const ERROR_BODY: usize = 64 << 10;
+/// How long is waited for it.
+const ERROR_TIME: Duration = Duration::from_secs(10);
+
+/// Where the loop is.
+#[derive(Debug)]
+enum State {
+    /// A list is to be asked for.
+    List(Since),
+    /// A list arrives.
+    Listing { since: Since, body: Body, list: List },
+    /// Whatever happens from now on is to be asked for.
+    Watch,
+    /// It arrives.
+    Watching(Watching),
+    /// Something went wrong; this comes then.
+    Pause { until: Instant, then: Next },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::List(Since::Any)
+    }
+}
+
+/// A watch that arrives.
+#[derive(Debug)]
+struct Watching {
+    body: Body,
+    lines: Lines,
+    begun: Instant,
+    heard: Instant,
+    /// Whether it told anything new.
+    told: bool,
+}
+
+/// What follows a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    List(Since),
+    Watch,
+}
+
+/// What a list may be taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// Whatever the server has at hand; at first nothing is known that could be newer.
+    Any,
+    /// Whatever the server has at hand that is not older than what we know.
+    Known,
+    /// The truth, however much trouble that is.
+    Truth,
+}
+
+/// A watch under way.
+pub(super) struct Watcher<T> {
+    client: Client,
+    source: Source,
+    health: Health,
+    state: State,
+    /// The newest version we know.
+    known: Option<Version>,
+    backoff: Backoff,
+    scratch: Vec<u8>,
+    views: PhantomData<fn() -> T>,
+}
+
+impl<T: View> Watcher<T> {
+    pub(super) fn new(client: Client, source: Source, health: Health) -> Self {
+        Self {
+            client,
+            source,
+            health,
+            state: State::default(),
+            known: None,
+            backoff: Backoff::default(),
+            scratch: Vec::new(),
+            views: PhantomData,
+        }
+    }
+
+    /// The next change.
+    pub(super) async fn next(&mut self) -> Change<T> {
+        loop {
+            let state = std::mem::take(&mut self.state);
+            let (change, state) = self.step(state).await;
+            self.state = state;
+            if let Some(change) = change {
+                return change;
+            }
+        }
+    }
+
+    /// Does what `state` says.
+    async fn step(&mut self, state: State) -> (Option<Change<T>>, State) {
+        match state {
+            State::List(since) => (None, self.list(since).await),
+            State::Listing { since, body, list } => self.listing(since, body, list).await,
+            State::Watch => (None, self.watch().await),
+            State::Watching(watching) => self.watching(watching).await,
+            State::Pause { until, then } => {
+                tokio::time::sleep_until(until).await;
+                let next = match then {
+                    Next::List(since) => State::List(since),
+                    Next::Watch => State::Watch,
+                };
+                (None, next)
+            }
+        }
+    }
+
+    async fn list(&mut self, since: Since) -> State {
+        let version = self.known.as_ref().map_or("0", Version::as_str);
+        let answer = match since {
+            Since::Any => ask(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await,
+            Since::Known => {
+                let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
+                ask(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(Failure::of_relist)
+            }
+            Since::Truth => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
+        };
+        match answer {
+            Ok(body) => {
+                self.connected();
+                State::Listing { since, body, list: List::default() }
+            }
+            Err(failure) => self.after(failure, Next::List(since)),
+        }
+    }
+
+    async fn listing(&mut self, since: Since, mut body: Body, mut list: List) -> (Option<Change<T>>, State) {
+        let change = match list.next() {
+            Ok(Piece::More) => match frame(&mut body, LIST_SILENCE).await {
+                Ok(Some(bytes)) => {
+                    list.push(&bytes);
+                    None
+                }
+                Ok(None) => {
+                    list.end();
+                    None
+                }
+                Err(failure) => return (None, self.after(failure, Next::List(since))),
+            },
+            Ok(Piece::Begin(version)) => {
+                if let Some(known) = self.known.as_ref().filter(|known| version.is_before(known))
+                    && since != Since::Truth
+                {
+                    let failure = Failure::stale(version.as_str(), known.as_str());
+                    return (None, self.after(failure, Next::List(since)));
+                }
+                self.known = Some(version);
+                Some(Change::Listing)
+            }
+            Ok(Piece::Item(text)) => {
+                let head = Head::of(&text);
+                let read = view(&text, &head, &mut self.scratch).map(Change::Applied);
+                Some(read.unwrap_or_else(|why| self.unreadable(&head, why)))
+            }
+            Ok(Piece::End) => {
+                self.health.note(|health| {
+                    health.synced = true;
+                    health.lists += 1;
+                });
+                return (Some(Change::Listed), State::Watch);
+            }
+            Err(failure) => return (None, self.after(failure, Next::List(since))),
+        };
+        (change, State::Listing { since, body, list })
+    }
+
+    async fn watch(&mut self) -> State {
+        let lasts = LASTS.mul_f64(1.0 + chance()).as_secs().to_string();
+        let version = self.known.as_ref().map_or("0", Version::as_str);
+        let parameters = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", lasts.as_str()),
+            ("resourceVersion", version),
+        ];
+        match ask(&self.client, &self.source, WATCH_SILENCE, &parameters).await {
+            Ok(body) => {
+                self.connected();
+                let begun = Instant::now();
+                State::Watching(Watching { body, lines: Lines::default(), begun, heard: begun, told: false })
+            }
+            Err(failure) => self.after(failure, Next::Watch),
+        }
+    }
+
+    async fn watching(&mut self, mut watching: Watching) -> (Option<Change<T>>, State) {
+        match watching.lines.next() {
+            Ok(Some(line)) => match event::read(&line, &mut self.scratch) {
+                Ok(Event::Change(change, version)) => {
+                    let Some(told) = self.advance(version) else {
+                        // A change that is older than what we know was told before.
+                        return (None, State::Watching(watching));
+                    };
+                    watching.told |= told;
+                    if let Change::Unreadable { namespace, name, error } = &change {
+                        self.note_unreadable(namespace, name, error);
+                    }
+                    (Some(change), State::Watching(watching))
+                }
+                Ok(Event::Bookmark(version)) => {
+                    let behind = version.clone().filter(|_| self.advance(version.clone()).is_none());
+                    match (behind, &self.known) {
+                        (Some(version), Some(known)) => {
+                            let failure = Failure::stale(version.as_str(), known.as_str());
+                            (None, self.over(&watching, failure))
+                        }
+                        _ => (None, State::Watching(watching)),
+                    }
+                }
+                Ok(Event::Other) => (None, State::Watching(watching)),
+                Err(failure) => (None, self.over(&watching, failure)),
+            },
+            Ok(None) => match frame(&mut watching.body, WATCH_SILENCE).await {
+                Ok(Some(bytes)) => {
+                    watching.heard = Instant::now();
+                    watching.lines.push(&bytes);
+                    (None, State::Watching(watching))
+                }
+                Ok(None) if watching.is_good() && watching.lines.is_empty() => {
+                    self.backoff.reset();
+                    (None, State::Watch)
+                }
+                Ok(None) => (None, self.over(&watching, Failure::broken("the watch ended too soon"))),
+                Err(failure) => (None, self.over(&watching, failure)),
+            },
+            Err(failure) => (None, self.over(&watching, failure)),
+        }
+    }
+
+    /// Notes a version: whether it is new, or none if it is older than what we know.
+    fn advance(&mut self, version: Option<Version>) -> Option<bool> {
+        let Some(version) = version else { return Some(true) };
+        match &self.known {
+            Some(known) if version.is_before(known) => None,
+            Some(known) if version == *known => Some(false),
+            _ => {
+                self.known = Some(version);
+                Some(true)
+            }
+        }
+    }
+
+    /// A watch has failed.
+    fn over(&mut self, watching: &Watching, failure: Failure) -> State {
+        // One that told something and then must be listed again may do so for ever.
+        if watching.begun.elapsed() >= BRIEF || watching.told && failure.cure == Cure::Again {
+            self.backoff.reset();
+        }
+        let silent = watching.heard.elapsed() >= WATCH_SILENCE;
+        if silent {
+            self.health.note(|health| health.disconnected_since = Some(watching.heard));
+        }
+        self.after(failure, Next::Watch)
+    }
+
+    /// What follows a failure while doing something.
+    fn after(&mut self, failure: Failure, doing: Next) -> State {
+        let then = match (failure.cure, doing) {
+            (Cure::Truth, _) | (_, Next::List(Since::Truth)) => Next::List(Since::Truth),
+            (Cure::Again, Next::Watch) => Next::Watch,
+            _ if self.known.is_some() => Next::List(Since::Known),
+            _ => Next::List(Since::Any),
+        };
+        let now = Instant::now();
+        let pause = self.backoff.next(chance()).max(failure.pause.unwrap_or_default());
+        self.note_failure(&failure, now);
+        State::Pause { until: now + pause, then }
+    }
+
+    fn note_failure(&self, failure: &Failure, now: Instant) {
+        let (path, error) = (&self.source.path, &failure.text);
+        let before = self.health.condition();
+        if before.disconnected_since.is_none() || before.last_error.as_ref() != Some(error) {
+            tracing::warn!(path, error, "watch interrupted");
+        } else {
+            tracing::debug!(path, error, "watch still interrupted");
+        }
+        self.health.note(|health| {
+            health.restarts += 1;
+            health.absent = failure.code == 404;
+            health.disconnected_since.get_or_insert(now);
+            health.last_error = Some(error.clone());
+        });
+    }
+
+    fn connected(&self) {
+        let before = self.health.condition();
+        if before.disconnected_since.is_none() {
+            return;
+        }
+        if before.restarts > 0 {
+            tracing::info!(path = self.source.path, "watch resumed");
+        }
+        self.health.note(|health| {
+            health.disconnected_since = None;
+            health.absent = false;
+        });
+    }
+
+    fn unreadable(&self, head: &Head<'_>, why: String) -> Change<T> {
+        self.note_unreadable(&head.namespace, &head.name, &why);
+        head.unreadable(why)
+    }
+
+    fn note_unreadable(&self, namespace: &str, name: &str, error: &str) {
+        tracing::warn!(path = self.source.path, namespace, name, error, "object cannot be read");
+        self.health.note(|health| health.unreadable += 1);
+    }
+}
+
+impl Watching {
+    /// Whether it may be followed by another at once.
+    fn is_good(&self) -> bool {
+        self.told || self.begun.elapsed() >= BRIEF
+    }
+}
+
+/// Asks, and waits for the beginning of a good answer.
+async fn ask(
+    client: &Client,
+    source: &Source,
+    silence: Duration,
+    parameters: &[(&str, &str)],
+) -> Result<Body, Failure> {
+    let mut request = Request::new(Body::empty());
+    let uri = source.uri(parameters);
+    *request.uri_mut() = uri.parse().map_err(|error| Failure::broken(format!("{uri}: {error}")))?;
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let answer = timeout(silence, client.send(request)).await;
+    let answer = answer.map_err(|_| Failure::silent(silence))?;
+    let answer = answer.map_err(|error| Failure::broken(cause(&error)))?;
+    if answer.status() == StatusCode::OK {
+        return Ok(answer.into_body());
+    }
+    Err(refusal(answer).await)
+}
+
+/// The next bytes; none at the end.
+async fn frame(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+    match timeout(silence, body.frame()).await {
+        Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
+        Ok(Some(Err(error))) => Err(Failure::broken(cause(&error))),
+        Ok(None) => Ok(None),
+        Err(_) => Err(Failure::silent(silence)),
+    }
+}
+
+/// Why the server refused.
+async fn refusal(answer: Response<Body>) -> Failure {
+    let code = answer.status().as_u16();
+    let pause = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let body = timeout(ERROR_TIME, Limited::new(answer.into_body(), ERROR_BODY).collect()).await;
+    let text = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let status: Status = serde_json::from_slice(&text).unwrap_or_default();
+    Failure::refused(code, status, pause.map(Duration::from_secs))
+}

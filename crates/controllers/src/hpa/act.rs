@@ -1,0 +1,60 @@
+//! Step 5: the scale write, at the edge. Only a leader writes, and it asks itself before every attempt.
+
+use std::time::Duration;
+
+use cluster::lease::Leadership;
+use cluster::scale::{ScaleObject, Scales};
+use engine::Written;
+use engine::act::{Move, Write};
+
+/// Writes scales, for as long as we lead.
+pub(crate) struct Hand {
+    pub(crate) scales: Scales,
+    pub(crate) leadership: Leadership,
+}
+
+/// How a write ended.
+pub(crate) enum Ended {
+    /// It was done or it failed; with the scale as it is now.
+    Written(Written, ScaleObject),
+    /// Somebody else leads now, and the write is theirs to make.
+    Deposed,
+}
+
+impl Hand {
+    /// Writes `replicas` to the scale that is held (spec 3.7).
+    pub(crate) async fn write(&self, namespace: &str, name: &str, mut held: ScaleObject, replicas: i32) -> Ended {
+        let (mut write, mut next) = Write::start();
+        loop {
+            next = match next {
+                Move::Put => {
+                    if !self.leadership.leads() {
+                        return Ended::Deposed;
+                    }
+                    match self.scales.put(namespace, name, &held, replicas).await {
+                        Ok(new) => {
+                            held = new;
+                            write.put(Ok(()))
+                        }
+                        Err(error) => write.put(Err(error)),
+                    }
+                }
+                Move::Refetch => {
+                    match self.scales.refetch(namespace, name, &held).await {
+                        Ok(new) => held = new,
+                        Err(error) => {
+                            tracing::warn!(target.namespace = namespace, target.name = name, %error, "failed to read the scale again");
+                        }
+                    }
+                    write.refetched()
+                }
+                Move::Wait(time) => {
+                    tokio::time::sleep(Duration::try_from(time).unwrap_or_default()).await;
+                    write.waited()
+                }
+                Move::Done(Ok(())) => return Ended::Written(Written::Done, held),
+                Move::Done(Err(error)) => return Ended::Written(Written::Failed(error), held),
+            };
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One autoscaler as it was last seen, whichever API it comes from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::autoscaling::v2;
+use api::decisions::Mode;
+use api::door;
+use api::plimsoll::{self, Autoscaler};
+use cluster::events::About;
+use cluster::{Key, Kind};
+use engine::spec::Source;
+use engine::{Decision, Spec, Status};
+
+use super::settings::Settings;
+
+/// The annotation that says what to do with decisions on this object: `active`, `shadow`, `dry-run` or `off`.
+pub(crate) const MODE: &str = "plimsoll.dev/mode";
+/// The annotation in which windows and scale events survive a restart.
+pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
+
+/// An object as it was last seen.
+#[derive(Clone, Debug)]
+pub(crate) enum Object {
+    Hpa(v2::HorizontalPodAutoscaler),
+    Autoscaler(Box<Autoscaler>),
+}
+
+/// An autoscaler as it was last seen, parsed once.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Key,
+    pub(crate) object: Arc<Object>,
+    pub(crate) spec: Arc<Spec>,
+    /// Its own period, where it has one.
+    own_period: Option<Duration>,
+    /// Its own mode, where it has one.
+    own_mode: Option<Mode>,
+    /// Decisions are reported on the object although they are not acted on.
+    pub(crate) looks_only: bool,
+    /// Whether it needs metrics of pods, cpu and the like.
+    pub(crate) wants_resources: bool,
+    /// What is wrong with its annotations.
+    pub(crate) complaint: Option<String>,
+}
+
+impl Object {
+    pub(crate) fn metadata(&self) -> &api::meta::ObjectMeta {
+        match self {
+            Self::Hpa(hpa) => &hpa.metadata,
+            Self::Autoscaler(autoscaler) => &autoscaler.metadata,
+        }
+    }
+
+    fn metadata_mut(&mut self) -> &mut api::meta::ObjectMeta {
+        match self {
+            Self::Hpa(hpa) => &mut hpa.metadata,
+            Self::Autoscaler(autoscaler) => &mut autoscaler.metadata,
+        }
+    }
+
+    pub(crate) fn status(&self) -> &v2::HorizontalPodAutoscalerStatus {
+        match self {
+            Self::Hpa(hpa) => &hpa.status,
+            Self::Autoscaler(autoscaler) => &autoscaler.status,
+        }
+    }
+
+    pub(crate) fn target(&self) -> &v2::CrossVersionObjectReference {
+        match self {
+            Self::Hpa(hpa) => &hpa.spec.scale_target_ref,
+            Self::Autoscaler(autoscaler) => &autoscaler.spec.scale_target_ref,
+        }
+    }
+
+    /// The same object with another status and memory, and nothing else changed.
+    pub(crate) fn with(&self, status: v2::HorizontalPodAutoscalerStatus, memory: Option<String>) -> Self {
+        let mut new = self.clone();
+        match &mut new {
+            Self::Hpa(hpa) => hpa.status = status,
+            Self::Autoscaler(autoscaler) => autoscaler.status = status,
+        }
+        if let Some(memory) = memory {
+            new.metadata_mut().annotations.insert(MEMORY.to_owned(), memory);
+        }
+        new
+    }
+
+    /// The same object in the version that a write made.
+    pub(crate) fn at_version(mut self, version: String) -> Self {
+        self.metadata_mut().resource_version = version;
+        self
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        match self {
+            Self::Hpa(hpa) => serde_json::to_vec(hpa),
+            Self::Autoscaler(autoscaler) => serde_json::to_vec(autoscaler),
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn of_hpa(mut hpa: v2::HorizontalPodAutoscaler) -> Self {
+        api::autoscaling::Defaults::set_defaults(&mut hpa);
+        hpa.kind = "HorizontalPodAutoscaler".into();
+        hpa.api_version = v2::API_VERSION.into();
+        let key = Key::hpa(&hpa.metadata.namespace, &hpa.metadata.name);
+        let spec = door::spec_of_hpa(&hpa);
+        Self::new(key, Object::Hpa(hpa), spec)
+    }
+
+    pub(crate) fn of_autoscaler(mut autoscaler: Autoscaler) -> Self {
+        api::autoscaling::Defaults::set_defaults(&mut autoscaler);
+        autoscaler.kind = plimsoll::KIND.into();
+        autoscaler.api_version = plimsoll::API_VERSION.into();
+        let key = Key::autoscaler(&autoscaler.metadata.namespace, &autoscaler.metadata.name);
+        let spec = door::spec_of_autoscaler(&autoscaler);
+        let period = autoscaler.spec.sync_period_seconds.filter(|s| *s > 0);
+        let looks_only = autoscaler.spec.dry_run;
+        let mut entry = Self::new(key, Object::Autoscaler(Box::new(autoscaler)), spec);
+        entry.own_period = period.map(|s| Duration::from_secs(u64::from(s.unsigned_abs())));
+        entry.looks_only = looks_only;
+        entry
+    }
+
+    fn new(key: Key, object: Object, spec: Spec) -> Self {
+        let (own_mode, complaint) = match object.metadata().annotations.get(MODE).map(String::as_str) {
+            None => (None, None),
+            Some("active") => (Some(Mode::Active), None),
+            Some("shadow") => (Some(Mode::Shadow), None),
+            Some("dry-run") => (Some(Mode::DryRun), None),
+            Some("off") => (Some(Mode::Off), None),
+            // Whoever asks for something we do not understand surely does not ask for more than a look.
+            Some(other) => (
+                Some(Mode::DryRun),
+                Some(format!("annotation {MODE}: {other:?} is not known; write active, shadow, dry-run or off")),
+            ),
+        };
+        let resource = |source: &Source| matches!(source, Source::Resource { .. } | Source::ContainerResource { .. });
+        let wants_resources = spec.metrics.iter().any(|metric| resource(&metric.source));
+        Self {
+            key,
+            object: Arc::new(object),
+            spec: Arc::new(spec),
+            own_period: None,
+            own_mode,
+            looks_only: false,
+            wants_resources,
+            complaint,
+        }
+    }
+
+    /// The same as before in all that decisions look at.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        self.spec == other.spec
+            && self.own_period == other.own_period
+            && self.own_mode == other.own_mode
+            && self.looks_only == other.looks_only
+            && self.object.target() == other.object.target()
+    }
+
+    pub(crate) fn period(&self, settings: &Settings) -> Duration {
+        self.own_period.unwrap_or(settings.period)
+    }
+
+    pub(crate) fn mode(&self, settings: &Settings) -> Mode {
+        self.own_mode.unwrap_or(settings.mode)
+    }
+
+    /// The stored status as the engine sees it.
+    pub(crate) fn status(&self) -> Status {
+        door::engine_status(self.object.status())
+    }
+
+    /// The status to store after a decision.
+    pub(crate) fn stored_status(&self, decision: &Decision) -> v2::HorizontalPodAutoscalerStatus {
+        let old = self.object.status();
+        match self.object.as_ref() {
+            Object::Hpa(hpa) => door::stored_status(&hpa.spec, decision, old),
+            Object::Autoscaler(autoscaler) => {
+                let view = plimsoll::v2_view((**autoscaler).clone());
+                door::stored_status(&view.spec, decision, old)
+            }
+        }
+    }
+
+    /// The object as events name it.
+    pub(crate) fn about(&self) -> About {
+        let meta = self.object.metadata();
+        let (api_version, kind) = match self.key.kind {
+            Kind::Hpa => (v2::API_VERSION, "HorizontalPodAutoscaler"),
+            Kind::Autoscaler => (plimsoll::API_VERSION, plimsoll::KIND),
+        };
+        About {
+            api_version,
+            kind,
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+        }
+    }
+
+    /// The path of the object.
+    pub(crate) fn path(&self) -> String {
+        let (group, plural) = match self.key.kind {
+            Kind::Hpa => (v2::API_VERSION, "horizontalpodautoscalers"),
+            Kind::Autoscaler => (plimsoll::API_VERSION, "autoscalers"),
+        };
+        let meta = self.object.metadata();
+        format!("/apis/{group}/namespaces/{}/{plural}/{}", meta.namespace, meta.name)
+    }
+
+    /// Resource and group as messages name them.
+    pub(crate) fn group_resource(&self) -> &'static str {
+        match self.key.kind {
+            Kind::Hpa => "horizontalpodautoscalers.autoscaling",
+            Kind::Autoscaler => "autoscalers.plimsoll.dev",
+        }
+    }
+}

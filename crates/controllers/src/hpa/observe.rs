@@ -1,0 +1,142 @@
+//! Step 1: what is seen. The scale comes from what was watched where that is possible, else from the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::selector::Selector;
+use cluster::index::TargetKind;
+use cluster::metrics::{Asker, Metrics};
+use cluster::scale::{ScaleObject, Scales};
+use cluster::watch::Health;
+use engine::spec::Metric;
+use engine::{Observation, Samples, Scale, ScaleFailure, Selection};
+use futures::future::join_all;
+
+use super::autoscaler::Entry;
+use super::settings::Settings;
+use super::world::{World, target_kind};
+
+/// Sees: what was watched, and whom to ask for the rest.
+pub(crate) struct Eyes {
+    pub(crate) world: Arc<Mutex<World>>,
+    pub(crate) scales: Scales,
+    pub(crate) metrics: Metrics,
+    /// How the watches of targets fare.
+    pub(crate) targets: Mutex<HashMap<TargetKind, Health>>,
+}
+
+/// Where the scale of an observation comes from.
+pub(crate) enum Origin {
+    /// From the watch: good enough to decide that nothing is to be done.
+    Watched,
+    /// From the server just now: can be written back.
+    Asked(Box<Result<ScaleObject, ScaleFailure>>),
+}
+
+/// What was seen.
+pub(crate) struct Seen {
+    pub(crate) observation: Observation,
+    pub(crate) origin: Origin,
+}
+
+impl Eyes {
+    pub(crate) fn world(&self) -> std::sync::MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that a step needs. `version` is the oldest version of the target that may be used: that of our last write.
+    pub(crate) async fn observe(&self, entry: &Entry, settings: &Settings, version: Option<u64>) -> Seen {
+        match self.watched(entry, version) {
+            Some(scale) => {
+                let observation = self.complete(entry, settings, Ok(scale)).await;
+                Seen { observation, origin: Origin::Watched }
+            }
+            None => self.observe_with(entry, settings, self.ask(entry).await).await,
+        }
+    }
+
+    /// The scale as the server says it now.
+    pub(crate) async fn ask(&self, entry: &Entry) -> Result<ScaleObject, ScaleFailure> {
+        let target = entry.object.target();
+        let namespace = &entry.object.metadata().namespace;
+        self.scales.get(namespace, &target.api_version, &target.kind, &target.name).await
+    }
+
+    /// All that a step needs, with the scale as the server said it.
+    pub(crate) async fn observe_with(
+        &self,
+        entry: &Entry,
+        settings: &Settings,
+        answer: Result<ScaleObject, ScaleFailure>,
+    ) -> Seen {
+        let scale = answer.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
+        let observation = self.complete(entry, settings, scale).await;
+        Seen { observation, origin: Origin::Asked(Box::new(answer)) }
+    }
+
+    /// The scale as it was last watched, if that watch is alive and has seen our own last write.
+    fn watched(&self, entry: &Entry, version: Option<u64>) -> Option<Scale> {
+        let kind = target_kind(&entry.object)?;
+        let alive = |health: &Health| health.synced() && health.disconnected_since().is_none();
+        if !self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(&kind).is_some_and(alive) {
+            return None;
+        }
+        let meta = entry.object.metadata();
+        let cached = self.world().scale(kind, &meta.namespace, &entry.object.target().name)?;
+        match version {
+            Some(oldest) if cached.resource_version.parse::<u64>().ok()? < oldest => None,
+            _ => Some(cached.scale),
+        }
+    }
+
+    /// Pods and samples, if the step will look at them.
+    async fn complete(
+        &self,
+        entry: &Entry,
+        settings: &Settings,
+        scale: Result<Scale, ScaleFailure>,
+    ) -> Observation {
+        let mut seen = Observation {
+            config: settings.config.clone(),
+            spec: entry.spec.clone(),
+            status: entry.status(),
+            scale,
+            selection: Selection::Ours,
+            pods: Vec::new(),
+            samples: Vec::new(),
+        };
+        let Ok(scale) = &seen.scale else { return seen };
+        if !Observation::needs_metrics(&seen.config, &seen.spec, &seen.status, scale) {
+            return seen;
+        }
+        let selector = match Selector::parse(&scale.selector) {
+            Ok(selector) => selector,
+            Err(error) => {
+                seen.selection = Selection::Invalid(error.to_string());
+                return seen;
+            }
+        };
+        let shared = {
+            let mut world = self.world();
+            world.pods.select(&entry.key, &selector);
+            let sharing = world.pods.sharing(&entry.key);
+            if sharing.len() > 1 {
+                seen.selection = Selection::Shared(sharing.iter().map(ToString::to_string).collect());
+                return seen;
+            }
+            seen.pods = world.pods.selected(&entry.key);
+            world.share_metrics(&entry.key.namespace)
+        };
+        let asker =
+            Asker { namespace: &entry.key.namespace, selector: &scale.selector, pods: &seen.pods, shared };
+        seen.samples = self.samples(asker, &seen.spec.metrics).await;
+        seen
+    }
+
+    async fn samples(&self, asker: Asker<'_>, metrics: &[Metric]) -> Vec<Result<Samples, String>> {
+        match metrics {
+            [only] => vec![self.metrics.samples(asker, only).await],
+            several => join_all(several.iter().map(|metric| self.metrics.samples(asker, metric))).await,
+        }
+    }
+}

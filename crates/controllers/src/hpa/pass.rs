@@ -1,0 +1,282 @@
+//! One pass over one autoscaler: observe, decide, act, report.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use api::decisions::Mode;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::scale::ScaleObject;
+use cluster::{Clock, Key};
+use engine::act::WriteError;
+use engine::{Course, Decision, Detail, Event, Outcome, State, Written};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::act::{Ended, Hand};
+use super::autoscaler::Entry;
+use super::metrics::Metrics;
+use super::observe::{Eyes, Origin, Seen};
+use super::recall::{Keep, Memories, Remembered};
+use super::records::Records;
+use super::report::Pen;
+use super::settings::Settings;
+use super::shadow::Shadow;
+
+/// All that a pass needs.
+pub(crate) struct Passer {
+    pub(crate) eyes: Eyes,
+    pub(crate) hand: Hand,
+    pub(crate) pen: Pen,
+    pub(crate) recorder: Recorder,
+    pub(crate) leadership: Leadership,
+    pub(crate) clock: Clock,
+    pub(crate) settings: RwLock<Arc<Settings>>,
+    pub(crate) memories: Mutex<Memories>,
+    /// The version that our last scale write made of each target: what was watched before it is out of date.
+    pub(crate) versions: Mutex<std::collections::HashMap<Key, u64>>,
+    pub(crate) records: Records,
+    pub(crate) shadow: Mutex<Shadow>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// The autoscaler was looked at, or did not want to be.
+    Done,
+    /// It is gone, and so is what was remembered of it.
+    Gone,
+    /// Somebody else leads.
+    Deposed,
+}
+
+/// A decision with what it was made from.
+struct Decided {
+    seen: Seen,
+    decision: Decision,
+    state: State,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Passer {
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn memories(&self) -> MutexGuard<'_, Memories> {
+        lock(&self.memories)
+    }
+
+    /// One pass.
+    pub(crate) async fn pass(&self, key: &Key, late: Duration) -> Passed {
+        let began = Instant::now();
+        let Some(entry) = self.eyes.world().get(key).cloned() else {
+            self.forget(key);
+            return Passed::Gone;
+        };
+        let settings = self.settings();
+        let mode = entry.mode(&settings);
+        if mode == Mode::Off {
+            return Passed::Done;
+        }
+        if !self.leadership.leads() {
+            return Passed::Deposed;
+        }
+        let mut remembered = self.memories().of(&entry, self.clock.now(), settings.remember && mode == Mode::Active);
+        let mut decided = self.decide(&entry, &settings, mode, &mut remembered).await;
+        let at = decided.decision.at;
+        let before = decided.seen.observation.status.clone();
+        if !self.act(&entry, mode, &mut decided).await {
+            return Passed::Deposed;
+        }
+        remembered.state = decided.state;
+        remembered.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
+        if decided.decision.outcome == Outcome::Scaled {
+            remembered.current = Some(decided.decision.desired);
+        }
+        if mode == Mode::Active {
+            self.report(&entry, &settings, at, &mut decided.decision, &mut remembered).await;
+        } else {
+            decided.decision.status_written(&key.name, Ok(()));
+        }
+        if mode == Mode::Shadow {
+            self.compare(&entry, &settings, &decided.decision);
+        }
+        if !matches!(decided.decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+            self.metrics.desired(&key.namespace, &key.name, decided.decision.desired);
+        }
+        self.metrics.pass(&decided.decision, &before, began.elapsed(), late);
+        log(key, &decided.decision);
+        let period = SignedDuration::try_from(entry.period(&settings)).unwrap_or(SignedDuration::ZERO);
+        self.records.add(key, mode, period, &entry.spec, &decided.decision);
+        self.memories().put(key, remembered);
+        Passed::Done
+    }
+
+    /// Observes and decides. What would be written is decided on what the server says now, not on what was watched.
+    async fn decide(
+        &self,
+        entry: &Entry,
+        settings: &Settings,
+        mode: Mode,
+        remembered: &mut Remembered,
+    ) -> Decided {
+        let version = lock(&self.versions).get(&entry.key).copied();
+        let seen = self.eyes.observe(entry, settings, version).await;
+        self.follow(entry, mode, &seen, remembered);
+        let first = self.step(seen, &remembered.state);
+        let writes = mode == Mode::Active && !entry.looks_only && first.decision.write().is_some();
+        if !writes || !matches!(first.seen.origin, Origin::Watched) {
+            return first;
+        }
+        let answer = self.eyes.ask(entry).await;
+        let same = answer.as_ref().is_ok_and(|now| Ok(&now.scale) == first.seen.observation.scale.as_ref());
+        if same {
+            return Decided { seen: Seen { origin: Origin::Asked(Box::new(answer)), ..first.seen }, ..first };
+        }
+        let seen = self.eyes.observe_with(entry, settings, answer).await;
+        self.step(seen, &remembered.state)
+    }
+
+    fn step(&self, seen: Seen, state: &State) -> Decided {
+        let mut state = state.clone();
+        let decision = state.step_with(self.clock.now(), &seen.observation, Detail::Counts);
+        Decided { seen, decision, state }
+    }
+
+    /// Notes that somebody else has scaled, so that rates count it: the controller beside which we are in shadow.
+    fn follow(&self, entry: &Entry, mode: Mode, seen: &Seen, remembered: &mut Remembered) {
+        if let (Mode::Shadow, Some(before), Ok(scale)) = (mode, remembered.current, &seen.observation.scale)
+            && before != scale.spec_replicas
+        {
+            let now = self.clock.now();
+            remembered.state.observed_change(now, &entry.spec, before, scale.spec_replicas);
+        }
+    }
+
+    /// Carries out what was decided. False if somebody else leads now.
+    async fn act(&self, entry: &Entry, mode: Mode, decided: &mut Decided) -> bool {
+        let Some(replicas) = decided.decision.write() else { return true };
+        let seen = &decided.seen.observation;
+        let written = if mode != Mode::Active || entry.looks_only {
+            Written::DryRun
+        } else {
+            let Some(held) = held(&decided.seen.origin) else {
+                // Cannot be: what is written was asked for. If it were, nothing would be written.
+                let text = "the scale was not read from the server".to_owned();
+                let written = Written::Failed(WriteError { text, conflict: false });
+                decided.state.settle(self.clock.now(), seen, &mut decided.decision, written);
+                return true;
+            };
+            let namespace = &entry.object.metadata().namespace;
+            match self.hand.write(namespace, &entry.object.target().name, held, replicas).await {
+                Ended::Deposed => return false,
+                Ended::Written(written, held) => {
+                    self.metrics.wrote("scale", written == Written::Done);
+                    if let (Written::Done, Ok(version)) = (&written, held.resource_version.parse()) {
+                        lock(&self.versions).insert(entry.key.clone(), version);
+                    }
+                    written
+                }
+            }
+        };
+        decided.state.settle(self.clock.now(), seen, &mut decided.decision, written);
+        true
+    }
+
+    /// Status and events.
+    async fn report(
+        &self,
+        entry: &Entry,
+        settings: &Settings,
+        at: Timestamp,
+        decision: &mut Decision,
+        remembered: &mut Remembered,
+    ) {
+        let keep = if settings.remember {
+            remembered.keep(at, Instant::now(), &entry.spec, &settings.config)
+        } else {
+            Keep::Nothing
+        };
+        let from = entry.object.metadata().resource_version.clone();
+        let reported = self.pen.store(entry, entry.stored_status(decision), keep).await;
+        if reported.sent {
+            self.metrics.wrote("status", reported.result.is_ok());
+        }
+        if let Some((memory, alone)) = reported.kept {
+            remembered.kept(memory, alone, Instant::now());
+        }
+        if let Some(object) = reported.object {
+            self.eyes.world().wrote(&entry.key, &from, object);
+        }
+        decision.status_written(&entry.key.name, reported.result);
+        if self.leadership.leads() {
+            let about = entry.about();
+            if let Some(complaint) = &entry.complaint {
+                self.recorder.record(&about, &Event::warning("InvalidAnnotation", complaint.clone()));
+            }
+            decision.events.iter().for_each(|event| self.recorder.record(&about, event));
+        }
+    }
+
+    /// Compares with what the controller that acts has said.
+    fn compare(&self, entry: &Entry, settings: &Settings, decision: &Decision) {
+        let period = SignedDuration::try_from(entry.period(settings)).unwrap_or(SignedDuration::ZERO);
+        let mut shadow = lock(&self.shadow);
+        let found = shadow.look(decision.at, &entry.key, &entry.status(), &entry.spec, decision, period);
+        for difference in found {
+            self.metrics.difference(&difference.field);
+            tracing::info!(
+                autoscaler = %entry.key, field = difference.field, ours = difference.ours, theirs = difference.theirs,
+                why = difference.why, "the controller that acts decides otherwise"
+            );
+            let message = format!(
+                "{}: we would say {}, the controller that acts says {}: {}",
+                difference.field, difference.ours, difference.theirs, difference.why
+            );
+            let recorder = self.recorder.with_component("plimsoll-shadow");
+            recorder.record(&entry.about(), &Event::normal("ShadowDifference", message));
+        }
+        self.metrics.differing(shadow.differing() as i64);
+    }
+
+    /// Forgets an autoscaler that is gone (spec 7.3).
+    fn forget(&self, key: &Key) {
+        self.memories().forget(key);
+        lock(&self.versions).remove(key);
+        lock(&self.shadow).forget(key);
+        self.records.forget(key);
+        self.metrics.forget(&key.namespace, &key.name);
+    }
+}
+
+fn held(origin: &Origin) -> Option<ScaleObject> {
+    match origin {
+        Origin::Watched => None,
+        Origin::Asked(answer) => answer.as_ref().as_ref().ok().cloned(),
+    }
+}
+
+/// One line per thing that happened, none for things that did not.
+fn log(key: &Key, decision: &Decision) {
+    match &decision.outcome {
+        Outcome::Scaled => tracing::info!(
+            autoscaler = %key, from = decision.current(), to = decision.desired, reason = decision.reason, "scaled"
+        ),
+        Outcome::WriteFailed(error) => {
+            tracing::warn!(autoscaler = %key, to = decision.desired, error, "failed to scale");
+        }
+        Outcome::Failed if !matches!(decision.course, Course::Disabled) => {
+            let error = decision.error.as_ref().map(|error| error.text.as_str()).unwrap_or_default();
+            tracing::debug!(autoscaler = %key, error, "nothing could be decided");
+        }
+        _ => tracing::trace!(autoscaler = %key, replicas = decision.current(), "kept"),
+    }
+    for text in &decision.logged {
+        tracing::warn!(autoscaler = %key, "{text}");
+    }
+}

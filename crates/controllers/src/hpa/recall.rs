@@ -1,0 +1,117 @@
+//! What survives a restart or a change of leader: windows and scale events, in an annotation that rides on status writes.
+//!
+//! A status write carries it for nothing. Where decisions change what must be remembered without changing the status, one
+//! write of its own is made, at most once per object and window. Upstream forgets all of it (spec 7.5).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use cluster::Key;
+use engine::memory::Memory;
+use engine::{Config, Spec, State};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::autoscaler::{Entry, MEMORY};
+
+/// Time between two writes that are made for memory alone, where no window is longer.
+const AT_LEAST: Duration = Duration::from_mins(1);
+
+/// What is remembered of one autoscaler.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remembered {
+    pub(crate) state: State,
+    /// What is kept on the object, as far as we know.
+    kept: Option<Memory>,
+    /// When a write was last made for memory alone.
+    own_write: Option<Instant>,
+    /// The count at the last pass, to notice others who scale.
+    pub(crate) current: Option<i32>,
+}
+
+/// What is remembered of all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Memories {
+    by_key: HashMap<Key, Remembered>,
+}
+
+/// What to keep on the object after a decision.
+pub(crate) enum Keep {
+    /// What is there still says it all.
+    Nothing,
+    /// Let it ride on a status write, but make none for it.
+    Ride(Memory),
+    /// Make a write for it.
+    Write(Memory),
+}
+
+impl Memories {
+    /// What is remembered; after a restart, what the object says.
+    pub(crate) fn of(&self, entry: &Entry, now: Timestamp, remember: bool) -> Remembered {
+        if let Some(known) = self.by_key.get(&entry.key) {
+            return known.clone();
+        }
+        let text = entry.object.metadata().annotations.get(MEMORY).filter(|_| remember);
+        let kept = text.and_then(|text| match Memory::parse(text) {
+            Ok(memory) => Some(memory),
+            Err(error) => {
+                tracing::warn!(
+                    autoscaler = %entry.key, %error,
+                    "the annotation {MEMORY} cannot be read; windows begin anew, as after a restart of Kubernetes' own controller"
+                );
+                None
+            }
+        });
+        let state = kept.as_ref().map(|memory| memory.recall(now)).unwrap_or_default();
+        Remembered { state, kept, own_write: None, current: None }
+    }
+
+    pub(crate) fn put(&mut self, key: &Key, remembered: Remembered) {
+        self.by_key.insert(key.clone(), remembered);
+    }
+
+    pub(crate) fn forget(&mut self, key: &Key) {
+        self.by_key.remove(key);
+    }
+
+    /// Another leader may have decided meanwhile: what objects say counts.
+    pub(crate) fn clear(&mut self) {
+        self.by_key.clear();
+    }
+
+    /// The clock of the world has jumped: what is remembered moves with it, so that windows keep their length.
+    pub(crate) fn shift(&mut self, by: jiff::SignedDuration) {
+        self.by_key.values_mut().for_each(|remembered| remembered.state.shift(by));
+    }
+}
+
+impl Remembered {
+    /// What to keep on the object, given that the state is that of the decision just made.
+    pub(crate) fn keep(&self, at: Timestamp, now: Instant, spec: &Spec, config: &Config) -> Keep {
+        if self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config)) {
+            return Keep::Nothing;
+        }
+        let memory = self.state.memory(at, spec, config);
+        let window = longest_window(spec, config).max(AT_LEAST);
+        match self.own_write {
+            Some(last) if now.saturating_duration_since(last) < window => Keep::Ride(memory),
+            _ => Keep::Write(memory),
+        }
+    }
+
+    /// The object now says this.
+    pub(crate) fn kept(&mut self, memory: Memory, alone: bool, now: Instant) {
+        self.kept = Some(memory);
+        if alone {
+            self.own_write = Some(now);
+        }
+    }
+}
+
+/// The longest time for which something is remembered.
+fn longest_window(spec: &Spec, config: &Config) -> Duration {
+    let down = config.downscale_stabilization;
+    let rules = spec.behavior.iter().flat_map(|b| [&b.up, &b.down]);
+    let own = rules.flat_map(|rules| rules.window.into_iter().chain(rules.policies.iter().map(|p| p.period)));
+    own.chain([down]).max().and_then(|window| Duration::try_from(window).ok()).unwrap_or_default()
+}

@@ -1,0 +1,165 @@
+//! The last decisions of each autoscaler.
+//!
+//! Decisions that are alike are one [`Run`]: first, last, how many times. The newest run is kept as it is, so that a
+//! steady autoscaler costs a comparison and a copy per period; the runs before it are packed.
+
+mod follow;
+mod history;
+mod log;
+mod run;
+#[cfg(test)]
+pub(super) mod tests;
+mod weight;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use api::decisions::{DecisionRecord, Mode};
+use cluster::{Key, Kind};
+use engine::{Decision, Spec};
+use futures::Stream;
+use jiff::SignedDuration;
+
+pub use follow::TooSlow;
+pub use log::DecisionLog;
+
+use follow::Followers;
+use history::{History, Packer};
+use run::Run;
+
+/// How many runs of each autoscaler are kept where nothing else is said.
+pub const KEEP: usize = 20;
+
+/// The last decisions of each autoscaler. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug)]
+pub struct Records {
+    keep: usize,
+    table: Arc<Mutex<Table>>,
+    log: Option<DecisionLog>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    kept: HashMap<Key, Kept>,
+    followers: Followers,
+    packer: Packer,
+}
+
+/// What is kept of one autoscaler.
+#[derive(Debug)]
+struct Kept {
+    newest: Arc<Run>,
+    older: History,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self::new(KEEP)
+    }
+}
+
+impl Records {
+    /// Keeps this many runs of each autoscaler, at least one.
+    pub fn new(keep: usize) -> Self {
+        Self { keep: keep.max(1), table: Arc::default(), log: None }
+    }
+
+    /// Writes every new run, or with `all` every decision, to `file` as a line of JSON.
+    pub fn with_log(self, file: &Path, all: bool) -> std::io::Result<Self> {
+        Ok(Self { log: Some(DecisionLog::open(file, all)?), ..self })
+    }
+
+    /// Adds a decision.
+    pub fn add(&self, key: &Key, mode: Mode, period: SignedDuration, spec: &Arc<Spec>, decision: &Decision) {
+        let mut table = self.lock();
+        let Table { kept, followers, packer } = &mut *table;
+        let (run, is_new) = match kept.get_mut(key) {
+            Some(kept) if kept.newest.goes_on(mode, spec, decision) => {
+                Run::go_on(&mut kept.newest, period, decision);
+                (&kept.newest, false)
+            }
+            Some(kept) => {
+                let new = Arc::new(Run::new(mode, period, spec, decision));
+                let ended = std::mem::replace(&mut kept.newest, new);
+                kept.older.push(packer, &ended.record(key), self.keep - 1);
+                (&kept.newest, true)
+            }
+            None => {
+                let newest = Arc::new(Run::new(mode, period, spec, decision));
+                let new = Kept { newest, older: History::default() };
+                (&kept.entry(key.clone()).or_insert(new).newest, true)
+            }
+        };
+        followers.tell(key, run);
+        if let Some(log) = self.log.as_ref().filter(|log| is_new || log.wants_all()) {
+            log.write(key, run);
+        }
+    }
+
+    /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.
+    pub fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
+        let wanted = |key: &Key| namespace.is_none_or(|namespace| *key.namespace == *namespace);
+        let mut found: Vec<(Key, Arc<Run>)> = {
+            let table = self.lock();
+            let wanted = table.kept.iter().filter(|(key, _)| wanted(key));
+            wanted.map(|(key, kept)| (key.clone(), kept.newest.clone())).collect()
+        };
+        found.sort_by(|(a, _), (b, _)| (&a.namespace, &a.name, a.kind).cmp(&(&b.namespace, &b.name, b.kind)));
+        found.into_iter().map(|(key, run)| run.record(&key)).collect()
+    }
+
+    /// All that is kept of one autoscaler, oldest first. `name` is kind and name: `hpa.web`.
+    pub fn of(&self, namespace: &str, name: &str) -> Vec<DecisionRecord> {
+        let Some(key) = key_of(namespace, name) else { return Vec::new() };
+        let (older, newest) = {
+            let table = self.lock();
+            let Some(kept) = table.kept.get(&key) else { return Vec::new() };
+            (kept.older.clone(), kept.newest.clone())
+        };
+        older.read().into_iter().chain([newest.record(&key)]).collect()
+    }
+
+    /// The decisions that follow, each as its run stands then. Ends when the autoscaler is forgotten, or after
+    /// [`TooSlow`]. Begin to follow before asking [`Records::of`], and nothing is missed.
+    pub fn follow(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> impl Stream<Item = Result<Arc<DecisionRecord>, TooSlow>> + Send + use<> {
+        let receiver = key_of(namespace, name).map(|key| self.lock().followers.add(key));
+        follow::stream(receiver)
+    }
+
+    /// Forgets an autoscaler.
+    pub fn forget(&self, key: &Key) {
+        let mut table = self.lock();
+        table.kept.remove(key);
+        table.followers.end(key);
+    }
+
+    /// About how much memory all this takes.
+    pub fn approximate_bytes(&self) -> usize {
+        self.lock().weight()
+    }
+
+    /// Lines that could not be written to the log, or came faster than they could be.
+    pub fn lost_lines(&self) -> u64 {
+        self.log.as_ref().map_or(0, DecisionLog::lost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `hpa.web`: as records name an autoscaler.
+pub(super) fn name_of(key: &Key) -> String {
+    format!("{}.{}", key.kind.short(), key.name)
+}
+
+fn key_of(namespace: &str, name: &str) -> Option<Key> {
+    let (kind, name) = name.split_once('.')?;
+    let kind = [Kind::Hpa, Kind::Autoscaler].into_iter().find(|known| known.short() == kind)?;
+    Some(Key { kind, namespace: namespace.into(), name: name.into() })
+}

@@ -1,0 +1,84 @@
+//! Decisions that are alike, one after the other.
+
+use std::sync::Arc;
+
+use api::decisions::{API_VERSION, DecisionRecord, Meta, Mode};
+use cluster::Key;
+use engine::normalize::{Hold, Limit};
+use engine::{Decision, Spec};
+use jiff::{SignedDuration, Timestamp};
+
+/// A decision that was made once or several times in a row.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) mode: Mode,
+    pub(super) first: Timestamp,
+    pub(super) times: u64,
+    pub(super) period: SignedDuration,
+    pub(super) spec: Arc<Spec>,
+    /// As it was last made.
+    pub(super) decision: Decision,
+}
+
+impl Run {
+    pub(super) fn new(mode: Mode, period: SignedDuration, spec: &Arc<Spec>, decision: &Decision) -> Self {
+        let decision = decision.clone();
+        Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision }
+    }
+
+    /// Whether `decision` is the same once more. What was measured may differ, what came of it may not.
+    pub(super) fn goes_on(&self, mode: Mode, spec: &Arc<Spec>, decision: &Decision) -> bool {
+        let last = &self.decision;
+        self.mode == mode
+            && last.course == decision.course
+            && last.outcome == decision.outcome
+            && (last.current(), last.desired) == (decision.current(), decision.desired)
+            && wanted(last) == wanted(decision)
+            && limited(last) == limited(decision)
+            && last.reason == decision.reason
+            && last.error == decision.error
+            && (Arc::ptr_eq(&self.spec, spec) || self.spec == *spec)
+    }
+
+    /// The same once more.
+    pub(super) fn go_on(run: &mut Arc<Self>, period: SignedDuration, decision: &Decision) {
+        let (mode, first, times) = (run.mode, run.first, run.times + 1);
+        match Arc::get_mut(run) {
+            Some(run) => {
+                run.decision = decision.clone();
+                (run.times, run.period) = (times, period);
+            }
+            // Somebody reads the old one.
+            None => {
+                let (spec, decision) = (run.spec.clone(), decision.clone());
+                *run = Arc::new(Self { mode, first, times, period, spec, decision });
+            }
+        }
+    }
+
+    /// As it is served.
+    pub(super) fn record(&self, key: &Key) -> DecisionRecord {
+        DecisionRecord {
+            api_version: API_VERSION.to_owned(),
+            kind: "Decision".to_owned(),
+            metadata: Meta { name: super::name_of(key), namespace: key.namespace.to_string() },
+            mode: self.mode,
+            first: self.first,
+            last: self.decision.at,
+            times: self.times,
+            period: self.period,
+            spec: (*self.spec).clone(),
+            decision: self.decision.clone(),
+        }
+    }
+}
+
+fn wanted(decision: &Decision) -> Option<(i32, Option<usize>)> {
+    decision.recommendation.as_ref().map(|r| (r.replicas, r.winner))
+}
+
+fn limited(decision: &Decision) -> Option<(Hold, i32, Limit)> {
+    let normalized = decision.normalized.as_ref()?;
+    let stabilized = &normalized.stabilized;
+    Some((stabilized.hold, stabilized.replicas, normalized.limited.limit))
+}

@@ -1,0 +1,303 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use api::decisions::{API_VERSION, DecisionRecord, Mode};
+use cluster::Key;
+use engine::pod::{Container, Readiness, Resources, Truth};
+use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, Share, Source, TargetRef};
+use engine::{
+    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, Spec,
+    State, Status, Written,
+};
+use futures::{FutureExt, StreamExt};
+use jiff::{SignedDuration, Timestamp};
+use quantity::Quantity;
+
+use super::{Records, TooSlow};
+
+pub(in crate::hpa) const PERIOD: SignedDuration = SignedDuration::from_secs(15);
+
+/// So many seconds after noon.
+pub(in crate::hpa) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_767_268_800 + second).unwrap()
+}
+
+/// cpu at 50 % of requests, one to a hundred replicas.
+pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
+    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
+    Spec {
+        namespace: "shop".into(),
+        name: name.into(),
+        target: TargetRef { kind: "Deployment".into(), name: name.into() },
+        min: 1,
+        max: 100,
+        metrics: vec![Metric { source, goal: Goal::Utilization(50), on_failure: FailurePolicy::Kubernetes }],
+        behavior: None,
+        aggregator: Aggregator::Max,
+    }
+}
+
+/// A life of `replicas` pods that request 500m and use so much each; `None` if nobody can tell.
+pub(in crate::hpa) fn decide(
+    state: &mut State,
+    now: Timestamp,
+    spec: &Spec,
+    status: &Status,
+    (replicas, milli): (i32, Option<i64>),
+    written: Written,
+) -> Decision {
+    let requests = vec![("cpu".to_owned(), Quantity::parse("500m").unwrap())];
+    let resources = Resources { requests, limits: Vec::new() };
+    let container = Container { name: "app".into(), restarts: false, resources };
+    let shape = Arc::new(Shape { containers: vec![container], ..Shape::default() });
+    let started = now - SignedDuration::from_hours(1);
+    let pod = |n| Pod {
+        name: format!("{}-7d4b9c-{n}", spec.name).into(),
+        phase: Phase::Running,
+        deleting: false,
+        started: Some(started),
+        ready: Some(Readiness { status: Truth::True, since: started }),
+        shape: shape.clone(),
+    };
+    let sample = |milli| Sample { at: now, window: SignedDuration::from_secs(30), milli };
+    let samples = milli.map(|milli| {
+        let by_pod = (0..replicas).map(|_| Some(sample(milli))).collect();
+        Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+    });
+    let seen = Observation {
+        config: Arc::new(Config::default()),
+        spec: Arc::new(spec.clone()),
+        status: status.clone(),
+        scale: Ok(Scale {
+            spec_replicas: replicas,
+            status_replicas: replicas,
+            selector: format!("app={}", spec.name),
+        }),
+        selection: Selection::Ours,
+        pods: (0..replicas).map(pod).collect(),
+        samples: vec![samples.ok_or_else(|| "no answer".to_owned())],
+    };
+    let mut decision = state.step(now, &seen);
+    state.settle(now, &seen, &mut decision, written);
+    decision.status_written(&spec.name, Ok(()));
+    decision
+}
+
+/// One decision on ten pods, with nothing remembered.
+pub(in crate::hpa) fn once(second: i64, spec: &Spec, milli: Option<i64>) -> Decision {
+    decide(&mut State::default(), at(second), spec, &Status::default(), (10, milli), Written::DryRun)
+}
+
+pub(in crate::hpa) fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap()
+}
+
+fn add(records: &Records, spec: &Arc<Spec>, decision: &Decision) {
+    records.add(&Key::hpa("shop", &spec.name), Mode::Active, PERIOD, spec, decision);
+}
+
+/// Twenty and more decisions of which no two neighbours are alike.
+fn restless(spec: &Spec, count: i64) -> Vec<Decision> {
+    (0..count).map(|n| once(n * 15, spec, Some(100 + n * 17 % 100 + n % 2 * 200))).collect()
+}
+
+fn times(records: &[DecisionRecord]) -> Vec<u64> {
+    records.iter().map(|r| r.times).collect()
+}
+
+#[test]
+fn decisions_that_are_alike_are_one_run() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::new(20);
+    // 250m is on target; 240m is close enough, so nothing else comes of it.
+    for (second, milli) in [(0, 250), (15, 250), (30, 240), (45, 400), (60, 401), (75, 250)] {
+        add(&records, &spec, &once(second, &spec, Some(milli)));
+    }
+    let kept = records.of("shop", "hpa.web");
+    assert_eq!(times(&kept), [3, 2, 1]);
+    assert_eq!((kept[0].first, kept[0].last), (at(0), at(30)));
+    assert_eq!(json(&kept[0].decision), json(&once(30, &spec, Some(240))), "the newest of the run");
+    assert_eq!(json(&kept[1].decision), json(&once(60, &spec, Some(401))));
+    assert_eq!((&*kept[0].metadata.name, &*kept[0].metadata.namespace), ("hpa.web", "shop"));
+    assert_eq!((&*kept[0].api_version, &*kept[0].kind), (API_VERSION, "Decision"));
+    assert_eq!(json(&kept[0].spec), json(&*spec));
+}
+
+#[test]
+fn what_makes_a_run_end() {
+    let spec = Arc::new(mk_spec("web"));
+    let same = once(0, &spec, Some(250));
+    let changed = |change: &dyn Fn(&mut Decision)| {
+        let mut decision = same.clone();
+        change(&mut decision);
+        decision
+    };
+    let cases: [(&str, Decision); 6] = [
+        ("desired", changed(&|d| d.desired += 1)),
+        ("current", changed(&|d| d.scale.as_mut().unwrap().spec_replicas += 1)),
+        ("recommendation", changed(&|d| d.recommendation.as_mut().unwrap().replicas += 1)),
+        ("reason", changed(&|d| d.reason = "other".into())),
+        ("outcome", changed(&|d| d.outcome = engine::Outcome::Scaled)),
+        ("error", once(0, &spec, None)),
+    ];
+    for (what, decision) in cases {
+        let records = Records::new(20);
+        add(&records, &spec, &same);
+        add(&records, &spec, &decision);
+        assert_eq!(times(&records.of("shop", "hpa.web")), [1, 1], "{what}");
+    }
+    let records = Records::new(20);
+    add(&records, &spec, &same);
+    add(&records, &Arc::new((*spec).clone()), &same);
+    assert_eq!(times(&records.of("shop", "hpa.web")), [2], "a spec that says the same is the same");
+    add(&records, &Arc::new(Spec { max: 99, ..(*spec).clone() }), &same);
+    records.add(&Key::hpa("shop", "web"), Mode::Shadow, PERIOD, &spec, &same);
+    assert_eq!(times(&records.of("shop", "hpa.web")), [2, 1, 1], "another spec, another mode");
+}
+
+#[test]
+fn the_newest_runs_are_kept_and_read_as_they_were() {
+    let spec = Arc::new(mk_spec("web"));
+    let decisions = restless(&spec, 50);
+    for keep in [1, 2, 20] {
+        let records = Records::new(keep);
+        decisions.iter().for_each(|decision| add(&records, &spec, decision));
+        let kept = records.of("shop", "hpa.web");
+        assert_eq!(kept.len(), keep);
+        for (record, decision) in kept.iter().zip(&decisions[50 - keep..]) {
+            assert_eq!(json(&record.decision), json(decision));
+        }
+    }
+    let records = Records::new(0);
+    decisions.iter().for_each(|decision| add(&records, &spec, decision));
+    assert_eq!(records.of("shop", "hpa.web").len(), 1, "the newest is always there");
+}
+
+#[test]
+fn the_latest_of_all_and_of_a_namespace() {
+    let records = Records::default();
+    let spec = Arc::new(mk_spec("web"));
+    let decision = once(0, &spec, Some(250));
+    let keys =
+        [Key::hpa("b", "web"), Key::autoscaler("a", "web"), Key::hpa("a", "web"), Key::hpa("a", "api.v2")];
+    for key in &keys {
+        records.add(key, Mode::Active, PERIOD, &spec, &decision);
+    }
+    let names = |namespace| {
+        let name = |r: DecisionRecord| format!("{}/{}", r.metadata.namespace, r.metadata.name);
+        records.latest(namespace).into_iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None), ["a/hpa.api.v2", "a/hpa.web", "a/autoscaler.web", "b/hpa.web"]);
+    assert_eq!(names(Some("b")), ["b/hpa.web"]);
+    assert_eq!(names(Some("c")), [""; 0]);
+    assert_eq!(records.of("a", "hpa.api.v2").len(), 1, "names may have dots");
+    for (namespace, name) in [("a", "web"), ("a", "hpa"), ("a", "pod.web"), ("a", ""), ("c", "hpa.web")] {
+        assert!(records.of(namespace, name).is_empty(), "{namespace} {name}");
+    }
+    records.forget(&keys[0]);
+    assert!(records.of("b", "hpa.web").is_empty());
+}
+
+#[test]
+fn whoever_follows_is_told_every_decision() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::default();
+    // Nothing was decided yet.
+    let mut stream = std::pin::pin!(records.follow("shop", "hpa.web"));
+    let mut other = std::pin::pin!(records.follow("shop", "hpa.other"));
+    assert!(stream.next().now_or_never().is_none());
+    for second in [0, 15] {
+        add(&records, &spec, &once(second, &spec, Some(250)));
+    }
+    let mut next = || stream.next().now_or_never().unwrap().map(|r| r.map(|record| record.times));
+    assert_eq!((next(), next()), (Some(Ok(1)), Some(Ok(2))));
+    assert!(other.next().now_or_never().is_none());
+    records.forget(&Key::hpa("shop", "web"));
+    assert_eq!(next(), None, "it is gone");
+    let mut nonsense = std::pin::pin!(records.follow("shop", "nonsense"));
+    assert!(nonsense.next().now_or_never().unwrap().is_none());
+}
+
+#[test]
+fn a_slow_reader_is_told_and_let_go() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::default();
+    let mut slow = std::pin::pin!(records.follow("shop", "hpa.web"));
+    let decision = once(0, &spec, Some(250));
+    for _ in 0..100 {
+        add(&records, &spec, &decision);
+    }
+    assert_eq!(slow.next().now_or_never().unwrap().unwrap().unwrap_err(), TooSlow { missed: 84 });
+    assert!(slow.next().now_or_never().unwrap().is_none());
+}
+
+#[test]
+fn who_stopped_following_costs_nothing() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::default();
+    drop(records.follow("shop", "hpa.web"));
+    drop(records.follow("shop", "hpa.silent"));
+    add(&records, &spec, &once(0, &spec, Some(250)));
+    drop(records.follow("shop", "hpa.another"));
+    assert_eq!(records.lock().followers.len(), 1);
+}
+
+/// Ten thousand with all their runs, measured on fifty.
+#[test]
+fn ten_thousand_fit_into_forty_mebibytes() {
+    let records = Records::default();
+    for n in 0..50 {
+        let spec = Arc::new(mk_spec(&format!("checkout-frontend-{n}")));
+        restless(&spec, 25).iter().for_each(|decision| add(&records, &spec, decision));
+    }
+    let each = records.approximate_bytes() / 50;
+    assert!(each * 10_000 <= 40 << 20, "{each} bytes each");
+}
+
+/// As much as the process takes, and how long a steady decision takes:
+/// `cargo test -p controllers --lib records:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement; takes a minute"]
+fn measure() {
+    let resident = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let specs: Vec<_> = (0..10_000).map(|n| Arc::new(mk_spec(&format!("checkout-frontend-{n}")))).collect();
+    let decisions = restless(&specs[0], 25);
+    for (what, runs) in [("one run", 1), ("twenty runs", 25)] {
+        let before = resident();
+        let records = Records::default();
+        for spec in &specs {
+            decisions[..runs].iter().for_each(|decision| add(&records, spec, decision));
+        }
+        let (grown, said) = (resident() - before, records.approximate_bytes());
+        println!("10,000 of {what}: {} KiB resident, {} KiB approximately", grown >> 10, said >> 10);
+        let start = Instant::now();
+        for spec in specs.iter().cycle().take(100_000) {
+            add(&records, spec, &decisions[runs - 1]);
+        }
+        println!("a steady decision: {:?}", start.elapsed() / 100_000);
+    }
+    let (records, start) = (Records::default(), Instant::now());
+    for decision in decisions.iter().cycle().take(1000) {
+        add(&records, &specs[0], decision);
+    }
+    println!("a decision that differs: {:?}", start.elapsed() / 1000);
+}
+
+/// The dictionary is of the kind of what is packed with it; make it anew when records look different.
+#[test]
+fn the_typical_record_is_one() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::default();
+    let mut state = State::default();
+    let status = decide(&mut state, at(0), &spec, &Status::default(), (10, Some(250)), Written::Done).status;
+    add(&records, &spec, &decide(&mut state, at(15), &spec, &status, (10, Some(400)), Written::Done));
+    let record = records.latest(None).remove(0);
+    let expected = serde_json::to_string(&record).unwrap();
+    let typical = std::str::from_utf8(super::history::TYPICAL).unwrap();
+    assert_eq!(typical, expected, "write this to typical.json: {expected}");
+}

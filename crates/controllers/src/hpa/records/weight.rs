@@ -1,0 +1,73 @@
+//! About how much memory decisions take.
+
+use cluster::Key;
+use engine::evaluate::{Arithmetic, Evaluation};
+use engine::{Decision, Status, Text};
+
+use super::run::Run;
+use super::{Kept, Table};
+
+impl Table {
+    pub(super) fn weight(&self) -> usize {
+        // A slot of the map and the byte that describes it.
+        let slots = self.kept.capacity() * 8 / 7 * (size_of::<(Key, Kept)>() + 1);
+        let entries = self.kept.iter().map(|(key, kept)| {
+            let names = block(16 + key.namespace.len()) + block(16 + key.name.len());
+            let newest = block(16 + size_of::<Run>()) + decision(&kept.newest.decision);
+            names + newest + kept.older.weight()
+        });
+        slots + entries.sum::<usize>()
+    }
+}
+
+/// What a block of this size really takes: allocators hand out steps of 16 bytes.
+pub(super) fn block(size: usize) -> usize {
+    if size == 0 { 0 } else { size.next_multiple_of(16) }
+}
+
+/// What a decision has on the heap. The spec is the controller's and is not counted.
+fn decision(d: &Decision) -> usize {
+    let selector = d.scale.as_ref().map_or(0, |s| block(s.selector.capacity()));
+    let evaluations = block(d.evaluations.capacity() * size_of::<Evaluation>());
+    let recommendation = d.recommendation.as_ref().map_or(0, |r| {
+        block(r.metric.capacity()) + block(r.substitutes.capacity() * size_of_val(r.substitutes.as_slice()))
+    });
+    let event = |e: &engine::Event| size_of_val(e) + text(&e.reason) + block(e.message.capacity());
+    let logged = d.logged.iter().map(|line| size_of_val(line) + block(line.capacity()));
+    selector
+        + evaluations
+        + d.evaluations.iter().map(evaluation).sum::<usize>()
+        + recommendation
+        + block(d.reason.capacity())
+        + status(&d.status)
+        + d.events.iter().map(event).sum::<usize>()
+        + d.error.as_ref().map_or(0, |e| block(e.text.capacity()))
+        + logged.sum::<usize>()
+}
+
+fn evaluation(e: &Evaluation) -> usize {
+    let result = match &e.result {
+        Ok(proposal) => match &proposal.sum {
+            Arithmetic::PerPod(sum) => sum.detail.as_ref().map_or(0, |pods| size_of_val(pods.as_slice())),
+            Arithmetic::Total(_) | Arithmetic::PerReplica(_) => 0,
+        },
+        Err(f) => {
+            let texts = text(&f.reason) + block(f.text.capacity()) + block(f.summary.capacity());
+            block(size_of_val(&**f)) + texts
+        }
+    };
+    block(e.kind.capacity()) + block(e.name.capacity()) + result
+}
+
+fn status(s: &Status) -> usize {
+    let metrics = s.metrics.as_ref().map_or(0, |m| block(size_of_val(m.as_slice())));
+    let texts = s.conditions.iter().flat_map(|c| [&c.kind, &c.status, &c.reason, &c.message]).map(text);
+    metrics + block(size_of_val(s.conditions.as_slice())) + texts.sum::<usize>()
+}
+
+fn text(text: &Text) -> usize {
+    match text {
+        Text::Borrowed(_) => 0,
+        Text::Owned(owned) => block(owned.capacity()),
+    }
+}

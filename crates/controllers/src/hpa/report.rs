@@ -1,0 +1,141 @@
+//! Step 6: status and events, written only where they changed.
+
+use api::autoscaling::v2::HorizontalPodAutoscalerStatus;
+use api::door::same_status;
+use cluster::lease::Leadership;
+use cluster::request::{self, ApiError, Request};
+use cluster::Kind;
+use engine::memory::Memory;
+use http::Method;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::autoscaler::{Entry, MEMORY, Object};
+use super::recall::Keep;
+
+/// When to give up on a write of status.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Writes status, for as long as we lead.
+pub(crate) struct Pen {
+    pub(crate) client: Client,
+    pub(crate) leadership: Leadership,
+}
+
+/// What became of a report.
+pub(crate) struct Reported {
+    /// How the status write went; `Ok` too when there was nothing to write.
+    pub(crate) result: Result<(), String>,
+    /// Whether anything was sent.
+    pub(crate) sent: bool,
+    /// The object as it is now, where it changed.
+    pub(crate) object: Option<Object>,
+    /// What the object now remembers, and whether a write was made for that alone.
+    pub(crate) kept: Option<(Memory, bool)>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    resource_version: String,
+}
+
+impl Pen {
+    /// Stores `status` and what is to be remembered, if either needs it (spec 3.0).
+    pub(crate) async fn store(&self, entry: &Entry, status: HorizontalPodAutoscalerStatus, keep: Keep) -> Reported {
+        let changed = !same_status(entry.object.status(), &status);
+        let nothing = Reported { result: Ok(()), sent: false, object: None, kept: None };
+        let (memory, due) = match keep {
+            Keep::Nothing => (None, false),
+            Keep::Ride(memory) => (Some(memory), false),
+            Keep::Write(memory) => (Some(memory), true),
+        };
+        if !(changed || due) || !self.leadership.leads() {
+            return nothing;
+        }
+        match entry.key.kind {
+            Kind::Hpa => self.put(entry, status, memory, due && !changed).await,
+            Kind::Autoscaler => {
+                // The server takes nothing but status through the status of a custom resource.
+                let reported = if changed { self.put(entry, status, None, false).await } else { nothing };
+                match memory {
+                    Some(memory) if due => self.annotate(entry, reported, memory).await,
+                    _ => reported,
+                }
+            }
+        }
+    }
+
+    async fn put(
+        &self,
+        entry: &Entry,
+        status: HorizontalPodAutoscalerStatus,
+        memory: Option<Memory>,
+        alone: bool,
+    ) -> Reported {
+        let new = entry.object.with(status, memory.as_ref().map(Memory::to_text));
+        let result = match new.to_json() {
+            Ok(body) => self.send(entry, Method::PUT, "/status", "application/json", body).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match result {
+            Ok(version) => Reported {
+                result: Ok(()),
+                sent: true,
+                object: Some(new.at_version(version)),
+                kept: memory.map(|memory| (memory, alone)),
+            },
+            // What only memory was written for is tried again; nobody else needs to know.
+            Err(error) if alone => {
+                tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
+                Reported { result: Ok(()), sent: true, object: None, kept: None }
+            }
+            Err(error) => Reported { result: Err(error), sent: true, object: None, kept: None },
+        }
+    }
+
+    /// Keeps memory on an object whose status cannot carry it.
+    async fn annotate(&self, entry: &Entry, reported: Reported, memory: Memory) -> Reported {
+        let body = json!({"metadata": {"annotations": {MEMORY: memory.to_text()}}}).to_string().into_bytes();
+        match self.send(entry, Method::PATCH, "", "application/merge-patch+json", body).await {
+            Ok(version) => {
+                let base = reported.object.unwrap_or_else(|| (*entry.object).clone());
+                let status = base.status().clone();
+                let object = base.with(status, Some(memory.to_text())).at_version(version);
+                Reported { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
+            }
+            Err(error) => {
+                tracing::debug!(autoscaler = %entry.key, error, "failed to keep what must survive a restart");
+                reported
+            }
+        }
+    }
+
+    /// Sends a write; the version it made.
+    async fn send(
+        &self,
+        entry: &Entry,
+        method: Method,
+        subresource: &str,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<String, String> {
+        let request = Request {
+            method,
+            uri: format!("{}{subresource}", entry.path()),
+            resource: entry.group_resource().to_owned(),
+            name: entry.object.metadata().name.clone(),
+            body: Some((content_type, body)),
+            deadline: DEADLINE,
+        };
+        let answer = request::send(&self.client, request).await.map_err(|error: ApiError| error.message)?;
+        let answer: Answer = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        Ok(answer.metadata.resource_version)
+    }
+}

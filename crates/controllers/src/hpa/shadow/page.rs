@@ -1,0 +1,223 @@
+//! What shadow mode found, as one page that needs nothing else: the answer, the differences, how to see for oneself.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use api::decisions::{DifferenceList, DifferenceRecord};
+use jiff::{SignedDuration, Timestamp};
+
+pub(super) const STYLE: &str = include_str!("page.css");
+/// SHA-256 of [`STYLE`]: no other style is used, whatever names in the data contain. A test says what it must be.
+pub(super) const STYLE_DIGEST: &str = "'sha256-73OwS80UrHtGSqOO9RHsdgR4bQfac8QKFcIndafJx+Q='";
+
+/// The page as HTML. The same list gives the same bytes.
+pub fn page(list: &DifferenceList, generated: Timestamp) -> String {
+    let mut out = String::new();
+    let groups = by_autoscaler(&list.items);
+    head(&mut out);
+    answer(&mut out, list, &groups, generated);
+    differences(&mut out, &groups);
+    reproduce(&mut out, &groups);
+    rules(&mut out);
+    out += &format!("<footer>Made by plimsoll {}.</footer>\n", env!("CARGO_PKG_VERSION"));
+    out += "</body>\n</html>\n";
+    out
+}
+
+/// One autoscaler and what it differs or differed in, newest first.
+struct Group<'a> {
+    namespace: &'a str,
+    /// `hpa/web`.
+    name: String,
+    items: Vec<&'a DifferenceRecord>,
+}
+
+impl Group<'_> {
+    fn differs(&self) -> bool {
+        self.items.iter().any(|item| !item.over)
+    }
+}
+
+/// Those that differ now come first; otherwise in the order of the list.
+fn by_autoscaler(items: &[DifferenceRecord]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places = HashMap::new();
+    for item in items {
+        let key = (&item.metadata.namespace, &item.metadata.name);
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.items.push(item),
+            None => groups.push(Group {
+                namespace: &item.metadata.namespace,
+                name: item.metadata.name.replacen('.', "/", 1),
+                items: vec![item],
+            }),
+        }
+    }
+    groups.sort_by_key(|group| !group.differs());
+    groups
+}
+
+fn head(out: &mut String) {
+    let policy = format!("default-src 'none'; style-src {STYLE_DIGEST}; base-uri 'none'; form-action 'none'");
+    *out += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    *out += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
+    *out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    *out += "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
+    *out += &format!("<title>Shadow report · Plimsoll</title>\n<style>{STYLE}</style>\n</head>\n<body>\n");
+}
+
+fn answer(out: &mut String, list: &DifferenceList, groups: &[Group<'_>], generated: Timestamp) {
+    let all = Count(list.autoscalers, "autoscaler");
+    let now = groups.iter().filter(|group| group.differs()).count() as u64;
+    let past = groups.len() as u64 - now;
+    let over = list
+        .since
+        .map(|since| format!(" over {}", span(generated.duration_since(since))))
+        .unwrap_or_default();
+    let text = match (list.compared, now, past) {
+        (0, ..) => "Nothing was compared yet: no autoscaler is in shadow mode.".to_owned(),
+        (_, 0, 0) => format!("{all} compared{over}: no difference."),
+        (_, 0, _) => format!("{all} compared{over}: no difference now, {past} differed for a while."),
+        (_, _, 0) => format!("{now} of {all} differ."),
+        _ => format!("{now} of {all} differ; {past} more differed for a while."),
+    };
+    *out += "<h1>Plimsoll beside the controller that acts</h1>\n";
+    *out += &format!("<p class=\"answer\">{}</p>\n", Text(&text));
+    if let Some(since) = list.since {
+        let decisions = Count(list.compared, "decision");
+        *out += &format!(
+            "<p class=\"when\">{decisions} compared from {} to {}. All times are UTC.</p>\n",
+            time(since),
+            time(generated)
+        );
+    }
+}
+
+fn differences(out: &mut String, groups: &[Group<'_>]) {
+    if groups.is_empty() {
+        return;
+    }
+    *out += "<section>\n<h2>Differences</h2>\n<div class=\"wide\">\n<table>\n<thead><tr><th>since</th><th>last seen</th>\
+             <th>what</th><th>theirs</th><th>ours</th><th>why we say so</th></tr></thead>\n";
+    for group in groups {
+        *out += &format!(
+            "<tbody>\n<tr><th colspan=\"6\" scope=\"rowgroup\">{} in {}</th></tr>\n",
+            Text(&group.name),
+            Text(group.namespace)
+        );
+        for item in &group.items {
+            row(out, item);
+        }
+        *out += "</tbody>\n";
+    }
+    *out += "</table>\n</div>\n</section>\n";
+}
+
+fn row(out: &mut String, item: &DifferenceRecord) {
+    let (class, last) = if item.over {
+        (" class=\"over\"", format!("{}, over", time(item.last)))
+    } else {
+        ("", format!("<span class=\"now\">{}, still</span>", time(item.last)))
+    };
+    *out += &format!("<tr{class}>");
+    *out += &format!("<td class=\"time\" data-label=\"since\">{}</td>", time(item.since));
+    *out += &format!("<td class=\"time\" data-label=\"last\">{last}</td>");
+    *out += &format!("<td class=\"field\" data-label=\"what\">{}</td>", Text(&item.field));
+    *out += &format!("<td class=\"said\" data-label=\"theirs\">{}</td>", Text(&item.theirs));
+    *out += &format!("<td class=\"said\" data-label=\"ours\">{}</td>", Text(&item.ours));
+    *out += &format!("<td class=\"why\" data-label=\"why\">{}</td></tr>\n", Text(&item.why));
+}
+
+fn reproduce(out: &mut String, groups: &[Group<'_>]) {
+    *out += "<section>\n<h2>How to see for yourself</h2>\n<pre>";
+    *out += "plimsoll shadow report           # this list, as a table\n";
+    for group in groups.iter().take(3) {
+        let Some(item) = group.items.first() else { continue };
+        let (name, namespace) = (Word(&group.name), Word(group.namespace));
+        let kind = if group.name.starts_with("hpa/") { "" } else { ".plimsoll.dev" };
+        *out += &format!("\nplimsoll why {name} -n {namespace} --at {}    # our arithmetic\n", item.last);
+        let plain = group.name.replacen('/', &format!("{kind}/"), 1);
+        *out += &format!("kubectl describe {} -n {namespace}    # what the other one says\n", Word(&plain));
+    }
+    *out += "</pre>\n</section>\n";
+}
+
+fn rules(out: &mut String) {
+    *out += "<details class=\"note\"><summary>What counts as a difference</summary>\n<ul>\n";
+    for rule in [
+        "Compared are desiredReplicas and, of the conditions AbleToScale, ScalingActive and ScalingLimited, status and reason.",
+        "Both controllers look once per period, but not at the same moment. A difference counts when it was there at two of \
+         our decisions in a row, at least a period apart, and neither side had come to what the other said before.",
+        "It is over as soon as both agree once.",
+        "AbleToScale: SucceededRescale and FailedUpdateScale tell how a write went. Who only looks writes nothing, so they \
+         are no difference; the counts are compared all the same.",
+    ] {
+        *out += &format!("<li>{rule}</li>\n");
+    }
+    *out += "</ul></details>\n";
+}
+
+/// `1 autoscaler`, `412 autoscalers`.
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (digits, plural) = (self.0.to_string(), if self.0 == 1 { "" } else { "s" });
+        for (place, digit) in digits.chars().enumerate() {
+            let thousands = place > 0 && (digits.len() - place).is_multiple_of(3);
+            write!(f, "{}{digit}", if thousands { "," } else { "" })?;
+        }
+        write!(f, " {}{plural}", self.1)
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `45 s`, `12 min`, `3 h`, `2 d`: as much as people want to know.
+fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Text that is shown as it is, within an element or a quoted attribute.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // HTML has no way to write these.
+                _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
+                _ => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A word of a command line, shown. Names that the API allows stand for themselves; others are quoted for the shell.
+struct Word<'a>(&'a str);
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
+        if !self.0.is_empty() && self.0.chars().all(plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "{}", Text(&format!("'{}'", self.0.replace('\'', r"'\''"))))
+        }
+    }
+}

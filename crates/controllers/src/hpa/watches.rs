@@ -1,0 +1,161 @@
+//! The watches that fill the world: autoscalers and pods from the start, targets once somebody scales such a thing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster::index::{Target, TargetKind};
+use cluster::watch::{self, Change, Health, Source, View};
+use cluster::Kind;
+use futures::StreamExt;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::autoscaler::Entry;
+use super::settings::Settings;
+use super::world::{Signal, World};
+
+/// How many changes are taken in before others have a turn.
+const BREATH: usize = 256;
+
+/// The watches, which end when this is dropped.
+pub(crate) struct Watches {
+    feed: Feed,
+    tasks: JoinSet<()>,
+    targets: HashMap<TargetKind, Health>,
+}
+
+/// Where changes go.
+#[derive(Clone)]
+struct Feed {
+    client: Client,
+    world: Arc<Mutex<World>>,
+    settings: Arc<Settings>,
+    tell: mpsc::UnboundedSender<Signal>,
+}
+
+impl Watches {
+    pub(crate) fn new(
+        client: Client,
+            world: Arc<Mutex<World>>,
+        settings: Arc<Settings>,
+        tell: mpsc::UnboundedSender<Signal>,
+    ) -> Self {
+        let feed = Feed { client, world, settings, tell };
+        Self { feed, tasks: JoinSet::new(), targets: HashMap::new() }
+    }
+
+    /// Starts to watch autoscalers and pods, and waits until all of them were seen once.
+    pub(crate) async fn start(&mut self) {
+        let scopes = match self.feed.settings.namespaces.as_slice() {
+            [] => vec![String::new()],
+            some => some.to_vec(),
+        };
+        let mut healths = Vec::new();
+        for scope in scopes {
+            healths.push(self.feed.pods(&mut self.tasks, &scope));
+            healths.push(self.feed.hpas(&mut self.tasks, &scope));
+            healths.push(self.feed.autoscalers(&mut self.tasks, &scope));
+        }
+        for health in &healths {
+            // Our own kind need not be known to the cluster; it is watched as soon as it is.
+            health.wait_until(|condition| condition.synced || condition.absent).await;
+        }
+    }
+
+    /// Watches these kinds of targets from now on; how their watches fare.
+    pub(crate) fn targets(&mut self, wanted: &HashSet<TargetKind>) -> HashMap<TargetKind, Health> {
+        // In several namespaces a target is asked for: one watch per kind and namespace is not worth it.
+        if self.feed.settings.namespaces.len() > 1 {
+            return HashMap::new();
+        }
+        let scope = self.feed.settings.namespaces.first().cloned().unwrap_or_default();
+        for kind in wanted {
+            if !self.targets.contains_key(kind) {
+                let health = self.feed.target(&mut self.tasks, *kind, &scope);
+                self.targets.insert(*kind, health);
+            }
+        }
+        self.targets.clone()
+    }
+}
+
+/// `/apis/apps/v1/deployments`, in one namespace if there is a scope.
+fn scoped(collection: &str, scope: &str) -> String {
+    match collection.rsplit_once('/') {
+        Some((base, plural)) if !scope.is_empty() => format!("{base}/namespaces/{scope}/{plural}"),
+        _ => collection.to_owned(),
+    }
+}
+
+impl Feed {
+    fn source(collection: &str, scope: &str) -> Source {
+        Source::new(scoped(collection, scope))
+    }
+
+    fn spawn<T: View>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        source: Source,
+        mut take: impl FnMut(&mut World, Change<T>) + Send + 'static,
+    ) -> Health {
+        let (health, changes) = watch::watch::<T>(self.client.clone(), source);
+        let world = self.world.clone();
+        tasks.spawn(async move {
+            let mut changes = std::pin::pin!(changes);
+            let mut taken = 0;
+            while let Some(change) = changes.next().await {
+                take(&mut world.lock().unwrap_or_else(PoisonError::into_inner), change);
+                taken += 1;
+                if taken % BREATH == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        health
+    }
+
+    fn pods(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
+        self.spawn(tasks, Self::source("/api/v1/pods", scope), World::pod)
+    }
+
+    fn hpas(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
+        let source = Self::source("/apis/autoscaling/v2/horizontalpodautoscalers", scope);
+        self.spawn(tasks, source, self.autoscaler(Kind::Hpa, scope, Entry::of_hpa))
+    }
+
+    fn autoscalers(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
+        let source = Self::source("/apis/plimsoll.dev/v1alpha1/autoscalers", scope);
+        self.spawn(tasks, source, self.autoscaler(Kind::Autoscaler, scope, Entry::of_autoscaler))
+    }
+
+    fn autoscaler<T: 'static>(
+        &self,
+        kind: Kind,
+        scope: &str,
+        parse: fn(T) -> Entry,
+    ) -> impl Fn(&mut World, Change<T>) + Send + 'static {
+        let (settings, tell, scope) = (self.settings.clone(), self.tell.clone(), scope.to_owned());
+        move |world, change| {
+            if let Some(signal) = world.autoscaler(kind, &scope, &settings, map(change, parse)) {
+                // The loop is gone only when everything ends.
+                let _ = tell.send(signal);
+            }
+        }
+    }
+
+    fn target(&self, tasks: &mut JoinSet<()>, kind: TargetKind, scope: &str) -> Health {
+        let source = Self::source(kind.path(), scope);
+        self.spawn::<Target>(tasks, source, move |world, change| world.target(kind, change))
+    }
+}
+
+fn map<T, U>(change: Change<T>, with: impl FnOnce(T) -> U) -> Change<U> {
+    match change {
+        Change::Listing => Change::Listing,
+        Change::Listed => Change::Listed,
+        Change::Applied(object) => Change::Applied(with(object)),
+        Change::Deleted { namespace, name } => Change::Deleted { namespace, name },
+        Change::Unreadable { namespace, name, error } => Change::Unreadable { namespace, name, error },
+    }
+}

@@ -1,0 +1,346 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+use super::{MAX_TEXT, Memory, MemoryError};
+use crate::config::Config;
+use crate::spec::{
+    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share,
+    Source, Spec, TargetRef,
+};
+use crate::state::{Change, Stamped, State};
+
+const NOON: i64 = 1_767_268_800;
+
+fn noon() -> Timestamp {
+    Timestamp::from_second(NOON).unwrap()
+}
+
+fn secs(n: i64) -> SignedDuration {
+    SignedDuration::from_secs(n)
+}
+
+fn at(second: i64) -> Timestamp {
+    noon() + secs(second)
+}
+
+/// A spec with these windows and one policy of this period each way; without windows, without `behavior`.
+fn mk_spec(windows: Option<(i64, i64)>, period: i64) -> Spec {
+    let rules = |window| Rules {
+        window: Some(secs(window)),
+        select: SelectPolicy::Max,
+        policies: vec![Policy { kind: PolicyKind::Pods, value: 4, period: secs(period) }],
+        tolerance: None,
+    };
+    Spec {
+        namespace: "ns".into(),
+        name: "h".into(),
+        target: TargetRef { kind: "Deployment".into(), name: "d".into() },
+        min: 1,
+        max: 10,
+        metrics: Vec::new(),
+        behavior: windows.map(|(up, down)| Behavior { up: rules(up), down: rules(down) }),
+        aggregator: Aggregator::Max,
+    }
+}
+
+fn last_good(keep: i64) -> Spec {
+    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
+    let on_failure = FailurePolicy::LastGood(secs(keep));
+    Spec { metrics: vec![Metric { source, goal: Goal::Utilization(50), on_failure }], ..mk_spec(None, 60) }
+}
+
+/// Counts recommended, and when.
+fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]) -> State {
+    let changes = |list: &[(i32, i64)]| list.iter().map(|&(by, s)| Change::new(by, at(s))).collect();
+    State {
+        recommendations: recommended.iter().map(|&(value, s)| Stamped { value, at: at(s) }).collect(),
+        ups: changes(ups),
+        downs: changes(downs),
+        ..State::default()
+    }
+}
+
+/// The text of what `state` remembers at second `now`, with times since noon.
+fn remembered(state: &State, now: i64, spec: &Spec) -> String {
+    state.memory(at(now), spec, &Config::default()).to_text().replace(&NOON.to_string(), "noon")
+}
+
+#[test]
+fn only_what_no_later_one_outdoes_is_kept() {
+    let state = mk_state(&[(9, -400), (5, 0), (8, 15), (8, 30), (6, 45), (3, 60), (4, 75)], &[], &[]);
+    assert_eq!(remembered(&state, 75, &mk_spec(None, 60)), "1;r=8@1767268830,6@+15,4@+30");
+    let both = mk_spec(Some((300, 300)), 60);
+    assert_eq!(remembered(&state, 75, &both), "1;r=8@1767268830,6@+15,3@+15,4@+15");
+    let up = mk_spec(Some((300, 0)), 60);
+    assert_eq!(remembered(&state, 75, &up), "1;r=3@1767268860,4@+15");
+    // A window of zero looks at nothing, but the newest is always known.
+    assert_eq!(remembered(&state, 75, &mk_spec(Some((0, 0)), 60)), "1;r=4@1767268875");
+    assert_eq!(remembered(&state, 9000, &both), "1;r=4@1767268875");
+}
+
+/// The edge of a window belongs to it only without `behavior`.
+#[test]
+fn the_edge_of_a_window_is_as_the_engine_sees_it() {
+    let state = mk_state(&[(8, 0), (3, 300)], &[], &[]);
+    assert_eq!(remembered(&state, 300, &mk_spec(None, 60)), "1;r=8@noon,3@+300");
+    assert_eq!(remembered(&state, 300, &mk_spec(Some((0, 300)), 60)), "1;r=3@1767269100");
+}
+
+#[test]
+fn changes_are_kept_for_the_longest_period_of_either_direction() {
+    let mut spec = mk_spec(Some((0, 0)), 60);
+    spec.behavior.as_mut().unwrap().down.policies[0].period = secs(600);
+    let state = mk_state(&[(5, 0)], &[(1, -601), (2, -600), (3, -599), (4, 0)], &[(5, -599)]);
+    assert_eq!(remembered(&state, 0, &spec), "1;r=5@noon;u=3@1767268201,4@+599;d=5@1767268201");
+    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=5@noon", "no policy, nothing to count");
+}
+
+/// Half a second later is a second later: a window may become longer, never shorter.
+#[test]
+fn times_are_rounded_up() {
+    let mut state = mk_state(&[(8, 0)], &[(2, 0)], &[]);
+    state.recommendations[0].at += SignedDuration::from_millis(1);
+    state.ups[0].at += SignedDuration::from_millis(999);
+    let text = remembered(&state, 1, &mk_spec(Some((0, 300)), 60));
+    assert_eq!(text, "1;r=8@1767268801;u=2@1767268801");
+}
+
+/// What was recommended within one second keeps its order: the newest is the newest.
+#[test]
+fn the_newest_of_a_second_stays_the_newest() {
+    let mut state = mk_state(&[(8, 0), (3, 0)], &[], &[]);
+    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=8@noon,3@+0");
+    state.recommendations[0].at += SignedDuration::from_millis(2);
+    state.recommendations[1].at += SignedDuration::from_millis(1);
+    assert_eq!(remembered(&state, 1, &mk_spec(None, 60)), "1;r=8@1767268801");
+}
+
+#[test]
+fn the_newest_is_recalled_as_if_made_again() {
+    let memory = mk_state(&[(8, 0), (6, 45)], &[(2, 0)], &[(1, 50)]).memory(
+        at(50),
+        &mk_spec(Some((0, 300)), 60),
+        &Config::default(),
+    );
+    let state = memory.recall(at(100));
+    assert_eq!(state, mk_state(&[(8, 0), (6, 45), (6, 100)], &[(2, 0)], &[(1, 50)]));
+    assert_eq!(Memory::default().recall(at(0)), State::default(), "nothing is recalled as nothing");
+}
+
+#[test]
+fn what_is_of_the_future_is_recalled_as_of_now() {
+    let memory = Memory::parse("1;r=8@1767268800,6@+3600;u=2@1767272400;g=cpu=4@1767272400").unwrap();
+    let state = memory.recall(at(10));
+    let good = [("cpu".to_owned(), Stamped { value: 4, at: at(10) })].into();
+    assert_eq!(state, State { last_good: good, ..mk_state(&[(8, 0), (6, 10)], &[(2, 10)], &[]) });
+}
+
+#[test]
+fn last_good_proposals_are_kept_while_they_may_stand_in() {
+    let name = "cpu/cpu resource utilization (percentage of request)/0".to_owned();
+    let mut state = mk_state(&[(4, 0)], &[], &[]);
+    state.last_good = [(name, Stamped { value: 4, at: at(0) })].into();
+    let text = remembered(&state, 100, &last_good(100));
+    assert_eq!(text, "1;r=4@noon;g=cpu/cpu resource utilization (percentage of request)/0=4@noon");
+    assert!(text.len() < 120, "{} bytes", text.len());
+    assert_eq!(remembered(&state, 101, &last_good(100)), "1;r=4@noon");
+    assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "nobody asks for it");
+    let back = state.memory(at(0), &last_good(100), &Config::default()).recall(at(0));
+    assert_eq!(back, state);
+}
+
+/// A day of ups and downs, behavior with both windows: what is written stays short.
+#[test]
+fn typical_memories_are_short() {
+    let spec = mk_spec(Some((60, 300)), 60);
+    let mut state = State::default();
+    let mut longest = 0;
+    for step in 0..5760_i64 {
+        let now = at(step * 15);
+        let wanted = 10 + (8.0 * (step as f64 / 200.0).sin()) as i32 + i32::from(step % 7 == 0);
+        state.recommendations.retain(|r| r.at >= now - secs(300));
+        state.recommendations.push(Stamped { value: wanted, at: now });
+        if step % 3 == 0 {
+            state.observed_change(now, &spec, wanted, wanted + if step % 2 == 0 { 1 } else { -1 });
+        }
+        longest = longest.max(state.memory(now, &spec, &Config::default()).to_text().len());
+    }
+    assert!(longest < 120, "{longest} bytes");
+}
+
+/// However long windows and lists are, what is written can be read.
+#[test]
+fn long_lists_are_thinned_to_the_safe_side() {
+    let mut spec = mk_spec(Some((86_400, 86_400)), 86_400);
+    spec.metrics = last_good(1_000_000).metrics;
+    let falling: Vec<_> = (0..3600).map(|s| (i32::MAX - s as i32 * 500_000, s)).collect();
+    let rising: Vec<_> = (3600..7200).map(|s| (s as i32 * 290_000, s)).collect();
+    let changes: Vec<_> = (0..7200).map(|s| (300_000, s)).collect();
+    let mut state = mk_state(&[falling, rising].concat(), &changes, &changes);
+    let name = |n: u32| format!("{n}{}", "😀=".repeat(40));
+    state.last_good = (0..99).map(|n| (name(n), Stamped { value: i32::MAX, at: at(0) })).collect();
+    let config = Config::default();
+    let memory = state.memory(at(7200), &spec, &config);
+    let text = memory.to_text();
+    assert!(text.len() <= MAX_TEXT, "{} bytes", text.len());
+    assert_eq!(Memory::parse(&text).unwrap(), memory);
+    assert!(!memory.last_good.is_empty());
+    // Whatever the cutoff: nothing higher is forgotten that would hold a scale-down, nor lower that would hold a
+    // scale-up, and no change is forgotten.
+    let recalled = memory.recall(at(7200));
+    for cutoff in (0..7199).step_by(41) {
+        let range = |state: &State| {
+            let later = state.recommendations.iter().filter(|r| r.at > at(cutoff));
+            (later.clone().map(|r| r.value).max(), later.map(|r| r.value).min())
+        };
+        let sum =
+            |list: &[Change]| list.iter().filter(|c| c.at > at(cutoff)).map(|c| i64::from(c.by)).sum::<i64>();
+        let ((high, low), (exact_high, exact_low)) = (range(&recalled), range(&state));
+        assert!(high >= exact_high && low <= exact_low, "after {cutoff}: {high:?} {low:?}");
+        assert!(sum(&recalled.ups) >= sum(&state.ups) && sum(&recalled.downs) >= sum(&state.downs));
+    }
+}
+
+#[test]
+fn a_memory_covers_until_something_would_be_lost() {
+    let config = Config::default();
+    let spec = mk_spec(Some((0, 300)), 60);
+    let stored = mk_state(&[(8, 0), (6, 15)], &[(2, 0)], &[]).memory(at(15), &spec, &config);
+    let covers = |recommended: &[(i32, i64)], ups: &[(i32, i64)], now| {
+        stored.covers(&mk_state(recommended, ups, &[]), at(now), &spec, &config)
+    };
+    assert!(covers(&[(8, 0), (6, 15)], &[(2, 0)], 15));
+    assert!(covers(&[(8, 0), (6, 15), (6, 30), (6, 45)], &[(2, 0)], 45), "nothing new");
+    assert!(covers(&[(8, 0), (6, 15), (5, 30)], &[(2, 0)], 30), "six is held longer, eight decides now");
+    assert!(!covers(&[(8, 0), (6, 15), (7, 30)], &[(2, 0)], 30), "eight decides now, seven later");
+    assert!(!covers(&[(8, 0), (6, 15), (9, 30)], &[(2, 0)], 30), "nine decides");
+    assert!(!covers(&[(8, 0), (6, 15), (6, 30)], &[(2, 0), (1, 30)], 30), "a change is not known");
+    assert!(covers(&[(8, 0), (6, 15), (6, 100)], &[], 100), "a change no longer matters");
+    assert!(!covers(&[(8, 0), (6, 15), (5, 300)], &[], 400), "six is no longer held, but would be");
+    assert!(covers(&[(6, 15)], &[], 3600), "nothing was recommended for long");
+    assert!(!covers(&[], &[], 30), "a state that knows nothing is seeded with the current count");
+    assert!(Memory::default().covers(&State::default(), at(0), &spec, &config));
+}
+
+#[test]
+fn an_up_window_is_covered_too() {
+    let config = Config::default();
+    let spec = mk_spec(Some((120, 0)), 60);
+    let stored = mk_state(&[(3, 0), (6, 15)], &[], &[]).memory(at(15), &spec, &config);
+    let covers = |recommended: &[(i32, i64)], now| {
+        stored.covers(&mk_state(recommended, &[], &[]), at(now), &spec, &config)
+    };
+    assert!(covers(&[(3, 0), (6, 15), (7, 30)], 30));
+    assert!(!covers(&[(3, 0), (6, 15), (5, 30)], 30));
+    assert!(!covers(&[(3, 0), (6, 15), (2, 30)], 30));
+}
+
+/// A clock that was set back does not make every step write.
+#[test]
+fn what_is_of_the_future_is_covered() {
+    let (config, spec) = (Config::default(), mk_spec(Some((0, 300)), 60));
+    let state = mk_state(&[(8, 3600), (6, 3615)], &[(2, 3600)], &[]);
+    let stored = state.memory(at(10), &spec, &config);
+    assert!(stored.covers(&state, at(10), &spec, &config));
+    assert!(stored.covers(&state, at(25), &spec, &config));
+}
+
+#[test]
+fn only_what_was_written_is_read() {
+    let good = "1;r=8@1763200000,6@+45;u=2@1763200000;d=1@1763200045,3@+0;g=a%2Cb/0=4@1763200000";
+    assert_eq!(Memory::parse(good).unwrap().to_text(), good);
+    assert_eq!(Memory::parse("1").unwrap(), Memory::default());
+    let syntax = |expected, at| MemoryError::Syntax { expected, at };
+    let cases = [
+        ("", MemoryError::Version),
+        ("2;r=8@1763200000", MemoryError::Version),
+        ("11;r=8@1763200000", MemoryError::Version),
+        ("1;", syntax("end", 1)),
+        ("1;r=", syntax("number", 4)),
+        ("1;r=8", syntax("@", 5)),
+        ("1;r=-8@1763200000", syntax("number", 4)),
+        ("1;r=08@1763200000", syntax("number", 4)),
+        ("1;r=2147483648@1763200000", syntax("count", 14)),
+        ("1;r=99999999999999999999@1763200000", syntax("number", 4)),
+        ("1;r=8@253402207201", syntax("time", 18)),
+        ("1;r=8@9223372036854775807", syntax("time", 25)),
+        ("1;r=8@1763200000,6@9223372036854775807", syntax("+", 19)),
+        ("1;r=8@1763200000,6@+9223372036854775807", syntax("time", 39)),
+        ("1;r=8@1763200000,6@+-5", syntax("number", 20)),
+        ("1;r=8@1763200000,", syntax("number", 17)),
+        ("1;r=8@1763200000 ", syntax("end", 16)),
+        ("1;r=8@1763200000;r=8@1763200000", syntax("end", 16)),
+        ("1;u=8@1763200000;r=8@1763200000", syntax("end", 16)),
+        ("1;u=0@1763200000", syntax("change", 16)),
+        ("1;g=a=-0@1763200000", syntax("count", 8)),
+        ("1;g=a=-2147483649@1763200000", syntax("count", 17)),
+        ("1;g=%2c=4@1763200000", syntax("escape", 4)),
+        ("1;g=%41=4@1763200000", syntax("escape", 4)),
+        ("1;g=%F=4@1763200000", syntax("escape", 4)),
+        ("1;g=%FF=4@1763200000", syntax("name", 7)),
+        ("1;g=b=4@1763200000,a=4@1763200000", syntax("later name", 20)),
+        ("1;g=ä=4@1763200000", syntax("=", 4)),
+    ];
+    for (text, error) in cases {
+        assert_eq!(Memory::parse(text), Err(error), "{text}");
+    }
+    let long = format!("1;r={}", "8@1763200000,".repeat(1000));
+    assert_eq!(Memory::parse(&long), Err(MemoryError::TooLong(13_004)));
+    assert_eq!(MemoryError::Version.to_string(), "memory is of another version than 1");
+}
+
+fn stamped(least: i32) -> impl Strategy<Value = Stamped> {
+    (prop_oneof![9 => least.max(-100)..100_i32, 1 => least..=i32::MAX], 0..2_000_000_000_i64)
+        .prop_map(|(value, second)| Stamped { value, at: Timestamp::from_second(second).unwrap() })
+}
+
+fn list(least: i32) -> impl Strategy<Value = Vec<Stamped>> {
+    vec(stamped(least), 0..8).prop_map(|mut list| {
+        list.sort_by_key(|s| s.at);
+        list
+    })
+}
+
+fn memory() -> impl Strategy<Value = Memory> {
+    let name = prop_oneof![3 => "[ -~]{0,20}", 1 => any::<String>()];
+    (list(0), list(1), list(1), btree_map(name, stamped(i32::MIN), 0..4)).prop_map(
+        |(recommendations, ups, downs, last_good)| Memory { recommendations, ups, downs, last_good },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(memory in memory()) {
+        prop_assert_eq!(Memory::parse(&memory.to_text()), Ok(memory));
+    }
+
+    /// Of all texts, only that one is read as this memory.
+    #[test]
+    fn there_is_one_text_for_a_memory(memory in memory(), place: prop::sample::Index, new in "[0-9@+,;=%rudg]{0,2}") {
+        let text = memory.to_text();
+        let place = place.index(text.len());
+        let end = (place + 1).min(text.len());
+        let mut damaged = text.clone().into_bytes();
+        damaged.splice(place..end, new.bytes());
+        if let Ok(damaged) = String::from_utf8(damaged)
+            && let Ok(other) = Memory::parse(&damaged)
+        {
+            prop_assert_eq!(other.to_text(), damaged);
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text: String, tail in "[0-9@+,;=%rudgäA-F]{0,40}") {
+        drop(Memory::parse(&text));
+        for start in ["1", "1;r=", "1;u=", "1;g="] {
+            if let Ok(memory) = Memory::parse(&format!("{start}{tail}")) {
+                drop(memory.recall(noon()));
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What is answered to a request, told from what is served alone.
+
+use api::selector::{FieldSelector, Selector};
+use http::Method;
+use http::header::ACCEPT;
+use http::request::Parts;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::contents::{Contents, Described, Labels, Series};
+use super::discovery;
+use super::script::Group;
+use super::wire;
+use crate::present::Form;
+use crate::request::{Path, Query, ResourcePath};
+use crate::status::{About, Status};
+
+/// A request that was read: what is asked, and of which API.
+pub(super) enum Asked {
+    /// What there is.
+    Discovery(Value),
+    /// Measurements.
+    Metrics(Box<Question>),
+    /// Whether it is well.
+    Health,
+}
+
+/// A question about measurements.
+pub(super) struct Question {
+    pub(super) group: Group,
+    path: ResourcePath,
+    query: Query,
+    form: Form,
+}
+
+/// Reads a request.
+pub(super) fn read(parts: &Parts, contents: &[&Contents]) -> Result<Asked, Status> {
+    let path = Path::parse(parts.uri.path())
+        .ok_or_else(|| Status::bad_request("the path is not properly encoded"))?;
+    let query = Query::parse(parts.uri.query().unwrap_or_default())
+        .ok_or_else(|| Status::bad_request("the query is not properly encoded"))?;
+    let asked = match path {
+        Path::Discovery { group, version } => {
+            let found = discovery::document(contents, group.as_deref(), version.as_deref());
+            Asked::Discovery(found.ok_or_else(Status::no_path)?)
+        }
+        Path::Resource(path) => {
+            let group = Group::find(&path.group, &path.version).ok_or_else(Status::no_path)?;
+            let accept = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+            let accept = accept.collect::<Vec<_>>().join(",");
+            let list = path.name.is_none();
+            let form = Form::accepted(&accept, query.get("includeObject"), list);
+            // Only resource metrics have tables; the others show the whole list to whoever takes JSON at all.
+            let form = if group == Group::Resource { form? } else { form.map(|_| Form::Whole)? };
+            Asked::Metrics(Box::new(Question { group, path, query, form }))
+        }
+        Path::Other if matches!(parts.uri.path(), "/healthz" | "/livez" | "/readyz") => Asked::Health,
+        Path::Other => return Err(Status::no_path()),
+    };
+    if parts.method == Method::GET { Ok(asked) } else { Err(Status::not_allowed()) }
+}
+
+impl Question {
+    /// The answer; earlier contents go before later ones.
+    pub(super) fn answer(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+        match self.group {
+            Group::Resource => self.resource(contents, now),
+            Group::Custom => self.custom(contents, now),
+            Group::External => self.external(contents, now),
+        }
+    }
+
+    /// The answer of an API that has nothing.
+    pub(super) fn nothing(&self) -> Value {
+        let kind = match (self.group, self.path.resource.as_str()) {
+            (Group::Resource, "nodes") => "NodeMetricsList",
+            (Group::Resource, _) => "PodMetricsList",
+            (Group::Custom, _) => "MetricValueList",
+            (Group::External, _) => "ExternalMetricValueList",
+        };
+        wire::list(kind, &format!("{}/{}", self.path.group, self.path.version), Vec::new())
+    }
+
+    fn selector(&self, parameter: &str) -> Result<Selector, Status> {
+        let text = self.query.get(parameter).unwrap_or_default();
+        Selector::parse(text).map_err(|error| Status::bad_request(error.to_string()))
+    }
+
+    fn resource(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+        let ResourcePath { namespace, resource, name, subresource, .. } = &self.path;
+        if subresource.is_some() {
+            return Err(Status::no_path());
+        }
+        if self.query.is_set("watch") {
+            let text = format!("watch is not supported on resources of kind \"{resource}.metrics.k8s.io\"");
+            let about = About::new("metrics.k8s.io", resource, "");
+            return Err(Status { message: text, about: Some(Box::new(about)), ..Status::not_allowed() });
+        }
+        let selector = self.selector("labelSelector")?;
+        let fields = self.query.get("fieldSelector").unwrap_or_default();
+        let fields = FieldSelector::parse(fields).map_err(|error| Status::bad_request(error.to_string()))?;
+        let known = fields.restricted_to(&["metadata.name", "metadata.namespace"]);
+        known.map_err(|error| Status::bad_request(error.to_string()))?;
+        let wanted = |namespace: &str, name: &str, labels: &Labels| {
+            let field = |key: &str| if key == "metadata.name" { name } else { namespace };
+            selector.matches_map(labels) && fields.matches(field)
+        };
+        let missing = |kind: &str, name: &str| Status::not_found(About::new("", kind, name));
+        let (kind, items) = match (resource.as_str(), namespace, name) {
+            ("nodes", None, None) => {
+                let merged = merged(contents, |c| &c.nodes);
+                let nodes = merged.into_iter().filter(|(name, node)| wanted("", name, &node.labels));
+                ("NodeMetrics", nodes.map(|(name, node)| wire::node(name, node, now)).collect())
+            }
+            ("nodes", None, Some(name)) => {
+                let found = contents.iter().find_map(|c| c.nodes.get(name));
+                let node = found.ok_or_else(|| missing("node", name))?;
+                ("NodeMetrics", vec![wire::node(name, node, now)])
+            }
+            ("pods", namespace, None) => {
+                let merged = merged(contents, |c| &c.pods).into_iter();
+                let near = merged.filter(|((of, _), _)| namespace.as_ref().is_none_or(|n| n == of));
+                let pods = near.filter(|((namespace, name), pod)| wanted(namespace, name, &pod.labels));
+                ("PodMetrics", pods.map(|((of, name), pod)| wire::pod(of, name, pod, now)).collect())
+            }
+            ("pods", Some(namespace), Some(name)) => {
+                let key = (namespace.clone(), name.clone());
+                let found = contents.iter().find_map(|c| c.pods.get(&key));
+                let pod = found.ok_or_else(|| missing("pods", name))?;
+                ("PodMetrics", vec![wire::pod(namespace, name, pod, now)])
+            }
+            _ => return Err(Status::no_path()),
+        };
+        Ok(wire::shown(&self.form, kind, items, name.is_some()))
+    }
+
+    fn custom(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+        let ResourcePath { version, namespace, resource, name, subresource, .. } = &self.path;
+        let (namespace, resource, name, metric) = match (namespace, name, subresource) {
+            (Some(namespace), Some(metric), None) if resource == "metrics" => {
+                ("", "namespaces".to_owned(), namespace, metric)
+            }
+            (Some(_), None, None) => return Err(Status::bad_request("invalid request path")),
+            (namespace, Some(name), Some(metric)) => {
+                (namespace.as_deref().unwrap_or_default(), resource.to_lowercase(), name, metric)
+            }
+            _ => return Err(Status::no_path()),
+        };
+        let (objects, series) = (self.selector("labelSelector")?, self.selector("metricLabelSelector")?);
+        let all = contents.iter().flat_map(|c| &c.custom);
+        let known: Vec<(&Described, &Vec<Series>)> = all
+            .filter(|((other, object), _)| other == metric && object.resource == resource)
+            .map(|((_, object), series)| (object, series))
+            .collect();
+        let missing = |object: &str| {
+            let text = format!("the server could not find the metric {metric} for {resource}{object}");
+            Err(Status { message: text, about: None, ..Status::no_path() })
+        };
+        if known.is_empty() {
+            return missing("");
+        }
+        let every = name == "*";
+        let shown = selector_object(&series)?;
+        let near = known.into_iter().filter(|(object, _)| object.namespace == namespace);
+        let near = near.filter(|(object, _)| every || object.name == *name);
+        let items: Vec<Value> = near
+            .flat_map(|(object, all)| all.iter().map(move |one| (object, one)))
+            .filter(|(_, one)| !every || objects.matches_map(&one.object_labels))
+            .filter(|(_, one)| series.matches_map(&one.labels))
+            .map(|(object, one)| wire::custom(version, metric, object, one, &shown, now))
+            .collect();
+        if items.is_empty() && !every {
+            return missing(&format!(" {name}"));
+        }
+        Ok(wire::list("MetricValueList", &format!("custom.metrics.k8s.io/{version}"), items))
+    }
+
+    fn external(&self, contents: &[&Contents], now: Timestamp) -> Result<Value, Status> {
+        let (Some(namespace), None) = (&self.path.namespace, &self.path.name) else {
+            return Err(Status::no_path());
+        };
+        if self.query.is_set("watch") {
+            let text = "watch is not supported on resources of kind \"*.external.metrics.k8s.io\"".to_owned();
+            let about = Some(Box::new(About::new("external.metrics.k8s.io", "*", "")));
+            return Err(Status { message: text, about, ..Status::not_allowed() });
+        }
+        let metric = &self.path.resource;
+        let selector = self.selector("labelSelector")?;
+        let key = (namespace.clone(), metric.to_lowercase());
+        let Some(found) = contents.iter().find_map(|c| c.external.get(&key)) else {
+            let text = format!("the server could not find the metric {metric} for namespaces");
+            return Err(Status { message: text, about: None, ..Status::no_path() });
+        };
+        let items = found.iter().filter(|series| selector.matches_map(&series.labels));
+        let items = items.map(|series| wire::external(metric, series, now)).collect();
+        Ok(wire::list("ExternalMetricValueList", "external.metrics.k8s.io/v1beta1", items))
+    }
+}
+
+/// The maps as one, in which those that come first go before.
+fn merged<'a, K: Ord, V>(
+    contents: &[&'a Contents],
+    part: impl Fn(&'a Contents) -> &'a std::collections::BTreeMap<K, V>,
+) -> std::collections::BTreeMap<&'a K, &'a V> {
+    contents.iter().rev().flat_map(|contents| part(contents)).collect()
+}
+
+/// A selector as answers repeat it: null if there was none.
+fn selector_object(selector: &Selector) -> Result<Value, Status> {
+    if selector.is_everything() {
+        return Ok(Value::Null);
+    }
+    let object = selector.to_label_selector().map_err(|error| Status::bad_request(error.to_string()))?;
+    Ok(json!(object))
+}

@@ -1,0 +1,180 @@
+//! The port: TLS, HTTP/1.1 and HTTP/2, and what goes wrong on purpose.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::Error;
+use super::answer::{Asked, read};
+use super::script::{Outage, Script};
+use crate::access::{Authority, PkiError, parts};
+use crate::clock::Clock;
+use crate::http::Body;
+use crate::status::Status;
+
+/// How long a client may take for its handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Says which server answered, so that whoever registers one knows that the cluster has found it.
+pub(super) const SERVED_BY: &str = "x-simulated-metrics-port";
+
+/// The place where clients come in; the name on it can be changed.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub(super) port: u16,
+    authority: Authority,
+    tls: Arc<Mutex<Arc<ServerConfig>>>,
+}
+
+impl Door {
+    pub(super) async fn open() -> Result<(Self, TcpListener), Error> {
+        let authority = Authority::new("simulated-metrics")?;
+        let config = config(&authority, &["localhost", "127.0.0.1"])?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = listener.local_addr()?.port();
+        Ok((Self { port, authority, tls: Arc::new(Mutex::new(config)) }, listener))
+    }
+
+    pub(super) fn ca_pem(&self) -> &str {
+        self.authority.certificate()
+    }
+
+    /// From now on the server is known under this name, too.
+    pub(super) fn also_called(&self, name: &str) -> Result<(), PkiError> {
+        let config = config(&self.authority, &["localhost", "127.0.0.1", name])?;
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.tls.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+fn config(authority: &Authority, names: &[&str]) -> Result<Arc<ServerConfig>, PkiError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let (chain, key) = parts(&authority.server(names)?)?;
+    let tls = |error: rustls::Error| PkiError::Tls(error.to_string());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(tls)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(tls)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Answers until it is dropped; connections end with it.
+pub(super) async fn accept(door: Door, listener: TcpListener, script: Script, clock: Clock) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(door.clone(), stream, script.clone(), clock));
+                }
+                // Out of file descriptors, most likely; some connection will end.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(door: Door, stream: TcpStream, script: Script, clock: Clock) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, door.acceptor().accept(stream)).await else {
+        return;
+    };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (script, port) = (script.clone(), door.port);
+        async move {
+            let mut response = respond(&script, &request.into_parts().0, clock).await;
+            response.headers_mut().insert(SERVED_BY, HeaderValue::from(port));
+            Ok::<_, Infallible>(response)
+        }
+    });
+    // What a client does wrong is its own affair.
+    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn respond(script: &Script, parts: &Parts, clock: Clock) -> Response<Body> {
+    script.note(parts.uri.path());
+    let asked = {
+        let play = script.lock();
+        read(parts, &[&play.contents, &play.measured])
+    };
+    let question = match asked {
+        Err(status) => return json(status.code, &status.to_json()),
+        Ok(Asked::Health) => return text(200, "text/plain; charset=utf-8", "ok"),
+        Ok(Asked::Discovery(document)) => return json(200, &document),
+        Ok(Asked::Metrics(question)) => question,
+    };
+    match script.outage(question.group) {
+        Outage::None => {}
+        Outage::Status { code, reason, message } => {
+            let status = Status { code, reason, message, about: None, causes: Vec::new(), retry_after: None };
+            return json(code, &status.to_json());
+        }
+        Outage::Text { code, body } => return text(code, "text/plain; charset=utf-8", body),
+        Outage::Empty => return json(200, &question.nothing()),
+        Outage::Hang => return std::future::pending().await,
+        Outage::Garbage => {
+            return text(200, "application/json", "{\"kind\":\"PodMetricsList\",\"items\":[{\"met");
+        }
+        Outage::Cut => return cut(),
+    }
+    let answer = {
+        let play = script.lock();
+        question.answer(&[&play.contents, &play.measured], clock.now())
+    };
+    match answer {
+        Ok(value) => json(200, &value),
+        Err(status) => json(status.code, &status.to_json()),
+    }
+}
+
+fn json(code: u16, value: &Value) -> Response<Body> {
+    text(code, "application/json", format!("{value}\n"))
+}
+
+fn text(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    let body = Full::new(body.into()).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// An answer that breaks off.
+fn cut() -> Response<Body> {
+    let begun = Frame::data(Bytes::from_static(b"{\"kind\":"));
+    let broken = stream::once(async {
+        // What was sent so far must be on its way, or the client sees no answer at all.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
+    });
+    let frames = stream::iter([Ok(begun)]).chain(broken);
+    let mut response = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

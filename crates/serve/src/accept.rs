@@ -1,0 +1,92 @@
+//! In which form an answer is wanted: the header `Accept`.
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+/// One of the forms a client takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Media {
+    /// `application/json`, or with `*`.
+    pub kind: String,
+    /// `Table`, `APIGroupDiscoveryList`, …; empty: as it is.
+    pub form: String,
+    /// Group of the form.
+    pub group: String,
+    /// Version of the form.
+    pub version: String,
+    quality: f32,
+}
+
+impl Media {
+    /// Whether JSON is meant.
+    pub fn is_json(&self) -> bool {
+        matches!(self.kind.as_str(), "application/json" | "application/*" | "*/*")
+    }
+
+    /// Whether this form, group and version of JSON are meant.
+    pub fn is(&self, form: &str, group: &str, version: &str) -> bool {
+        self.is_json() && self.form == form && self.group == group && self.version == version
+    }
+
+    /// Whether JSON is meant as it is.
+    pub fn is_plain(&self) -> bool {
+        self.is_json() && self.form.is_empty()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let kind = parts.next().filter(|kind| kind.contains('/'))?.to_ascii_lowercase();
+        let mut media = Self { kind, quality: 1.0, ..Self::default() };
+        for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            match key.trim() {
+                "as" => value.clone_into(&mut media.form),
+                "g" => value.clone_into(&mut media.group),
+                "v" => value.clone_into(&mut media.version),
+                "q" => media.quality = value.parse().ok().filter(|quality| *quality >= 0.0)?,
+                _ => {}
+            }
+        }
+        (media.quality > 0.0).then_some(media)
+    }
+}
+
+/// The forms a client takes, the dearest first; without the header it takes any.
+pub fn accepted(headers: &HeaderMap) -> Vec<Media> {
+    let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
+    if given.iter().all(|text| text.trim().is_empty()) {
+        return vec![Media { kind: "*/*".to_owned(), quality: 1.0, ..Media::default() }];
+    }
+    let mut media: Vec<Media> =
+        given.iter().flat_map(|text| text.split(',')).filter_map(Media::parse).collect();
+    media.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    media
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<Media> {
+        accepted(&[(ACCEPT, text.parse().unwrap())].into_iter().collect())
+    }
+
+    #[test]
+    fn the_dearest_comes_first() {
+        let kinds: Vec<String> = of("text/html;q=0.5, */*;q=0.1,application/json, x;q=1, a/b;q=0")
+            .into_iter()
+            .map(|m| m.kind)
+            .collect();
+        assert_eq!(kinds, ["application/json", "text/html", "*/*"]);
+        assert!(accepted(&HeaderMap::new())[0].is_plain() && of("")[0].is_plain());
+        assert!(of("a/b;q=x").is_empty());
+    }
+
+    #[test]
+    fn kubectl_asks_for_tables() {
+        let text = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        let media = of(text);
+        assert!(media[0].is("Table", "meta.k8s.io", "v1") && media[2].is_plain() && !media[1].is_plain());
+        assert!(!of("application/yaml")[0].is_json());
+    }
+}

@@ -1,0 +1,218 @@
+//! What a request wants to do, read from its method and path as Kubernetes does.
+
+use api::gotext::quote;
+use api::selector::FieldSelector;
+use http::Method;
+
+use crate::identity::User;
+use crate::request::Query;
+use crate::status::{About, Status};
+
+/// What somebody wants to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Attributes {
+    /// `get`, `list`, `watch`, `create`, …; the method in lower case for paths.
+    pub verb: String,
+    /// What it is done to.
+    pub target: Target,
+}
+
+/// What something is done to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Objects of a resource.
+    Resource(Resource),
+    /// A path that is about no objects.
+    Path(String),
+}
+
+/// Objects of a resource; what does not apply is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// API group; empty for the core one.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Name of one object.
+    pub name: String,
+    /// A part of it.
+    pub subresource: String,
+}
+
+impl Attributes {
+    /// What a request with this method, (decoded) path and query wants.
+    pub fn of(method: &Method, path: &str, query: &Query) -> Self {
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (group, version, rest) = match segments.as_slice() {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+            _ => {
+                let verb = method.as_str().to_lowercase();
+                return Self { verb, target: Target::Path(path.to_owned()) };
+            }
+        };
+        let (prefix, rest) = match rest {
+            [prefix @ ("watch" | "proxy"), rest @ ..] if !rest.is_empty() => (Some(*prefix), rest),
+            _ => (None, rest),
+        };
+        let (namespace, rest) = match rest {
+            // These two are parts of the namespace itself.
+            ["namespaces", name, "status" | "finalize", ..] | ["namespaces", name] => (*name, rest),
+            ["namespaces", name, rest @ ..] => (*name, rest),
+            _ => ("", rest),
+        };
+        let part = |index: usize| rest.get(index).map(|text| (*text).to_owned()).unwrap_or_default();
+        let mut resource = Resource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            namespace: namespace.to_owned(),
+            resource: part(0),
+            name: part(1),
+            subresource: part(2),
+        };
+        let many = resource.name.is_empty();
+        let verb = match (prefix, method.as_str()) {
+            (Some(prefix), _) => prefix,
+            (None, "GET" | "HEAD") if many && query.is_set("watch") => "watch",
+            (None, "GET" | "HEAD") if many => "list",
+            (None, "GET" | "HEAD") => "get",
+            (None, "POST") => "create",
+            (None, "PUT") => "update",
+            (None, "PATCH") => "patch",
+            (None, "DELETE") if many => "deletecollection",
+            (None, "DELETE") => "delete",
+            _ => "",
+        };
+        if many && matches!(verb, "list" | "watch" | "deletecollection") {
+            let selector = query.get("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
+            if let Some(name) = selector.as_ref().and_then(|selector| selector.exact("metadata.name")) {
+                name.clone_into(&mut resource.name);
+            }
+        }
+        Self { verb: verb.to_owned(), target: Target::Resource(resource) }
+    }
+
+    /// The answer to somebody who may not, in the words of Kubernetes.
+    pub fn refusal(&self, user: &User, why: &str) -> Status {
+        let (verb, user) = (&self.verb, quote(&user.name));
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        match &self.target {
+            Target::Path(path) => Status::forbidden(
+                format!("forbidden: User {user} cannot {verb} path {}{why}", quote(path)),
+                About::default(),
+            ),
+            Target::Resource(of) => {
+                let about = About::new(&of.group, &of.resource, &of.name);
+                let slash = if of.subresource.is_empty() { "" } else { "/" };
+                let resource = quote(&format!("{}{slash}{}", of.resource, of.subresource));
+                let place = match of.namespace.as_str() {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {}", quote(namespace)),
+                };
+                let message = format!(
+                    "{} is forbidden: User {user} cannot {verb} resource {resource} in API group {} {place}{why}",
+                    about.words(),
+                    quote(&of.group)
+                );
+                Status::forbidden(message, about)
+            }
+        }
+    }
+
+    /// How much text it is.
+    pub(super) fn length(&self) -> usize {
+        let target = match &self.target {
+            Target::Path(path) => path.len(),
+            Target::Resource(of) => {
+                [&of.group, &of.version, &of.namespace, &of.resource, &of.name, &of.subresource]
+                    .iter()
+                    .map(|text| text.len())
+                    .sum()
+            }
+        };
+        self.verb.len() + target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: &str, uri: &str) -> Attributes {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        Attributes::of(&method.parse().unwrap(), path, &Query::parse(query))
+    }
+
+    /// `verb group/version namespace resource name subresource`, with `-` for what is empty.
+    fn short(method: &str, uri: &str) -> String {
+        let Attributes { verb, target } = of(method, uri);
+        match target {
+            Target::Path(path) => format!("{verb} {path}"),
+            Target::Resource(r) => {
+                let parts = [r.group, r.version, r.namespace, r.resource, r.name, r.subresource];
+                let parts = parts.map(|part| if part.is_empty() { "-".to_owned() } else { part });
+                format!("{verb} {}", parts.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn requests_are_read_as_kubernetes_reads_them() {
+        let cases = [
+            ("GET", "/", "get /"),
+            ("POST", "/metrics", "post /metrics"),
+            ("GET", "/apis", "get /apis"),
+            ("GET", "/apis/g/v", "get /apis/g/v"),
+            ("GET", "/apis/g/v/", "get /apis/g/v/"),
+            ("GET", "/api/v1", "get /api/v1"),
+            ("GET", "/apis/g/v/nodes/a", "get g v - nodes a -"),
+            ("HEAD", "/apis/g/v/nodes/", "list g v - nodes - -"),
+            ("GET", "/apis/g/v/namespaces/d/pods?labelSelector=a%3Db", "list g v d pods - -"),
+            ("GET", "/apis/g/v/namespaces/d/pods?watch=true", "watch g v d pods - -"),
+            ("GET", "/apis/g/v/namespaces/d/pods/x?watch=true", "get g v d pods x -"),
+            (
+                "GET",
+                "/apis/g/v/namespaces/d/pods?watch=1&fieldSelector=metadata.name%3Dhpa.web",
+                "watch g v d pods hpa.web -",
+            ),
+            ("GET", "/apis/c/v/namespaces/d/pods/*/qps", "get c v d pods * qps"),
+            ("GET", "/apis/c/v/namespaces/d/metrics/qps", "get c v d metrics qps -"),
+            ("GET", "/apis/e/v/namespaces/d/queue_depth", "list e v d queue_depth - -"),
+            ("GET", "/api/v1/namespaces", "list - v1 - namespaces - -"),
+            ("GET", "/api/v1/namespaces/d", "get - v1 d namespaces d -"),
+            ("PUT", "/api/v1/namespaces/d/finalize", "update - v1 d namespaces d finalize"),
+            ("GET", "/api/v1/watch/namespaces/d/pods", "watch - v1 d pods - -"),
+            ("POST", "/apis/g/v/namespaces/d/pods", "create g v d pods - -"),
+            ("DELETE", "/apis/g/v/namespaces/d/pods", "deletecollection g v d pods - -"),
+            ("DELETE", "/apis/g/v/namespaces/d/pods/x", "delete g v d pods x -"),
+            ("PATCH", "/apis/g/v/pods/x/status", "patch g v - pods x status"),
+        ];
+        for (method, uri, expected) in cases {
+            assert_eq!(short(method, uri), expected, "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn refusals_have_the_words_people_know() {
+        let user = User { name: "x".into(), ..User::default() };
+        let list = of("GET", "/apis/decisions.plimsoll.dev/v1alpha1/namespaces/ns/decisions");
+        assert_eq!(
+            list.refusal(&user, "").message,
+            "decisions.decisions.plimsoll.dev is forbidden: User \"x\" cannot list resource \"decisions\" in API \
+             group \"decisions.plimsoll.dev\" in the namespace \"ns\""
+        );
+        let get = of("GET", "/apis/metrics.k8s.io/v1beta1/nodes/node-a");
+        assert_eq!(
+            get.refusal(&user, "no").message,
+            "nodes.metrics.k8s.io \"node-a\" is forbidden: User \"x\" cannot get resource \"nodes\" in API group \
+             \"metrics.k8s.io\" at the cluster scope: no"
+        );
+        let path = of("GET", "/apis").refusal(&user, "");
+        assert_eq!(path.message, "forbidden: User \"x\" cannot get path \"/apis\"");
+        assert_eq!(path.to_json()["details"], serde_json::json!({}));
+    }
+}

@@ -1,0 +1,185 @@
+//! Whether somebody may do something: the API server is asked, and its answers are kept for a moment.
+
+mod attributes;
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::Client;
+
+pub use attributes::{Attributes, Resource, Target};
+
+use crate::cache::Cache;
+use crate::identity::User;
+use crate::review::{self, ReviewError};
+use crate::status::Status;
+
+/// Who may do what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// What the API server says: who asks (front proxy, client certificates, TokenReview) and whether he may
+    /// (SubjectAccessReview).
+    #[default]
+    Delegated,
+    /// Anyone may do everything, and nobody is asked who he is. For tests and for one's own desk.
+    Anyone,
+}
+
+/// How long an answer holds.
+const LIFE: Duration = Duration::from_secs(10);
+
+/// How many answers are kept.
+const CAPACITY: usize = 8192;
+
+/// Questions with more text than this are asked each time.
+const LONGEST: usize = 10_000;
+
+/// The group whose members may do everything.
+const MASTERS: &str = "system:masters";
+
+/// A question, whole: two that are equal have the same answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    user: User,
+    wanted: Attributes,
+}
+
+/// What the API server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict {
+    allowed: bool,
+    reason: String,
+}
+
+/// Asks the API server who may do what.
+pub(crate) struct Authorizer {
+    client: Client,
+    open: Vec<String>,
+    known: Cache<Question, Verdict, ReviewError>,
+}
+
+impl Authorizer {
+    /// `open` are paths that everybody may get: exact, or the beginning of one and `*`.
+    pub(crate) fn new(client: Client, open: Vec<String>) -> Self {
+        Self { client, open, known: Cache::new(CAPACITY, LIFE) }
+    }
+
+    /// An error if the user may not.
+    pub(crate) async fn check(&self, user: &User, wanted: &Attributes) -> Result<(), Status> {
+        if user.is_in(MASTERS) || is_open(&self.open, wanted) {
+            return Ok(());
+        }
+        let question = Question { user: user.clone(), wanted: wanted.clone() };
+        let ask = || ask(self.client.clone(), question.clone()).boxed();
+        let verdict = if question.length() < LONGEST {
+            self.known.get(question.clone(), ask).await
+        } else {
+            ask().await
+        };
+        match verdict {
+            Ok(Verdict { allowed: true, .. }) => Ok(()),
+            Ok(Verdict { reason, .. }) => Err(wanted.refusal(user, &reason)),
+            Err(error) => {
+                tracing::warn!(%error, "failed to ask the API server who may do what");
+                Err(Status::internal("the API server could not be asked whether this is allowed"))
+            }
+        }
+    }
+}
+
+fn is_open(open: &[String], wanted: &Attributes) -> bool {
+    let Target::Path(path) = &wanted.target else { return false };
+    open.iter().any(|open| match open.strip_suffix('*') {
+        Some(beginning) => path.starts_with(beginning),
+        None => path == open,
+    })
+}
+
+impl Question {
+    fn length(&self) -> usize {
+        let extra = self.user.extra.iter().map(|(key, values)| key.len() + total(values));
+        self.user.name.len() + total(&self.user.groups) + extra.sum::<usize>() + self.wanted.length()
+    }
+
+    fn review(&self) -> SubjectAccessReview {
+        let User { name, uid, groups, extra } = self.user.clone();
+        let verb = Some(self.wanted.verb.clone());
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let (resource_attributes, non_resource_attributes) = match &self.wanted.target {
+            Target::Path(path) => (None, Some(NonResourceAttributes { path: Some(path.clone()), verb })),
+            Target::Resource(resource) => {
+                let attributes = ResourceAttributes {
+                    group: given(&resource.group),
+                    version: given(&resource.version),
+                    namespace: given(&resource.namespace),
+                    resource: given(&resource.resource),
+                    subresource: given(&resource.subresource),
+                    name: given(&resource.name),
+                    verb,
+                    ..ResourceAttributes::default()
+                };
+                (Some(attributes), None)
+            }
+        };
+        let spec = SubjectAccessReviewSpec {
+            user: Some(name),
+            uid: given(&uid),
+            groups: Some(groups),
+            extra: (!extra.is_empty()).then_some(extra),
+            resource_attributes,
+            non_resource_attributes,
+        };
+        SubjectAccessReview { spec, ..SubjectAccessReview::default() }
+    }
+}
+
+fn total(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
+}
+
+async fn ask(client: Client, question: Question) -> Result<Verdict, ReviewError> {
+    let status = review::post(&client, &question.review()).await?.status;
+    // No opinion is no permission.
+    Ok(status.map_or(Verdict { allowed: false, reason: String::new() }, |status| Verdict {
+        allowed: status.allowed && !status.denied.unwrap_or_default(),
+        reason: status.reason.unwrap_or_default(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Method;
+
+    use crate::request::Query;
+
+    #[test]
+    fn some_paths_are_open_to_all() {
+        let open = ["/healthz".to_owned(), "/pages/*".to_owned()];
+        let path = |path: &str| is_open(&open, &Attributes::of(&Method::GET, path, &Query::default()));
+        assert!(path("/healthz") && path("/pages/a/b"));
+        assert!(!path("/healthz/x") && !path("/metrics") && !path("/apis/g/v/healthz"));
+    }
+
+    #[test]
+    fn a_question_says_all() {
+        let mut user = User { name: "u".into(), groups: vec!["g".into()], ..User::default() };
+        user.extra.insert("k".into(), vec!["v".into()]);
+        let uri = "/apis/g/v1/namespaces/ns/things/x/scale";
+        let wanted = Attributes::of(&Method::GET, uri, &Query::default());
+        let question = Question { user, wanted };
+        let json = serde_json::to_value(question.review().spec).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "user": "u", "groups": ["g"], "extra": {"k": ["v"]},
+                "resourceAttributes": {"group": "g", "version": "v1", "namespace": "ns", "resource": "things",
+                    "subresource": "scale", "name": "x", "verb": "get"},
+            })
+        );
+        assert!(question.length() > 10 && question.length() < 60);
+    }
+}

@@ -1,0 +1,63 @@
+//! Answers: bodies and the headers they share.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use serde::Serialize;
+
+use crate::status::Status;
+
+/// What goes wrong inside a body.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request or an answer.
+pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+
+/// A body that is all there.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// An answer in any content type.
+pub fn with_type(code: u16, content_type: &str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap_or(plain));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    // What is sent must never be taken for a page.
+    headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Plain text.
+pub fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
+    with_type(code, "text/plain; charset=utf-8", full(text))
+}
+
+/// An object, in one line as Kubernetes sends it.
+pub fn json<T: Serialize + ?Sized>(code: u16, value: &T) -> Response<Body> {
+    match serde_json::to_vec(value) {
+        Ok(mut bytes) => {
+            bytes.push(b'\n');
+            with_type(code, JSON, full(bytes))
+        }
+        Err(error) => status(&Status::internal(&error.to_string())),
+    }
+}
+
+/// An error.
+pub fn status(status: &Status) -> Response<Body> {
+    let text = format!("{}\n", status.to_json());
+    let mut response = with_type(status.code, JSON, full(text));
+    if let Some(seconds) = status.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,215 @@
+//! `decisions.plimsoll.dev`: what was decided, and where shadow mode and the controller that acts differ.
+//!
+//! ```text
+//! list    many at once, as JSON or as a table
+//! watch   those that follow
+//! table   for people
+//! ```
+
+mod list;
+mod table;
+mod watch;
+
+use std::sync::Arc;
+
+use api::decisions::{DecisionRecord, DifferenceList, GROUP, Meta, VERSION};
+use api::selector::{FieldSelector, Selector};
+use futures::stream::BoxStream;
+use http::{Method, Request, Response};
+use serde_json::json;
+use tower::util::BoxCloneSyncService;
+
+use crate::accept::accepted;
+use crate::answer::{self, Body};
+use crate::app::{Group, Resource};
+use crate::request::Call;
+use crate::status::{About, Status};
+
+/// Where decisions come from.
+pub trait Decisions: Send + Sync {
+    /// The latest of each autoscaler, in a namespace or everywhere.
+    fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord>;
+
+    /// All that are kept of one autoscaler, oldest first; `name` is that of the record (`hpa.web`). None if there is
+    /// no such autoscaler.
+    fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>>;
+
+    /// Those of one autoscaler that are made from now on. None if there is no such autoscaler.
+    fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>>;
+
+    /// Those of all autoscalers, in a namespace or everywhere, that are made from now on. None if that cannot be had.
+    fn follow_all(&self, namespace: Option<&str>) -> Option<BoxStream<'static, DecisionRecord>> {
+        let _ = namespace;
+        None
+    }
+
+    /// What shadow mode found, in a namespace or everywhere.
+    fn differences(&self, namespace: Option<&str>) -> DifferenceList;
+}
+
+/// In which form an answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Table(table::Style),
+}
+
+/// Which of many are wanted.
+struct Filter {
+    fields: FieldSelector,
+    labels: Selector,
+}
+
+/// The API, for the list of those that are served.
+pub(crate) fn group(decisions: Arc<dyn Decisions>) -> Group {
+    let route = tower::service_fn(move |request: Request<Body>| {
+        let decisions = Arc::clone(&decisions);
+        async move {
+            let found = match request.extensions().get::<Call>() {
+                Some(call) => answer(decisions.as_ref(), call),
+                None => Err(Status::internal("the request has not been authorized")),
+            };
+            Ok(found.unwrap_or_else(|error| answer::status(&error)))
+        }
+    });
+    Group {
+        name: GROUP.to_owned(),
+        version: VERSION.to_owned(),
+        resources: resources(),
+        route: BoxCloneSyncService::new(route),
+    }
+}
+
+fn resources() -> Vec<Resource> {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let time =
+        |description: &str| json!({"type": "string", "format": "date-time", "description": description});
+    let any = |description: &str| json!({"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true});
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let decisions = Resource {
+        name: "decisions".to_owned(),
+        singular: "decision".to_owned(),
+        kind: "Decision".to_owned(),
+        verbs: words(&["get", "list", "watch"]),
+        description: "Decision is what an autoscaler decided, once or several times in a row, and why."
+            .to_owned(),
+        properties: json!({
+            "mode": text("What the controller does with it: active, shadow, dry-run or off."),
+            "first": time("When it was first made."),
+            "last": time("When it was last made."),
+            "times": {"type": "integer", "format": "int64", "description": "How many times in a row it was made."},
+            "period": text("Time between two decisions."),
+            "spec": any("What was asked for."),
+            "decision": any("The decision as it was last made: what was seen, what each metric proposed, which limits applied."),
+        }),
+        ..Resource::default()
+    };
+    let differences = Resource {
+        name: "differences".to_owned(),
+        singular: "difference".to_owned(),
+        kind: "Difference".to_owned(),
+        verbs: words(&["list"]),
+        description: "Difference is where shadow mode and the controller that acts did not agree.".to_owned(),
+        properties: json!({
+            "since": time("Since when."),
+            "last": time("When it was last seen."),
+            "over": {"type": "boolean", "description": "Whether it is over."},
+            "field": text("What differs: desiredReplicas, AbleToScale, ScalingActive or ScalingLimited."),
+            "theirs": text("What the controller that acts says."),
+            "ours": text("What we would say."),
+            "why": text("Why, in one sentence."),
+        }),
+        ..Resource::default()
+    };
+    vec![decisions, differences]
+}
+
+fn answer(decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Status> {
+    let segments: Vec<&str> = call.path.trim_matches('/').split('/').skip(3).collect();
+    if segments.iter().any(|segment| segment.is_empty()) {
+        return Err(Status::no_path());
+    }
+    let (namespace, rest) = match segments.as_slice() {
+        ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
+        rest => (None, rest),
+    };
+    let watch = call.query.is_set("watch");
+    let allowed = |form: fn(&Call) -> Result<Form, Status>| {
+        if call.method == Method::GET { form(call) } else { Err(Status::not_allowed()) }
+    };
+    match (rest, namespace) {
+        (["decisions"], _) => {
+            let form = allowed(Form::of)?;
+            let filter = Filter::of(call)?;
+            if watch {
+                return watch::many(decisions, namespace, &filter, form, call);
+            }
+            let mut records = decisions.latest(namespace);
+            records.retain(|record| filter.takes(&record.metadata));
+            Ok(list::decisions(records, form))
+        }
+        (["decisions", name], Some(namespace)) => {
+            let form = allowed(Form::of)?;
+            if watch {
+                return watch::one(decisions, namespace, name, watch::Start::All, form, call);
+            }
+            let records = decisions.of(namespace, name).ok_or_else(|| missing(name))?;
+            Ok(list::decisions(records, form))
+        }
+        (["differences"], _) => {
+            let form = allowed(Form::of)?;
+            if watch {
+                return Err(Status::no_watch(About::new(GROUP, "differences", "")));
+            }
+            let filter = Filter::of(call)?;
+            let mut found = decisions.differences(namespace);
+            found.items.retain(|record| filter.takes(&record.metadata));
+            Ok(list::differences(&found, form))
+        }
+        _ => Err(Status::no_path()),
+    }
+}
+
+fn missing(name: &str) -> Status {
+    Status::not_found(About::new(GROUP, "decisions", name))
+}
+
+impl Form {
+    fn of(call: &Call) -> Result<Self, Status> {
+        let style = table::Style::of(&call.query);
+        let found = accepted(&call.headers).iter().find_map(|media| {
+            let table = |version| media.is("Table", "meta.k8s.io", version);
+            if media.is_plain() {
+                Some(Ok(Self::Json))
+            } else if table("v1") || table("v1beta1") {
+                Some(style.clone().map(Self::Table))
+            } else {
+                None
+            }
+        });
+        found.ok_or_else(Status::not_acceptable)?.map_err(Status::bad_request)
+    }
+}
+
+impl Filter {
+    fn of(call: &Call) -> Result<Self, Status> {
+        let given = |key: &str| call.query.get(key).unwrap_or_default();
+        let fields = FieldSelector::parse(given("fieldSelector"));
+        let fields = fields.map_err(|error| Status::bad_request(error.to_string()))?;
+        let known = fields.restricted_to(&["metadata.name", "metadata.namespace"]);
+        known.map_err(|error| Status::bad_request(error.to_string()))?;
+        let labels = Selector::parse(given("labelSelector"));
+        let labels = labels.map_err(|error| Status::bad_request(error.to_string()))?;
+        Ok(Self { fields, labels })
+    }
+
+    /// Records have no labels.
+    fn takes(&self, meta: &Meta) -> bool {
+        let field =
+            |field: &str| if field == "metadata.name" { meta.name.as_str() } else { meta.namespace.as_str() };
+        self.fields.matches(field) && self.labels.matches(|_| None)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,139 @@
+//! Decisions and differences for people, as kubectl prints them.
+
+use api::decisions::{DecisionRecord, DifferenceList, DifferenceRecord, Meta, Mode};
+use engine::explain;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::request::Query;
+
+/// What comes with each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Nothing.
+    Bare,
+    /// The object's name.
+    Named,
+    /// The object.
+    Whole,
+}
+
+/// Where a number is not known.
+const UNKNOWN: &str = "<unknown>";
+
+impl Style {
+    pub(super) fn of(query: &Query) -> Result<Self, String> {
+        match query.get("includeObject").unwrap_or_default() {
+            "None" => Ok(Self::Bare),
+            "" | "Metadata" => Ok(Self::Named),
+            "Object" => Ok(Self::Whole),
+            other => Err(format!("unrecognized includeObject value: {}", api::gotext::quote(other))),
+        }
+    }
+}
+
+/// A table of decisions.
+pub(super) fn decisions(records: &[DecisionRecord], style: Style, version: &str, now: Timestamp) -> Value {
+    const COLUMNS: &[(&str, &str)] = &[
+        ("Name", "Kind, a dot, name of the autoscaler."),
+        ("Replicas", "The count that was found."),
+        ("Wanted", "The count that should be."),
+        ("Last", "How long ago this was decided last."),
+        ("Times", "How many times in a row."),
+        ("Mode", "What the controller does with it."),
+        ("Why", "Why the count is what it is."),
+    ];
+    let rows =
+        records.iter().map(|record| row(cells(record, now), style, &record.metadata, record.first, record));
+    table(COLUMNS, rows.collect(), version)
+}
+
+fn cells(record: &DecisionRecord, now: Timestamp) -> Value {
+    let decision = &record.decision;
+    let known =
+        |count: i32| decision.scale.as_ref().map_or_else(|| UNKNOWN.to_owned(), |_| count.to_string());
+    let last = api::age::since(Some(record.last), now);
+    let why = explain::sentence(&record.spec, decision);
+    json!([
+        record.metadata.name,
+        known(decision.current()),
+        known(decision.desired),
+        last,
+        record.times,
+        mode(record.mode),
+        why
+    ])
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Active => "active",
+        Mode::Shadow => "shadow",
+        Mode::DryRun => "dry-run",
+        Mode::Off => "off",
+    }
+}
+
+/// A table of differences.
+pub(super) fn differences(found: &DifferenceList, style: Style, version: &str, now: Timestamp) -> Value {
+    const COLUMNS: &[(&str, &str)] = &[
+        ("Name", "Kind, a dot, name of the autoscaler."),
+        ("Field", "What differs."),
+        ("Theirs", "What the controller that acts says."),
+        ("Ours", "What we would say."),
+        ("Since", "How long ago it began."),
+        ("Last", "How long ago it was last seen."),
+        ("Over", "Whether it is over."),
+        ("Why", "Why, in one sentence."),
+    ];
+    let cells = |record: &DifferenceRecord| {
+        let ago = |time| api::age::since(Some(time), now);
+        let DifferenceRecord { metadata, field, theirs, ours, over, why, .. } = record;
+        json!([
+            metadata.name,
+            field,
+            theirs,
+            ours,
+            ago(record.since),
+            ago(record.last),
+            over.to_string(),
+            why
+        ])
+    };
+    let rows =
+        found.items.iter().map(|record| row(cells(record), style, &record.metadata, record.since, record));
+    table(COLUMNS, rows.collect(), version)
+}
+
+fn row<T: Serialize>(cells: Value, style: Style, meta: &Meta, since: Timestamp, object: &T) -> Value {
+    let named = || {
+        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
+            "name": meta.name, "namespace": meta.namespace, "creationTimestamp": api::instant::format(since),
+        }})
+    };
+    match style {
+        Style::Bare => json!({"cells": cells}),
+        Style::Named => json!({"cells": cells, "object": named()}),
+        Style::Whole => {
+            let object = serde_json::to_value(object).unwrap_or_else(|_| named());
+            json!({"cells": cells, "object": object})
+        }
+    }
+}
+
+fn table(columns: &[(&str, &str)], rows: Vec<Value>, version: &str) -> Value {
+    let column = |(name, description): &(&str, &str)| {
+        let format = if *name == "Name" { "name" } else { "" };
+        let kind = if *name == "Times" { "integer" } else { "string" };
+        json!({"name": name, "type": kind, "format": format, "description": description, "priority": 0})
+    };
+    let columns: Vec<Value> = columns.iter().map(column).collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": version},
+        "columnDefinitions": columns,
+        "rows": rows,
+    })
+}

@@ -1,0 +1,115 @@
+//! Decisions as they are made: a line for each, as an event of a Kubernetes watch.
+
+use std::time::Duration;
+
+use api::decisions::{DecisionRecord, GROUP};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, future, stream};
+use http::Response;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::list::version;
+use super::{Decisions, Filter, Form, missing, table};
+use crate::answer::Body;
+use crate::request::Call;
+use crate::status::{About, Status};
+
+/// With what a watch begins when the client does not say what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// All that are kept.
+    All,
+    /// The latest one: the object as it is.
+    Latest,
+}
+
+/// Follows one autoscaler.
+pub(super) fn one(
+    decisions: &dyn Decisions,
+    namespace: &str,
+    name: &str,
+    start: Start,
+    form: Form,
+    call: &Call,
+) -> Result<Response<Body>, Status> {
+    // In this order nothing is lost in between; what is then there twice is sent once.
+    let next = decisions.follow(namespace, name).ok_or_else(|| missing(name))?;
+    let kept = decisions.of(namespace, name).ok_or_else(|| missing(name))?;
+    let newest = kept.iter().map(version).max().unwrap_or(i64::MIN);
+    let known = known(call)?;
+    let first = match (known, start) {
+        (None, Start::Latest) => kept.into_iter().next_back().into_iter().collect(),
+        (None, Start::All) => kept,
+        (Some(known), _) => newer(kept, known),
+    };
+    let next = next.filter(move |record| future::ready(version(record) > newest));
+    send(first, "ADDED", next.boxed(), form, call)
+}
+
+/// Follows many: those of a namespace, or all.
+pub(super) fn many(
+    decisions: &dyn Decisions,
+    namespace: Option<&str>,
+    filter: &Filter,
+    form: Form,
+    call: &Call,
+) -> Result<Response<Body>, Status> {
+    let namespace = namespace.or_else(|| filter.fields.exact("metadata.namespace"));
+    if let (Some(namespace), Some(name)) = (namespace, filter.fields.exact("metadata.name")) {
+        return one(decisions, namespace, name, Start::Latest, form, call);
+    }
+    let next = decisions.follow_all(namespace);
+    let next = next.ok_or_else(|| Status::no_watch(About::new(GROUP, "decisions", "")))?;
+    let mut first = decisions.latest(namespace);
+    first.retain(|record| filter.takes(&record.metadata));
+    if let Some(known) = known(call)? {
+        first = newer(first, known);
+    }
+    let (fields, labels) = (filter.fields.clone(), filter.labels.clone());
+    let filter = Filter { fields, labels };
+    let next = next.filter(move |record| future::ready(filter.takes(&record.metadata)));
+    send(first, "MODIFIED", next.boxed(), form, call)
+}
+
+fn newer(mut records: Vec<DecisionRecord>, known: i64) -> Vec<DecisionRecord> {
+    records.retain(|record| version(record) > known);
+    records
+}
+
+/// What the client has already: everything up to this version.
+fn known(call: &Call) -> Result<Option<i64>, Status> {
+    match call.query.get("resourceVersion").unwrap_or_default() {
+        "" | "0" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| {
+            Status::bad_request(format!("resourceVersion: Invalid value: {}", api::gotext::quote(text)))
+        }),
+    }
+}
+
+fn send(
+    first: Vec<DecisionRecord>,
+    then: &'static str,
+    next: BoxStream<'static, DecisionRecord>,
+    form: Form,
+    call: &Call,
+) -> Result<Response<Body>, Status> {
+    let limit =
+        call.query.get("timeoutSeconds").and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+    let first = stream::iter(first).map(|record| ("ADDED", record));
+    let lines = first.chain(next.map(move |record| (then, record)));
+    let lines = lines.map(move |(kind, record)| line(kind, &record, form));
+    call.streams.send(lines.boxed(), limit.map(Duration::from_secs))
+}
+
+fn line(kind: &str, record: &DecisionRecord, form: Form) -> Bytes {
+    let object = match form {
+        Form::Json => serde_json::to_value(record).unwrap_or(Value::Null),
+        Form::Table(style) => {
+            let version = version(record).to_string();
+            table::decisions(std::slice::from_ref(record), style, &version, Timestamp::now())
+        }
+    };
+    Bytes::from(format!("{}\n", json!({"type": kind, "object": object})))
+}

@@ -1,0 +1,169 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use localkube::access::{Authority, Identity};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::*;
+
+/// Two authorities and what a cluster says about them.
+struct World {
+    clients: Authority,
+    proxies: Authority,
+    trust: Trust,
+}
+
+fn data(clients: &Authority, proxies: &Authority) -> BTreeMap<String, String> {
+    let pairs = [
+        ("client-ca-file", clients.certificate()),
+        ("requestheader-client-ca-file", proxies.certificate()),
+        ("requestheader-allowed-names", "[\"front-proxy-client\"]"),
+        ("requestheader-username-headers", "[\"X-Remote-User\"]"),
+        ("requestheader-uid-headers", "[\"X-Remote-Uid\"]"),
+        ("requestheader-group-headers", "[\"X-Remote-Group\"]"),
+        ("requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]"),
+    ];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn read(data: &BTreeMap<String, String>) -> Result<Trust, String> {
+    Trust::read(data, &Arc::new(rustls::crypto::aws_lc_rs::default_provider()), 1)
+}
+
+fn world() -> World {
+    let (clients, proxies) = (Authority::new("clients").unwrap(), Authority::new("proxies").unwrap());
+    let trust = read(&data(&clients, &proxies)).unwrap();
+    World { clients, proxies, trust }
+}
+
+fn peer(identity: &Identity) -> Peer {
+    Peer::new(vec![CertificateDer::from_pem_slice(identity.certificate.as_bytes()).unwrap()]).unwrap()
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, value.parse().unwrap());
+    }
+    headers
+}
+
+fn name(found: Result<Option<User>, Refused>) -> String {
+    match found {
+        Ok(Some(user)) => user.name,
+        Ok(None) => "nobody".to_owned(),
+        Err(Refused) => "refused".to_owned(),
+    }
+}
+
+#[test]
+fn a_header_is_believed_only_from_the_front_proxy() {
+    let World { clients, proxies, trust } = world();
+    let carol = headers(&[("x-remote-user", "carol")]);
+    let none = HeaderMap::new();
+    let who = |identity: &Identity, headers| name(by_certificate(&trust, Some(&peer(identity)), headers));
+    let proxy = proxies.client("front-proxy-client", None).unwrap();
+    assert_eq!(who(&proxy, &carol), "carol");
+    assert_eq!(who(&proxy, &none), "refused");
+    assert_eq!(who(&proxies.client("other", None).unwrap(), &carol), "refused");
+    let alice = clients.client("alice", Some("team")).unwrap();
+    assert_eq!(who(&alice, &carol), "alice");
+    // The right name of the wrong authority, a server's certificate, a stranger's.
+    assert_eq!(who(&clients.client("front-proxy-client", None).unwrap(), &carol), "front-proxy-client");
+    assert_eq!(who(&proxies.server(&["front-proxy-client"]).unwrap(), &carol), "refused");
+    let stranger = Authority::new("clients").unwrap().client("alice", None).unwrap();
+    assert_eq!(who(&stranger, &none), "refused");
+    assert_eq!(name(by_certificate(&trust, None, &carol)), "nobody");
+    // Before anything was read nobody is trusted.
+    assert_eq!(name(by_certificate(&Trust::default(), Some(&peer(&proxy)), &carol)), "refused");
+    assert_eq!(name(by_certificate(&Trust::default(), Some(&peer(&alice)), &none)), "refused");
+}
+
+#[test]
+fn all_that_is_said_is_heard() {
+    let World { clients, proxies, trust } = world();
+    let said = headers(&[
+        ("x-remote-user", ""),
+        ("x-remote-user", "carol"),
+        ("x-remote-uid", "u-1"),
+        ("x-remote-group", "a"),
+        ("x-remote-group", "b"),
+        ("x-remote-extra-scopes%2fx", "1"),
+        ("x-remote-extra-scopes%2fx", "2"),
+        ("x-remote-extra-bad%zz", "3"),
+    ]);
+    let proxy = peer(&proxies.client("front-proxy-client", None).unwrap());
+    let user = by_certificate(&trust, Some(&proxy), &said).unwrap().unwrap().authenticated();
+    assert_eq!((user.name.as_str(), user.uid.as_str()), ("carol", "u-1"));
+    assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
+    assert_eq!(user.extra["scopes/x"], ["1", "2"]);
+    assert_eq!(user.extra["bad%zz"], ["3"]);
+    let alice = peer(&clients.client("alice", Some("team")).unwrap());
+    let user = by_certificate(&trust, Some(&alice), &said).unwrap().unwrap();
+    assert_eq!((user.name.as_str(), user.groups.as_slice()), ("alice", &["team".to_owned()][..]));
+    assert!(user.extra["authentication.kubernetes.io/credential-id"][0].starts_with("X509SHA256="));
+    // The front proxy also speaks for those who are nobody.
+    let nobody =
+        headers(&[("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")]);
+    let user = by_certificate(&trust, Some(&proxy), &nobody).unwrap().unwrap().authenticated();
+    assert_eq!(user, User::anonymous());
+}
+
+#[test]
+fn nothing_that_says_who_asks_is_passed_on() {
+    let World { trust, .. } = world();
+    let mut said = headers(&[
+        ("authorization", "Bearer x"),
+        ("x-remote-user", "u"),
+        ("x-remote-extra-a", "b"),
+        ("x-other", "kept"),
+    ]);
+    headers::strip(trust.proxy.as_ref(), &mut said);
+    assert_eq!(said.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-other"]);
+}
+
+#[test]
+fn new_authorities_count_for_old_connections() {
+    let World { clients, proxies, trust } = world();
+    let alice = peer(&clients.client("alice", None).unwrap());
+    assert!(alice.standing(&trust).client);
+    let other = Authority::new("others").unwrap();
+    let mut next = read(&data(&other, &proxies)).unwrap();
+    next.generation = 2;
+    assert!(!alice.standing(&next).client);
+}
+
+#[test]
+fn a_broken_configuration_is_an_error_and_an_empty_one_trusts_nobody() {
+    let World { clients, proxies, .. } = world();
+    let with = |key: &str, value: &str| {
+        let mut data = data(&clients, &proxies);
+        data.insert(key.to_owned(), value.to_owned());
+        read(&data)
+    };
+    assert!(with("client-ca-file", "nonsense").is_err());
+    assert!(with("requestheader-allowed-names", "front-proxy-client").unwrap_err().contains("allowed-names"));
+    let any = with("requestheader-allowed-names", "[]").unwrap();
+    assert!(any.proxy.unwrap().admits("anybody"));
+    let none = read(&BTreeMap::new()).unwrap();
+    assert!(none.clients.is_none() && none.proxy.is_none());
+    // A prefix of nothing would take every header.
+    assert!(with("requestheader-extra-headers-prefix", "[\"\"]").unwrap().proxy.unwrap().extra.is_empty());
+}
+
+#[test]
+fn tokens_are_found_where_they_belong() {
+    let token = |value: &str| token::bearer(&headers(&[("authorization", value)])).map(str::to_owned);
+    assert_eq!(token("Bearer abc").as_deref(), Some("abc"));
+    assert_eq!(token("bearer  abc ").as_deref(), Some("abc"));
+    assert_eq!((token("Basic abc"), token("Bearer "), token("Bearer")), (None, None, None));
+}
+
+#[test]
+fn nonsense_is_no_certificate() {
+    assert!(Peer::new(Vec::new()).is_none());
+    assert!(Peer::new(vec![CertificateDer::from(b"nonsense".to_vec())]).is_none());
+}

@@ -1,0 +1,161 @@
+//! The server: it starts, it is told where it is, it stops.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Client;
+use rustls::crypto::CryptoProvider;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::{Access, Authorizer};
+use crate::app::App;
+use crate::identity::{self, Authenticator};
+use crate::register::Place;
+use crate::site::{Guard, Site};
+use crate::tls::{self, Certificate, CertificateError, Limits};
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; port 0 is any free one.
+    pub address: SocketAddr,
+    /// The server's certificate.
+    pub certificate: Certificate,
+    /// Who may do what.
+    pub access: Access,
+    /// Paths that everybody may get: exact, or the beginning of one and `*`.
+    pub open_paths: Vec<String>,
+    /// What clients may take.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 10257)),
+            certificate: Certificate::SelfMade(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
+            access: Access::Delegated,
+            open_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be had.
+    #[error("failed to listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// TLS cannot be spoken.
+    #[error("failed to set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A server that runs until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    authority: Option<String>,
+    versions: Vec<(String, String)>,
+    stop: watch::Sender<bool>,
+    listening: JoinHandle<()>,
+    #[allow(dead_code, reason = "held for their end")]
+    keeping: JoinSet<()>,
+}
+
+impl Server {
+    /// Starts to serve. It needs no answer from the API server to start.
+    pub async fn start(options: Options, client: Client, app: App) -> Result<Self, StartError> {
+        let Options { address, certificate, access, open_paths, limits } = options;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut certificate = tls::Keeper::new(&certificate, Arc::clone(&provider), Timestamp::now())?;
+        let authority = certificate.authority().map(str::to_owned);
+        let config = tls::config(Arc::clone(&provider), certificate.shown())?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| StartError::Listen { address, source })?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen { address, source })?;
+        let mut keeping = JoinSet::new();
+        keeping.spawn(async move {
+            loop {
+                tokio::time::sleep(tls::PERIOD).await;
+                certificate.look(Timestamp::now());
+            }
+        });
+        let guard = guard(access, address, client, open_paths, provider, &mut keeping).await;
+        let (stop, stopped) = watch::channel(false);
+        let site = Arc::new(Site::new(app, guard, limits, stopped.clone()));
+        let versions = site.versions();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listening = tokio::spawn(tls::listen(listener, acceptor, site, limits, stopped));
+        tracing::info!(%address, "serving");
+        Ok(Self { address, authority, versions, stop, listening, keeping })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// The authority behind its certificate (PEM); none if the certificate was given without it.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
+    /// The versions of API groups it serves.
+    pub fn versions(&self) -> &[(String, String)] {
+        &self.versions
+    }
+
+    /// The Service and the APIServices that make it part of the cluster's API.
+    pub fn api_services(&self, place: &Place) -> Vec<Value> {
+        place.objects(&self.versions, self.ca_pem())
+    }
+
+    /// Takes no more connections, ends watches, lets requests end for a while, and is gone.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let _ = (&mut self.listening).await;
+    }
+}
+
+/// Whoever asks is asked who he is and whether he may, unless that does not matter.
+async fn guard(
+    access: Access,
+    address: SocketAddr,
+    client: Client,
+    open: Vec<String>,
+    provider: Arc<CryptoProvider>,
+    keeping: &mut JoinSet<()>,
+) -> Guard {
+    if access == Access::Anyone {
+        if !address.ip().is_loopback() {
+            tracing::warn!(%address, "anyone who reaches this address may read everything here");
+        }
+        return None;
+    }
+    let keeper = identity::Keeper::new();
+    let mut source = identity::Source::new(provider);
+    keeper.look(&client, &mut source).await;
+    keeping.spawn(keeper.clone().run(client.clone(), source));
+    let authorizer = Authorizer::new(client.clone(), open);
+    Some((Authenticator::new(client, keeper), authorizer))
+}

@@ -1,0 +1,268 @@
+//! The way of a request: who, whether he may, then whoever answers.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use serde_json::json;
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt as _;
+
+use crate::access::{Attributes, Authorizer};
+use crate::answer::{self, Body};
+use crate::app::{App, Group, Route};
+use crate::discovery::Discovery;
+use crate::health::{Checks, Endpoint};
+use crate::identity::{Authenticator, Peer, User};
+use crate::request::{self, Call};
+use crate::status::{About, Status};
+use crate::stream::Streams;
+use crate::tls::{self, Activity, Limits};
+use crate::{Metrics, decisions};
+
+/// Who asks and whether he may; none if that does not matter.
+pub(crate) type Guard = Option<(Authenticator, Authorizer)>;
+
+/// All that is served.
+pub(crate) struct Site {
+    guard: Guard,
+    limits: Limits,
+    places: Semaphore,
+    watches: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+    version: String,
+    checks: Checks,
+    metrics: Option<Metrics>,
+    discovery: Discovery,
+    groups: Vec<Group>,
+    routes: Vec<(String, Route)>,
+}
+
+impl Site {
+    pub(crate) fn new(app: App, guard: Guard, limits: Limits, stop: watch::Receiver<bool>) -> Self {
+        let mut groups: Vec<Group> = app.decisions.map(decisions::group).into_iter().collect();
+        groups.extend(app.groups);
+        let mut routes = app.routes;
+        // The longest first: it is the most particular.
+        routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        let stopping = stop.clone();
+        let mut checks = Checks::new();
+        checks.add("ping", || Ok(()));
+        checks.extend(app.checks);
+        checks.add_ready("shutdown", move || {
+            if *stopping.borrow() { Err("the server is stopping".to_owned()) } else { Ok(()) }
+        });
+        Self {
+            guard,
+            limits,
+            places: Semaphore::new(limits.requests),
+            watches: Arc::new(Semaphore::new(limits.watches)),
+            stop,
+            discovery: Discovery::new(&groups, &app.version),
+            version: app.version,
+            checks,
+            metrics: app.metrics,
+            groups,
+            routes,
+        }
+    }
+
+    /// The versions of groups that are served.
+    pub(crate) fn versions(&self) -> Vec<(String, String)> {
+        self.groups.iter().map(|group| (group.name.clone(), group.version.clone())).collect()
+    }
+
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        peer: Option<&Peer>,
+        activity: &Activity,
+    ) -> Result<Response<Body>, Status> {
+        let (mut parts, body) = request.into_parts();
+        let (path, query) = request::read(&parts.uri)?;
+        let wanted = Attributes::of(&parts.method, &path, &query);
+        let user = match &self.guard {
+            None => User::anonymous(),
+            Some((authenticator, _)) => {
+                let user = authenticator.identify(peer, &parts.headers).await?;
+                authenticator.strip(&mut parts.headers);
+                user
+            }
+        };
+        // Whoever may do everything (the API server, above all) must not wait for others.
+        let _place = match self.places.try_acquire() {
+            Ok(place) => Some(place),
+            Err(_) if user.is_in("system:masters") => None,
+            Err(_) => return Err(Status::too_many()),
+        };
+        if let Some((_, authorizer)) = &self.guard {
+            impersonation(&parts.headers, &user)?;
+            authorizer.check(&user, &wanted).await?;
+        }
+        tracing::debug!(user = user.name, verb = wanted.verb, path, "a request");
+        let streams = Streams {
+            places: Arc::clone(&self.watches),
+            limit: self.limits.watch,
+            stop: self.stop.clone(),
+            activity: activity.clone(),
+        };
+        let (method, headers) = (parts.method.clone(), parts.headers.clone());
+        let call = Call { method, path, query, headers, user, wanted, streams };
+        self.route(parts, body, call).await
+    }
+
+    async fn route(
+        &self,
+        parts: http::request::Parts,
+        body: Incoming,
+        call: Call,
+    ) -> Result<Response<Body>, Status> {
+        let path = call.path.clone();
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let read = |answer: Result<Response<Body>, Status>| match call.method {
+            Method::GET | Method::HEAD => answer,
+            _ => Err(Status::not_allowed()),
+        };
+        match segments.as_slice() {
+            [""] => read(Ok(self.index())),
+            [first, rest @ ..] if Endpoint::of(first).is_some() => {
+                let endpoint = Endpoint::of(first).unwrap_or(Endpoint::Healthz);
+                read(self.health(endpoint, &rest.join("/"), &call))
+            }
+            ["metrics"] => read(self.metrics()),
+            ["version"] => read(Ok(self.version())),
+            ["openapi", rest @ ..] => read(self.discovery.openapi(rest, &call)),
+            ["apis"] => read(self.discovery.apis(&call.headers)),
+            ["apis", group] => read(self.discovery.group(group)),
+            ["apis", group, version] => read(self.discovery.version(group, version)),
+            ["apis", group, version, ..] => {
+                let own = |it: &&Group| it.name == *group && it.version == *version;
+                let route = self.groups.iter().find(own).map(|group| group.route.clone());
+                self.pass(route.ok_or_else(Status::no_path)?, parts, body, call).await
+            }
+            _ => {
+                let route = self.routes.iter().find(|(prefix, _)| begins(&path, prefix));
+                let route = route.map(|(_, route)| route.clone()).ok_or_else(Status::no_path)?;
+                self.pass(route, parts, body, call).await
+            }
+        }
+    }
+
+    /// Hands a request to whoever answers it; its body may not be larger than the limit.
+    async fn pass(
+        &self,
+        route: Route,
+        parts: http::request::Parts,
+        body: Incoming,
+        call: Call,
+    ) -> Result<Response<Body>, Status> {
+        let length = parts
+            .headers
+            .get(http::header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length > self.limits.body_size) {
+            return Err(Status::too_large(self.limits.body_size));
+        }
+        let body = Limited::new(body, self.limits.body_size).boxed_unsync();
+        let mut request = Request::from_parts(parts, body);
+        request.extensions_mut().insert(call);
+        // A future of its own type: the compiler cannot see through the body's otherwise.
+        let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> = Box::pin(route.oneshot(request));
+        match answer.await {
+            Ok(response) => Ok(response),
+            Err(never) => match never {},
+        }
+    }
+
+    fn health(&self, endpoint: Endpoint, name: &str, call: &Call) -> Result<Response<Body>, Status> {
+        match name {
+            "" => Ok(self.checks.all(endpoint, &call.query)),
+            name => self.checks.one(endpoint, name).ok_or_else(Status::no_path),
+        }
+    }
+
+    fn metrics(&self) -> Result<Response<Body>, Status> {
+        let made = self.metrics.as_ref().ok_or_else(Status::no_path)?();
+        Ok(answer::with_type(200, &made.content_type, answer::full(made.text)))
+    }
+
+    fn version(&self) -> Response<Body> {
+        let mut numbers = self.version.split('.');
+        let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+        answer::json(
+            200,
+            &json!({"major": major, "minor": minor, "gitVersion": format!("v{}", self.version), "gitCommit": "",
+                "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "rustc",
+                "platform": format!("{os}/{machine}")}),
+        )
+    }
+
+    fn index(&self) -> Response<Body> {
+        let mut paths = vec!["/apis".to_owned()];
+        for group in &self.groups {
+            paths.extend([format!("/apis/{}", group.name), format!("/apis/{}", group.group_version())]);
+        }
+        paths.extend(
+            ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
+        );
+        paths.extend(self.metrics.as_ref().map(|_| "/metrics".to_owned()));
+        paths.extend(self.routes.iter().map(|(prefix, _)| prefix.clone()));
+        paths.sort_unstable();
+        paths.dedup();
+        answer::json(200, &json!({"paths": paths}))
+    }
+}
+
+impl tls::Site for Site {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: Option<Arc<Peer>>,
+        activity: Activity,
+    ) -> Response<Body> {
+        let _busy = activity.begin();
+        // What others hand over to be called here may have faults of its own.
+        let work = AssertUnwindSafe(self.handle(request, peer.as_deref(), &activity)).catch_unwind();
+        let answer = match tokio::time::timeout(self.limits.answer, work).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Status::internal("the answer could not be made")),
+            Err(_) => Err(Status::timeout()),
+        };
+        answer.unwrap_or_else(|error| answer::status(&error))
+    }
+}
+
+/// Whether a path is a prefix or below it.
+fn begins(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.trim_end_matches('/');
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Nobody speaks for somebody else here. To serve him under his own name would be to do what he did not ask for.
+fn impersonation(headers: &HeaderMap, user: &User) -> Result<(), Status> {
+    if headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+        let user = api::gotext::quote(&user.name);
+        let text = format!(
+            "forbidden: User {user} cannot impersonate anybody at this server; ask the API server instead"
+        );
+        return Err(Status::forbidden(text, About::default()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_made_of_whole_segments() {
+        assert!(begins("/debug", "/debug") && begins("/debug/a", "/debug/") && begins("/x", "/"));
+        assert!(!begins("/debugger", "/debug") && !begins("/a/debug", "/debug"));
+    }
+}

@@ -1,0 +1,110 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::*;
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn at(day: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap()
+}
+
+fn shown(keeper: &Keeper) -> Vec<u8> {
+    keeper.shown.0.read().unwrap().cert[0].to_vec()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A directory that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("serve-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn one_that_is_made_here_is_renewed_in_time_by_the_same_authority() {
+    let from = Certificate::SelfMade(names(&["controller.plimsoll.svc", "10.0.0.1"]));
+    let mut keeper = Keeper::new(&from, provider(), at(0)).unwrap();
+    let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
+    let (_, read) = X509Certificate::from_der(&first).unwrap();
+    assert_eq!(read.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 2);
+    let valid = read.validity();
+    assert!(valid.not_before.timestamp() <= at(-1).as_second());
+    assert!(valid.not_after.timestamp() > at(363).as_second());
+    keeper.look(at(240));
+    assert_eq!(shown(&keeper), first);
+    keeper.look(at(244));
+    assert_ne!(shown(&keeper), first);
+    assert_eq!(keeper.authority(), Some(authority.as_str()));
+    // A clock that was set back far must not leave one that is not good yet.
+    let second = shown(&keeper);
+    keeper.look(at(0));
+    assert_ne!(shown(&keeper), second);
+}
+
+#[test]
+fn files_are_read_again_and_a_broken_pair_changes_nothing() {
+    let maker = Maker::new(&names(&["a"]), at(0)).unwrap();
+    let (one, two) = (maker.make(at(0)).unwrap(), maker.make(at(0)).unwrap());
+    let folder = Folder::new("files");
+    let from = Certificate::Files {
+        certificate: folder.write("tls.crt", &one.certificate),
+        key: folder.write("tls.key", &one.key),
+        authority: Some(folder.write("ca.crt", b"ca")),
+    };
+    let mut keeper = Keeper::new(&from, provider(), at(0)).unwrap();
+    assert_eq!(keeper.authority(), Some("ca"));
+    let first = shown(&keeper);
+    // Half of the new pair, nonsense, nothing.
+    folder.write("tls.crt", &two.certificate);
+    keeper.look(at(1));
+    assert_eq!(shown(&keeper), first);
+    folder.write("tls.key", b"nonsense");
+    keeper.look(at(1));
+    assert_eq!(shown(&keeper), first);
+    std::fs::remove_file(folder.0.join("tls.key")).unwrap();
+    keeper.look(at(1));
+    assert_eq!(shown(&keeper), first);
+    folder.write("tls.key", &two.key);
+    keeper.look(at(1));
+    assert_ne!(shown(&keeper), first);
+}
+
+#[test]
+fn what_cannot_be_used_at_the_start_is_said() {
+    let folder = Folder::new("none");
+    let from = Certificate::Files {
+        certificate: folder.write("tls.crt", b""),
+        key: folder.0.join("tls.key"),
+        authority: None,
+    };
+    let error = Keeper::new(&from, provider(), at(0)).unwrap_err().to_string();
+    assert!(error.contains("tls.key"), "{error}");
+    folder.write("tls.key", b"");
+    let error = Keeper::new(&from, provider(), at(0)).unwrap_err().to_string();
+    assert!(error.contains("no certificate in the file"), "{error}");
+    let bad = Certificate::SelfMade(names(&["not a name ä"]));
+    assert!(Keeper::new(&bad, provider(), at(0)).is_err());
+}

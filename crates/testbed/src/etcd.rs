@@ -1,0 +1,75 @@
+//! Writes objects straight into the store of a real cluster, past everything that would refuse them.
+//!
+//! What validation lets nobody store today may have been stored by an older version, and a controller meets it: this is
+//! how tests make such objects.
+
+use std::io;
+
+use ::base64::Engine as _;
+use ::base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::components::local;
+use crate::error::{Attempt as _, Error};
+
+/// The store of a real cluster.
+#[derive(Clone, Debug)]
+pub struct Etcd {
+    url: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// Where an object is stored: `/registry/horizontalpodautoscalers/shop/web`.
+pub fn key(resource: &str, namespace: &str, name: &str) -> String {
+    format!("/registry/{resource}/{namespace}/{name}")
+}
+
+impl Etcd {
+    /// The store of this cluster.
+    pub fn of(access: &Access) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { url: local("http", access.ports.etcd), client }
+    }
+
+    /// Stores an object as JSON, whatever is in it. It needs `apiVersion` and `kind`, or the API server cannot read it.
+    pub async fn put(&self, key: &str, object: &Value) -> Result<(), Error> {
+        let value = STANDARD.encode(object.to_string());
+        self.ask("put", &json!({"key": STANDARD.encode(key), "value": value})).await.map(|_| ())
+    }
+
+    /// The bytes that are stored: protobuf, where the API server wrote them.
+    pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let found = self.ask("range", &json!({"key": STANDARD.encode(key)})).await?;
+        let value = found.pointer("/kvs/0/value").and_then(Value::as_str);
+        let bytes = value.map(|text| STANDARD.decode(text)).transpose();
+        bytes.map_err(io::Error::other).attempt(|| format!("read {key} from etcd"))
+    }
+
+    /// Removes what is stored, and tells whether there was something.
+    pub async fn delete(&self, key: &str) -> Result<bool, Error> {
+        let found = self.ask("deleterange", &json!({"key": STANDARD.encode(key)})).await?;
+        Ok(found.get("deleted").and_then(Value::as_str).is_some_and(|count| count != "0"))
+    }
+
+    async fn ask(&self, verb: &str, body: &Value) -> Result<Value, Error> {
+        let answer = async {
+            let request = Request::post(format!("{}/v3/kv/{verb}", self.url));
+            let request = request.body(Full::new(Bytes::from(body.to_string()))).map_err(io::Error::other)?;
+            let answer = self.client.request(request).await.map_err(io::Error::other)?;
+            let code = answer.status();
+            let body = answer.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+            if !code.is_success() {
+                return Err(io::Error::other(format!("{code}: {}", String::from_utf8_lossy(&body))));
+            }
+            serde_json::from_slice(&body).map_err(io::Error::other)
+        };
+        answer.await.attempt(|| format!("ask etcd for {verb}"))
+    }
+}

@@ -1,0 +1,157 @@
+//! Bodies of answers on their way: whole, cut, stalled, remembered; and watches.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::stream;
+use http::request::Parts;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use tokio::sync::oneshot;
+
+/// What can go wrong with a body.
+pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// A body in either direction.
+pub(super) type Body = UnsyncBoxBody<Bytes, Fault>;
+
+/// What was sent must be on its way before a connection breaks, or the client sees no answer at all.
+const FLUSH: Duration = Duration::from_millis(20);
+
+/// The largest list that is remembered.
+const REMEMBERED: usize = 8 << 20;
+
+/// How a body ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The connection breaks.
+    Cut,
+    /// Nothing more comes.
+    Stall,
+}
+
+pub(super) fn full(body: impl Into<Bytes>) -> Body {
+    Full::new(body.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+pub(super) fn whole(body: Incoming) -> Body {
+    body.map_err(Into::into).boxed_unsync()
+}
+
+/// The first bytes of a body.
+pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
+    let frames = stream::unfold((body, Some(bytes)), move |(mut body, left)| async move {
+        let left = left?;
+        if left > 0
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            let mut data = frame.into_data().unwrap_or_default();
+            data.truncate(left);
+            let left = left - data.len();
+            return Some((Ok(Frame::data(data)), (body, Some(left))));
+        }
+        match end {
+            End::Cut => {
+                tokio::time::sleep(FLUSH).await;
+                Some((Err(io::Error::from(io::ErrorKind::ConnectionReset).into()), (body, None)))
+            }
+            End::Stall => std::future::pending().await,
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+/// A body of which `keep` gets a copy when it has arrived whole.
+pub(super) fn remembered(body: Incoming, keep: impl FnOnce(Bytes) + Send + 'static) -> Body {
+    let start = (body, Some((BytesMut::new(), keep)));
+    let frames = stream::unfold(start, |(mut body, mut copy)| async move {
+        match body.frame().await {
+            Some(Ok(frame)) => {
+                if let (Some((bytes, _)), Some(data)) = (&mut copy, frame.data_ref()) {
+                    bytes.extend_from_slice(data);
+                }
+                copy = copy.filter(|(bytes, _)| bytes.len() <= REMEMBERED);
+                // Nobody asks for more once the length that was announced is there.
+                if body.is_end_stream()
+                    && let Some((bytes, keep)) = copy.take()
+                {
+                    keep(bytes.freeze());
+                }
+                Some((Ok(frame), (body, copy)))
+            }
+            Some(Err(error)) => Some((Err(error.into()), (body, None))),
+            None => {
+                if let Some((bytes, keep)) = copy {
+                    keep(bytes.freeze());
+                }
+                None
+            }
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+/// A watch: it ends when `cut` says so, and loses what comes while `stalled` says so.
+pub(super) struct Watch {
+    pub(super) request: Arc<Parts>,
+    /// Whether events are lines, which can be lost one by one; others can only end when some were lost.
+    pub(super) lines: bool,
+    pub(super) cut: oneshot::Receiver<()>,
+}
+
+struct Open<F> {
+    body: Incoming,
+    watch: Watch,
+    stalled: F,
+    /// Of a line, what has arrived.
+    rest: BytesMut,
+    lost: bool,
+}
+
+pub(super) fn watched(
+    body: Incoming,
+    watch: Watch,
+    stalled: impl Fn(&Parts) -> bool + Send + 'static,
+) -> Body {
+    let open = Open { body, watch, stalled, rest: BytesMut::new(), lost: false };
+    let frames = stream::unfold(open, |mut open| async move {
+        loop {
+            let frame = tokio::select! {
+                // Also when the proxy is gone.
+                _ = &mut open.watch.cut => return None,
+                frame = open.body.frame() => frame?,
+            };
+            let data = match frame {
+                Ok(frame) => frame.into_data().unwrap_or_default(),
+                Err(error) => return Some((Err(error.into()), open)),
+            };
+            if let Some(data) = open.pass(data)? {
+                return Some((Ok(Frame::data(data)), open));
+            }
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+impl<F: Fn(&Parts) -> bool> Open<F> {
+    /// What the client gets of new data, if anything; none at all ends the watch.
+    #[allow(clippy::option_option, reason = "an end is not a pause")]
+    fn pass(&mut self, data: Bytes) -> Option<Option<Bytes>> {
+        let stalled = (self.stalled)(&self.watch.request);
+        if !self.watch.lines {
+            self.lost |= stalled;
+            return match (stalled, self.lost) {
+                (true, _) => Some(None),
+                (false, true) => None,
+                (false, false) => Some(Some(data)),
+            };
+        }
+        self.rest.extend_from_slice(&data);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Some(None) };
+        let lines = self.rest.split_to(end + 1).freeze();
+        Some((!stalled).then_some(lines))
+    }
+}

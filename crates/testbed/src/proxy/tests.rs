@@ -1,0 +1,243 @@
+//! Each fault, between a client and localkube.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use localkube::{Cluster, Options, Running, Server};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::twin::connect;
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough to see that nothing comes.
+const MOMENT: Duration = Duration::from_millis(200);
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+struct Ground {
+    #[allow(dead_code, reason = "held for their end")]
+    held: (Running, Server),
+    /// Goes past the proxy.
+    direct: Client,
+    /// Goes through it.
+    client: Client,
+    proxy: Proxy,
+    rules: Rules,
+}
+
+async fn ground() -> Ground {
+    let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    let server = cluster.serve().await.unwrap();
+    let proxy = Proxy::start(&server.kubeconfig).await.unwrap();
+    let client = connect(&proxy.kubeconfig()).await.unwrap();
+    let (direct, rules) = (cluster.client(), proxy.rules());
+    Ground { held: (cluster, server), direct, client, proxy, rules }
+}
+
+/// The code and body of an answer; an error if the connection broke.
+async fn ask(client: &Client, method: Method, path: &str, body: Value) -> Result<(u16, String), String> {
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = request.body(Body::from(body)).unwrap();
+    let answer = client.send(request).await.map_err(|error| error.to_string())?;
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    Ok((code, String::from_utf8_lossy(&body).into_owned()))
+}
+
+async fn get(client: &Client, path: &str) -> Result<(u16, String), String> {
+    ask(client, Method::GET, path, Value::Null).await
+}
+
+async fn make(client: &Client, name: &str) {
+    let made = ask(client, Method::POST, MAPS, json!({"metadata": {"name": name}})).await.unwrap();
+    assert_eq!(made.0, 201, "{}", made.1);
+}
+
+struct Watcher {
+    body: Body,
+    rest: Vec<u8>,
+}
+
+impl Watcher {
+    async fn open(client: &Client) -> Self {
+        let request =
+            Request::get(format!("{MAPS}?watch=true&fieldSelector=metadata.name%21%3Dkube-root-ca.crt"));
+        let answer = client.send(request.body(Body::empty()).unwrap()).await.unwrap();
+        Self { body: answer.into_body(), rest: Vec::new() }
+    }
+
+    /// The name in the next event; none when the watch ended.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                let event: Value = serde_json::from_slice(&line).unwrap();
+                return Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+            }
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.unwrap()?;
+            self.rest.extend_from_slice(frame.unwrap().data_ref().unwrap());
+        }
+    }
+
+    async fn is_silent(&mut self) -> bool {
+        tokio::time::timeout(MOMENT, self.next()).await.is_err()
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_arrives_and_is_counted() {
+    let ground = ground().await;
+    make(&ground.client, "a").await;
+    let (code, body) = get(&ground.client, &format!("{MAPS}/a")).await.unwrap();
+    assert!(code == 200 && body.contains("\"name\":\"a\""), "{body}");
+    assert_eq!(get(&ground.client, &format!("{MAPS}/b?pretty=0")).await.unwrap().0, 404);
+    let one = "/api/v1/namespaces/{ns}/configmaps/{name}";
+    assert_eq!((ground.rules.count(&Method::GET, one), ground.rules.count(&Method::PUT, one)), (2, 0));
+    let last = ground.rules.log().pop().unwrap();
+    assert_eq!((last.method, last.path, last.status), (Method::GET, format!("{MAPS}/b?pretty=0"), Some(404)));
+    ground.rules.clear_log();
+    assert!(ground.rules.log().is_empty() && ground.rules.counts().is_empty());
+}
+
+#[tokio::test]
+async fn one_port_speaks_everything() {
+    use hyper_util::client::legacy::Client as Plain;
+    use hyper_util::rt::TokioExecutor;
+    let ground = ground().await;
+    for http2 in [false, true] {
+        let client = Plain::builder(TokioExecutor::new())
+            .http2_only(http2)
+            .build_http::<http_body_util::Empty<Bytes>>();
+        let uri = format!("{}/version", ground.proxy.plain_url()).parse().unwrap();
+        let answer = client.get(uri).await.unwrap();
+        let version = if http2 { http::Version::HTTP_2 } else { http::Version::HTTP_11 };
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, version));
+    }
+}
+
+#[tokio::test]
+async fn answers_are_replaced() {
+    let Ground { client, rules, held: _held, proxy: _proxy, .. } = ground().await;
+    let message = "too many".to_owned();
+    let fault = Fault::Status { code: 429, reason: "TooManyRequests", message, retry_after: Some(7) };
+    let rule = rules.add(Rule::new(fault).method(Method::GET).prefix(MAPS).times(1));
+    let (code, body) = get(&client, MAPS).await.unwrap();
+    assert!(code == 429 && body.contains(r#""details":{"retryAfterSeconds":7}"#), "{body}");
+    assert_eq!(get(&client, MAPS).await.unwrap().0, 200, "once only");
+    assert_eq!(rules.hits(rule), 1);
+    let rule = rules.add(Rule::new(Fault::Garbage).prefix(MAPS));
+    let (code, body) = get(&client, MAPS).await.unwrap();
+    assert!(code == 200 && serde_json::from_str::<Value>(&body).is_err(), "{body}");
+    rules.remove(rule);
+    rules.add(Rule::new(Fault::RewritePath(Arc::new(|path| path.replace("default", "other")))));
+    assert!(get(&client, &format!("{MAPS}/a")).await.unwrap().1.contains("configmaps \\\"a\\\" not found"));
+    rules.clear();
+    rules.add(Rule::new(Fault::Delay(MOMENT)));
+    let start = std::time::Instant::now();
+    assert_eq!(get(&client, MAPS).await.unwrap().0, 200);
+    assert!(start.elapsed() >= MOMENT);
+}
+
+#[tokio::test]
+async fn connections_are_closed() {
+    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let rule = rules.add(Rule::new(Fault::Refuse).method(Method::POST));
+    let object = json!({"metadata": {"name": "a"}});
+    assert!(ask(&client, Method::POST, MAPS, object.clone()).await.is_err());
+    assert_eq!(get(&direct, &format!("{MAPS}/a")).await.unwrap().0, 404, "it was not forwarded");
+    rules.remove(rule);
+    rules.add(Rule::new(Fault::LoseAnswer).method(Method::POST));
+    assert!(ask(&client, Method::POST, MAPS, object).await.is_err());
+    assert_eq!(get(&direct, &format!("{MAPS}/a")).await.unwrap().0, 200, "it was forwarded");
+    assert_eq!(rules.log().pop().unwrap().status, None);
+}
+
+#[tokio::test]
+async fn bodies_end_early() {
+    let Ground { client, rules, held: _held, proxy: _proxy, .. } = ground().await;
+    let rule = rules.add(Rule::new(Fault::CutBody { after_bytes: 10 }).prefix(MAPS));
+    assert!(get(&client, MAPS).await.is_err());
+    rules.remove(rule);
+    rules.add(Rule::new(Fault::StallBody { after_bytes: 10 }).prefix(MAPS));
+    let request = Request::get(MAPS).body(Body::empty()).unwrap();
+    let mut body = client.send(request).await.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().data_ref().unwrap().len(), 10);
+    assert!(tokio::time::timeout(MOMENT, body.frame()).await.is_err());
+    assert_eq!(get(&client, "/version").await.unwrap().0, 200, "others go on");
+}
+
+#[tokio::test]
+async fn lists_are_as_they_were() {
+    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let first = get(&client, &format!("{MAPS}?limit=500")).await.unwrap();
+    make(&direct, "a").await;
+    rules.add(Rule::new(Fault::StaleList).prefix(MAPS));
+    assert_eq!(get(&client, &format!("{MAPS}?resourceVersion=0")).await.unwrap(), first);
+    assert!(
+        get(&client, &format!("{MAPS}?labelSelector=a")).await.unwrap().1.contains("\"items\":[]"),
+        "never seen"
+    );
+    rules.clear();
+    assert!(get(&client, MAPS).await.unwrap().1.contains("\"name\":\"a\""));
+}
+
+#[tokio::test]
+async fn watches_end_and_stall() {
+    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let (mut one, mut other) = (Watcher::open(&client).await, Watcher::open(&client).await);
+    make(&direct, "a").await;
+    assert_eq!((one.next().await.as_deref(), other.next().await.as_deref()), (Some("a"), Some("a")));
+    assert_eq!(rules.watches(), 2);
+    let rule = rules.add(Rule::new(Fault::StallWatches).prefix(MAPS));
+    make(&direct, "b").await;
+    assert!(one.is_silent().await && other.is_silent().await);
+    let mut later = Watcher::open(&client).await;
+    assert_eq!(later.next().await.as_deref(), Some("a"), "the rule is older than this watch");
+    rules.remove(rule);
+    make(&direct, "c").await;
+    assert_eq!(one.next().await.as_deref(), Some("c"), "what came meanwhile is lost");
+    rules.add(Rule::new(Fault::CutWatches).prefix(MAPS));
+    assert_eq!(other.next().await.as_deref().or(Some("c")), Some("c"));
+    assert_eq!(one.next().await, None);
+    assert_eq!(rules.watches(), 0);
+    let mut last = Watcher::open(&client).await;
+    assert_eq!(last.next().await.as_deref(), Some("a"), "later ones live");
+}
+
+#[tokio::test]
+async fn it_goes_down_and_comes_up_where_it_was() {
+    let Ground { client, proxy, held: _held, .. } = ground().await;
+    let mut watch = Watcher::open(&client).await;
+    proxy.down().await;
+    assert!(watch.body.frame().await.is_none_or(|frame| frame.is_err()), "it is broken");
+    assert!(get(&client, "/version").await.is_err());
+    proxy.up().await.unwrap();
+    assert_eq!(get(&client, "/version").await.unwrap().0, 200);
+}
+
+#[tokio::test]
+async fn whoever_asks_for_himself_needs_a_token() {
+    let ground = ground().await;
+    let (_, server) = &ground.held;
+    let options = ProxyOptions { caller: Caller::Itself, ..ProxyOptions::default() };
+    let proxy = Proxy::start_with(&server.kubeconfig, options).await.unwrap();
+    let nobody = connect(&proxy.kubeconfig()).await.unwrap();
+    let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let (_, body) = ask(&nobody, Method::POST, review, json!({})).await.unwrap();
+    assert!(body.contains("system:anonymous") || body.contains("forbidden"), "{body}");
+    let token = format!("{}/token", "/api/v1/namespaces/default/serviceaccounts/default");
+    let (code, body) = ask(&ground.direct, Method::POST, &token, json!({"spec": {}})).await.unwrap();
+    assert_eq!(code, 201, "{body}");
+    let token = serde_json::from_str::<Value>(&body).unwrap();
+    let token = token["status"]["token"].as_str().unwrap();
+    let account = connect(&proxy.kubeconfig_with(token)).await.unwrap();
+    let (_, body) = ask(&account, Method::POST, review, json!({})).await.unwrap();
+    assert!(body.contains("system:serviceaccount:default:default"), "{body}");
+}

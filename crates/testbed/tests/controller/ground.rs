@@ -1,0 +1,307 @@
+//! What tests of the controller stand on: workloads made by hand, metrics that say what the test wants, and the controller.
+
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::metrics::Metrics;
+use cluster::request::{self, ApiError, Request};
+use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use http::Method;
+use kube::Client;
+use localkube::metrics::{MetricsApi, PodUsage, Script};
+use serde_json::{Value, json};
+use testbed::twin::{self, Failure, REAL, Stage, Workloads};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Time between two decisions in tests.
+pub(crate) const PERIOD: Duration = Duration::from_millis(500);
+/// How long to wait for something before giving up: busy machines are no reason to fail.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One test at a time: the metrics APIs of a cluster are there only once.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A namespace with workloads that nobody acts on but the test and the controller.
+pub(crate) struct Ground {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) cluster: &'static str,
+    pub(crate) kubeconfig: String,
+    pub(crate) script: Script,
+    _own: Option<MetricsApi>,
+}
+
+/// A controller in this process.
+pub(crate) struct Ours {
+    pub(crate) handle: Handle,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+    recorder: Recorder,
+}
+
+/// Runs a test on both clusters, with nobody else who acts on workloads.
+pub(crate) fn on_both<F, T>(test: F) -> Result<(), Failure>
+where
+    F: Fn(Ground) -> T,
+    T: Future<Output = ()>,
+{
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    twin::on_both_with(Workloads::Off, |stage| async { test(Ground::new(stage).await).await })
+}
+
+impl Ground {
+    async fn new(stage: Stage) -> Self {
+        let Stage { client, namespace, cluster, kubeconfig } = stage;
+        let (script, own) = if cluster == REAL {
+            (real_metrics(&kubeconfig), None)
+        } else {
+            let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
+            api.register(&client, "kube-system").await.unwrap();
+            (api.script(), Some(api))
+        };
+        script.clear();
+        Self { client, namespace, cluster, kubeconfig, script, _own: own }
+    }
+
+    /// Sends a request; the answer as JSON.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, ApiError> {
+        let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request {
+            method,
+            uri: path.replace("{ns}", &self.namespace),
+            resource: String::new(),
+            name: String::new(),
+            body: body.map(|body| (content, body.to_string().replace("{ns}", &self.namespace).into_bytes())),
+            deadline: Duration::from_secs(30),
+        };
+        let answer = request::send(&self.client, request).await?;
+        Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.send(Method::GET, path, None).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
+    }
+
+    pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
+        self.send(Method::POST, path, Some(body)).await.unwrap_or_else(|error| panic!("POST {path}: {error}"))
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
+        self.send(Method::PATCH, path, Some(body)).await.unwrap_or_else(|error| panic!("PATCH {path}: {error}"))
+    }
+
+    /// A deployment of `replicas`, and as many pods that run and are ready and request 1 cpu and 1Gi of memory.
+    pub(crate) async fn workload(&self, name: &str, replicas: usize) {
+        let labels = json!({"app": name});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+            }
+        });
+        self.create("/apis/apps/v1/namespaces/{ns}/deployments", deployment).await;
+        self.tell(name, replicas).await;
+        for number in 0..replicas {
+            self.pod(name, number).await;
+        }
+    }
+
+    /// Says how many replicas a deployment has, as its controller would.
+    pub(crate) async fn tell(&self, name: &str, replicas: usize) {
+        let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}});
+        self.patch(&format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}/status"), status).await;
+    }
+
+    /// A pod of a workload that runs and is ready, for an hour.
+    pub(crate) async fn pod(&self, workload: &str, number: usize) {
+        let name = format!("{workload}-{number}");
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": workload}},
+            "spec": {"containers": [{
+                "name": "app", "image": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}
+            }]}
+        });
+        self.create("/api/v1/namespaces/{ns}/pods", pod).await;
+        let since = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+        let since = api::instant::format(since);
+        let status = json!({"status": {
+            "phase": "Running", "startTime": since,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+        }});
+        self.patch(&format!("/api/v1/namespaces/{{ns}}/pods/{name}/status"), status).await;
+    }
+
+    /// What each pod of a workload uses.
+    pub(crate) fn usage(&self, workload: &str, pods: usize, cpu_milli: i64, memory: i64) {
+        for number in 0..pods {
+            let usage = PodUsage::new(&[("app", workload)], &[("app", cpu_milli, memory)]);
+            self.script.set_pod(&self.namespace, &format!("{workload}-{number}"), usage);
+        }
+    }
+
+    /// An HPA of the deployment of the same name.
+    pub(crate) async fn hpa(&self, name: &str, min: i32, max: i32, metrics: Value) {
+        self.hpa_with(name, json!({"minReplicas": min, "maxReplicas": max, "metrics": metrics})).await;
+    }
+
+    /// An HPA of the deployment of the same name, with this spec.
+    pub(crate) async fn hpa_with(&self, name: &str, mut spec: Value) {
+        spec["scaleTargetRef"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name});
+        let hpa = json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name}, "spec": spec
+        });
+        self.create("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", hpa).await;
+    }
+
+    pub(crate) async fn hpa_object(&self, name: &str) -> Value {
+        self.get(&format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}")).await
+    }
+
+    /// The count asked of a deployment.
+    pub(crate) async fn replicas(&self, name: &str) -> i64 {
+        let deployment = self.get(&format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}")).await;
+        deployment["spec"]["replicas"].as_i64().unwrap()
+    }
+
+    /// `type/reason: message` of the events about an HPA, in the order of their first time.
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
+        let list = self.get("/api/v1/namespaces/{ns}/events").await;
+        let about = |event: &&Value| event["involvedObject"]["name"] == name;
+        let mut found: Vec<&Value> = list["items"].as_array().unwrap().iter().filter(about).collect();
+        found.sort_by_key(|event| event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap());
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        found
+            .iter()
+            .map(|e| format!("{}/{}: {}", text(e, "type"), text(e, "reason"), text(e, "message")))
+            .collect()
+    }
+
+    /// `status reason` of a condition.
+    pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
+        let hpa = self.hpa_object(name).await;
+        let conditions = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|c| c["type"] == kind);
+        found.map_or_else(String::new, |c| {
+            format!("{} {}", c["status"].as_str().unwrap_or_default(), c["reason"].as_str().unwrap_or_default())
+        })
+    }
+
+    /// Waits until `look` is content; what it saw last is in the message if it never is.
+    pub(crate) async fn until<T: std::fmt::Debug>(&self, what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match look().await {
+                Ok(()) => return,
+                Err(last) if tokio::time::Instant::now() > deadline => {
+                    panic!("on {}: {what} did not happen; last seen: {last:?}", self.cluster)
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    /// Waits until a deployment is asked for this many.
+    pub(crate) async fn until_replicas(&self, name: &str, wanted: i64) {
+        self.until(&format!("{name} at {wanted}"), async || {
+            let found = self.replicas(name).await;
+            if found == wanted { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+
+    /// Waits until a condition says this.
+    pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
+        self.until(&format!("{kind} {wanted} of {name}"), async || {
+            let found = self.condition(name, kind).await;
+            if found == wanted { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+
+    /// Settings for tests: a short period, no stabilisation, only this namespace.
+    pub(crate) fn settings(&self) -> Settings {
+        let config = engine::Config { downscale_stabilization: jiff::SignedDuration::ZERO, ..engine::Config::default() };
+        Settings {
+            config: Arc::new(config),
+            period: PERIOD,
+            namespaces: vec![self.namespace.clone()],
+            ..Settings::default()
+        }
+    }
+
+    /// Starts our controller on this namespace.
+    pub(crate) fn controller(&self, settings: Settings) -> Ours {
+        Ours::start(self.client.clone(), settings, Leadership::alone())
+    }
+}
+
+impl Ours {
+    pub(crate) fn start(client: Client, settings: Settings, leadership: Leadership) -> Self {
+        let clock = Clock::system();
+        let discovery = Discovery::new(client.clone());
+        let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / 4);
+        let recorder = Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());
+        let (controller, handle) = Controller::new(Parts {
+            client,
+            discovery,
+            samples,
+            leadership,
+            recorder: recorder.clone(),
+            clock,
+            settings,
+            records: Records::new(50),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let task = Some(tokio::spawn(controller.run(stopped)));
+        Self { handle, stop, task, recorder }
+    }
+
+    /// Stops in order.
+    pub(crate) async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+        self.recorder.flush(Duration::from_secs(5)).await;
+    }
+
+    /// Ends at once, as a crash would.
+    pub(crate) fn kill(mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The metrics APIs of the real cluster, for all tests of this process: they live longer than a test's runtime.
+fn real_metrics(kubeconfig: &str) -> Script {
+    static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    });
+    static API: OnceLock<MetricsApi> = OnceLock::new();
+    let kubeconfig = kubeconfig.to_owned();
+    let start = move || {
+        RUNTIME.block_on(async {
+            let client = twin::connect(&kubeconfig).await.unwrap();
+            let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
+            api.register(&client, "kube-system").await.unwrap();
+            api
+        })
+    };
+    // A thread of its own: a runtime cannot wait inside another.
+    std::thread::scope(|scope| scope.spawn(|| API.get_or_init(start).script()).join().unwrap())
+}

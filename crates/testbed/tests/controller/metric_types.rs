@@ -1,0 +1,84 @@
+//! Growing and shrinking on each type of metric; conditions, events and status as Kubernetes writes them.
+
+use localkube::metrics::{Described, Series};
+use serde_json::json;
+use testbed::twin::Failure;
+
+use crate::ground::on_both;
+
+#[test]
+fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
+    on_both(async |ground| {
+        ground.workload("web", 3).await;
+        ground.usage("web", 3, 900, 1 << 28);
+        let metric = json!([{"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}
+        }}]);
+        ground.hpa("web", 1, 10, metric).await;
+        let ours = ground.controller(ground.settings());
+        ground.until_replicas("web", 6).await;
+        ground.until_condition("web", "AbleToScale", "True SucceededRescale").await;
+        ground.tell("web", 6).await;
+        for number in 3..6 {
+            ground.pod("web", number).await;
+        }
+        ground.usage("web", 6, 500, 1 << 28);
+        ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+        let hpa = ground.hpa_object("web").await;
+        assert_eq!(hpa["status"]["currentReplicas"], 6);
+        assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageValue"], "500m");
+        assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"], 50);
+        ground.usage("web", 6, 100, 1 << 28);
+        ground.until_replicas("web", 2).await;
+        ours.stop().await;
+        let events = ground.events("web").await;
+        let reason = "cpu resource utilization (percentage of request) above target";
+        assert!(events.contains(&format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")), "{events:?}");
+        let down = "Normal/SuccessfulRescale: New size: 2; reason: All metrics below target".to_owned();
+        assert!(events.contains(&down), "{events:?}");
+    })
+}
+
+#[test]
+fn an_external_metric_grows_a_deployment() -> Result<(), Failure> {
+    on_both(async |ground| {
+        ground.workload("worker", 3).await;
+        ground.script.set_external(&ground.namespace, "qlen", Series::milli(20_000).labelled(&[("q", "a")]));
+        ground.script.set_external(&ground.namespace, "qlen", Series::milli(21_000).labelled(&[("q", "b")]));
+        let metric = json!([{"type": "External", "external": {
+            "metric": {"name": "qlen"}, "target": {"type": "AverageValue", "averageValue": "10"}
+        }}]);
+        ground.hpa("worker", 1, 10, metric).await;
+        let ours = ground.controller(ground.settings());
+        ground.until_replicas("worker", 5).await;
+        ground.until_condition("worker", "ScalingActive", "True ValidMetricFound").await;
+        ours.stop().await;
+    })
+}
+
+#[test]
+fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failure> {
+    on_both(async |ground| {
+        ground.workload("api", 3).await;
+        for number in 0..3 {
+            let pod = Described::pod(&ground.namespace, &format!("api-{number}"));
+            ground.script.set_custom(pod, "rps", Series::milli(20_000).of_object(&[("app", "api")]));
+        }
+        let pods = json!({"type": "Pods", "pods": {
+            "metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}
+        }});
+        let object = json!({"type": "Object", "object": {
+            "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "front"},
+            "metric": {"name": "hits"}, "target": {"type": "Value", "value": "10"}
+        }});
+        ground.hpa("api", 1, 20, json!([pods, object])).await;
+        let front = Described::new(&ground.namespace, "services", "front");
+        ground.script.set_custom(front, "hits", Series::milli(15_000));
+        let ours = ground.controller(ground.settings());
+        ground.until_replicas("api", 6).await;
+        ours.stop().await;
+        let hpa = ground.hpa_object("api").await;
+        assert_eq!(hpa["status"]["currentMetrics"][0]["pods"]["current"]["averageValue"], "20");
+        assert_eq!(hpa["status"]["currentMetrics"][1]["object"]["current"]["value"], "15");
+    })
+}

@@ -1,0 +1,263 @@
+//! Kubernetes' own HPA controller on the real cluster, with metrics that a script says, and objects from the store.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use localkube::metrics::{Described, MetricsApi, PodUsage, Script, Series, Settings};
+use localkube::nodes::{Nodes, Plan};
+use serde_json::{Value, json};
+use testbed::etcd::{self, Etcd};
+use testbed::peer::{Peer, PeerOptions};
+use testbed::twin::{Failure, connect};
+use testbed::{Access, Error};
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+struct Ground {
+    access: &'static Access,
+    client: Client,
+}
+
+/// The real cluster; none where it cannot be had.
+async fn ground() -> Result<Option<Ground>, Failure> {
+    match testbed::shared() {
+        Ok(access) => {
+            let client = connect(&access.kubeconfig_for(access.admin())).await?;
+            Ok(Some(Ground { access, client }))
+        }
+        Err(error) if Error::is_out_of_reach(error) => {
+            eprintln!("left out: {error}");
+            Ok(None)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl Ground {
+    async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let answer = self.client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let code = answer.status().as_u16();
+        let text = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&text).unwrap_or_default())
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, &Value::Null).await.1
+    }
+
+    async fn create(&self, path: &str, object: &Value) {
+        let (code, said) = self.ask(Method::POST, path, object).await;
+        assert_eq!(code, 201, "{said}");
+    }
+
+    /// A deployment of two pods that each ask for 100 thousandths of a core.
+    async fn deploy(&self, namespace: &str) {
+        let container = json!({"name": "main", "image": "web", "resources": {"requests": {"cpu": "100m"}}});
+        let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}});
+        let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template});
+        let object = json!({"metadata": {"name": "web"}, "spec": spec});
+        self.create(&format!("/apis/apps/v1/namespaces/{namespace}/deployments"), &object).await;
+    }
+
+    /// An autoscaler with one metric.
+    async fn autoscale(&self, namespace: &str, metric: &Value) {
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        let spec = json!({"scaleTargetRef": target, "maxReplicas": 20, "metrics": [metric]});
+        let object = json!({"metadata": {"name": "web"}, "spec": spec});
+        self.create(&hpas(namespace), &object).await;
+    }
+
+    async fn replicas(&self, namespace: &str) -> Value {
+        self.get(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/web")).await["spec"]["replicas"]
+            .clone()
+    }
+
+    /// The names of ready pods.
+    async fn ready(&self, namespace: &str) -> Vec<String> {
+        let list = self.get(&format!("/api/v1/namespaces/{namespace}/pods")).await;
+        let is_ready = |pod: &&Value| {
+            let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        };
+        let pods = list["items"].as_array().unwrap().iter().filter(is_ready);
+        pods.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+        let found = tokio::time::timeout(PATIENCE, async {
+            loop {
+                if let Some(found) = look().await {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        found.await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
+    }
+
+    /// Waits until the deployment has been given so many replicas.
+    async fn scaled(&self, namespace: &str, replicas: u32) {
+        let look = async || (self.replicas(namespace).await == replicas).then_some(());
+        self.eventually(&format!("{replicas} replicas of {namespace}"), look).await;
+    }
+
+    async fn remove(&self, namespaces: &[&str]) {
+        for namespace in namespaces {
+            self.ask(Method::DELETE, &format!("/api/v1/namespaces/{namespace}"), &Value::Null).await;
+        }
+    }
+}
+
+fn hpas(namespace: &str) -> String {
+    format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
+}
+
+fn quick(namespace: Option<&str>) -> PeerOptions {
+    PeerOptions {
+        namespace: namespace.map(str::to_owned),
+        sync_period: Some(Duration::from_secs(1)),
+        downscale_stabilization: Some(Duration::ZERO),
+        // Pods are trusted from the start.
+        cpu_initialization_period: Some(Duration::from_millis(1)),
+        initial_readiness_delay: Some(Duration::from_millis(1)),
+        ..PeerOptions::default()
+    }
+}
+
+/// Each kind of metric, and how many replicas it shall lead to.
+fn metrics() -> [(Value, u32); 5] {
+    let average = |value: &str| json!({"type": "AverageValue", "averageValue": value});
+    let utilization = json!({"type": "Utilization", "averageUtilization": 50});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    [
+        (json!({"type": "Resource", "resource": {"name": "cpu", "target": utilization.clone()}}), 4),
+        (json!({"type": "External", "external": {"metric": {"name": "queue"}, "target": average("10")}}), 7),
+        (json!({"type": "Pods", "pods": {"metric": {"name": "qps"}, "target": average("10")}}), 5),
+        (
+            json!({"type": "Object", "object": {"metric": {"name": "depth"}, "describedObject": deployment, "target": average("10")}}),
+            3,
+        ),
+        (
+            json!({"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "main", "target": utilization}}),
+            6,
+        ),
+    ]
+}
+
+/// Says what makes the metric of this number wish for its number of replicas.
+fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replicas: u32) {
+    let (labels, total) = ([("app", "web")], i64::from(replicas) * 10_000);
+    let each = total / pods.len() as i64;
+    match number {
+        // Of the request of 100, half is the target: 50 for each replica.
+        0 | 4 => {
+            let cpu = i64::from(replicas) * 50 / pods.len() as i64;
+            for pod in pods {
+                script.set_pod(namespace, pod, PodUsage::new(&labels, &[("main", cpu, 1 << 20)]));
+            }
+        }
+        1 => script.set_external(namespace, "queue", Series::milli(total)),
+        2 => {
+            for pod in pods {
+                script.set_custom(
+                    Described::pod(namespace, pod),
+                    "qps",
+                    Series::milli(each).of_object(&labels),
+                );
+            }
+        }
+        _ => script.set_custom(
+            Described::new(namespace, "deployments.apps", "web"),
+            "depth",
+            Series::milli(total),
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<(), Failure> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let (here, there) = (ground.access.namespace("peer").unwrap(), ground.access.namespace("alone").unwrap());
+    let api = MetricsApi::start(Settings::default()).await.unwrap();
+    api.register(&ground.client, &here).await.unwrap();
+    let script = api.script();
+    let plan = |namespace: &str| Plan {
+        count: 1,
+        prefix: namespace.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        serve: false,
+        ..Plan::default()
+    };
+    let nodes = Nodes::start(ground.client.clone(), plan(&here)).await.unwrap();
+    let peer = Peer::start(ground.access, &quick(Some(&here))).await.unwrap();
+    assert!(peer.usage().is_some_and(|usage| usage.resident > 1 << 20), "{:?}", peer.pid());
+    for namespace in [&here, &there] {
+        ground.deploy(namespace).await;
+    }
+    script.set_external(&there, "queue", Series::milli(70_000));
+    for (number, (metric, replicas)) in metrics().into_iter().enumerate() {
+        let web = format!("/apis/apps/v1/namespaces/{here}/deployments/web/scale");
+        let two = json!({"metadata": {"name": "web", "namespace": here}, "spec": {"replicas": 2}});
+        ground.ask(Method::PUT, &web, &two).await;
+        let pods = ground.eventually("two ready pods", async || {
+            let pods = ground.ready(&here).await;
+            (pods.len() == 2).then_some(pods)
+        });
+        let pods = pods.await;
+        script.clear_pods(&here);
+        say(&script, number, &here, &pods, replicas);
+        ground.autoscale(&here, &metric).await;
+        if number == 1 {
+            ground.autoscale(&there, &metric).await;
+        }
+        ground.scaled(&here, replicas).await;
+        ground.ask(Method::DELETE, &format!("{}/web", hpas(&here)), &Value::Null).await;
+    }
+    assert_eq!(ground.replicas(&there).await, 2, "it is not the peer's");
+    let left = ground.get(&format!("{}/web", hpas(&there))).await;
+    assert!(left["status"].get("conditions").is_none(), "{left}");
+    let scales = "/apis/apps/v1/namespaces/{ns}/deployments/{name}/scale";
+    assert!(peer.rules().unwrap().count(&Method::PUT, scales) >= 5, "{:?}", peer.rules().unwrap().counts());
+    drop(peer);
+    nodes.stop().await;
+    api.unregister(&ground.client, &here).await;
+    ground.remove(&[&here, &there]).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_the_store_is_served() -> Result<(), Failure> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let namespace = ground.access.namespace("stored").unwrap();
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let object = json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "odd", "namespace": namespace, "uid": "a-b-c", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 9, "maxReplicas": 3},
+    });
+    let (code, said) = ground.ask(Method::POST, &hpas(&namespace), &object).await;
+    assert_eq!(code, 422, "validation refuses it: {said}");
+    let store = Etcd::of(ground.access);
+    let key = etcd::key("horizontalpodautoscalers", &namespace, "odd");
+    assert_eq!(store.get(&key).await.unwrap(), None);
+    store.put(&key, &object).await.unwrap();
+    let served = ground.get(&format!("{}/odd", hpas(&namespace))).await;
+    assert_eq!(
+        (&served["spec"]["minReplicas"], &served["spec"]["maxReplicas"]),
+        (&json!(9), &json!(3)),
+        "{served}"
+    );
+    assert!(store.get(&key).await.unwrap().unwrap().starts_with(b"{"));
+    assert!(store.delete(&key).await.unwrap() && !store.delete(&key).await.unwrap());
+    assert_eq!(ground.ask(Method::GET, &format!("{}/odd", hpas(&namespace)), &Value::Null).await.0, 404);
+    ground.remove(&[&namespace]).await;
+    Ok(())
+}
