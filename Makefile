@@ -23,10 +23,11 @@ LEFT_OUT := .plimsoll/left-out
 test: lint unit conformance examples fuzz-short clusters ## All checks: lints, tests, recorded answers, examples, a little fuzzing, both clusters.
 	@if [ -s $(LEFT_OUT) ]; then echo; cat $(LEFT_OUT); else echo; echo "everything passed"; fi
 
-lint: ## Format, lints, and the arrows of the architecture.
+lint: ## Format, lints, the arrows of the architecture, files made from code.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	$(CARGO) xtask arrows
+	$(CARGO) xtask generate --check
 
 unit: ## Unit, property and integration tests.
 	$(CARGO) test --workspace --exclude testbed --locked --quiet

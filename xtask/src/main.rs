@@ -2,6 +2,7 @@
 
 mod arrows;
 mod conformance;
+mod generate;
 mod local;
 mod real;
 mod schemas;
@@ -19,6 +20,8 @@ enum Task {
     Conformance(conformance::Args),
     /// Check that dependencies between our crates point one way, as docs/architecture.md says.
     Arrows,
+    /// Write the files that are made from code: the definition of Autoscaler.
+    Generate(generate::Args),
     /// Run localkube with simulated nodes, for kubectl.
     Local(local::Args),
     /// Build and run a real Kubernetes control plane on loopback.
@@ -34,6 +37,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Conformance(args) => conformance::run(&args),
         Task::Arrows => arrows::run(),
+        Task::Generate(args) => generate::run(&args),
         Task::Local(args) => local::run(&args),
         Task::Real(args) => real::run(&args),
         Task::Schemas => schemas::run(),

@@ -1,4 +1,5 @@
-//! How a command ends when it does not end well: 1 if something outside failed, 2 if the input was bad.
+//! How a command ends when it does not end well: 1 if something outside failed, 2 if the input was bad, 3 if what was
+//! looked for and is not wanted was found.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -16,6 +17,8 @@ pub(crate) enum Failure {
     Input(String),
     /// Something outside failed: a disk, a pipe.
     Outside(String),
+    /// What nobody hopes for was found, and has been printed.
+    Found,
     /// The reader of our output went away; nothing to say.
     Quiet,
 }
@@ -45,6 +48,7 @@ impl Failure {
             }
             Self::Input(message) => (format!("error: {message}"), 2),
             Self::Outside(message) => (format!("error: {message}"), 1),
+            Self::Found => return ExitCode::from(3),
             Self::Quiet => return ExitCode::SUCCESS,
         };
         // Nobody is left to tell if this fails too.
@@ -60,7 +64,7 @@ impl Display for Failure {
                 problems.iter().try_for_each(|problem| f.write_str(&problem.render(false)))
             }
             Self::Input(message) | Self::Outside(message) => f.write_str(message),
-            Self::Quiet => Ok(()),
+            Self::Found | Self::Quiet => Ok(()),
         }
     }
 }

@@ -3,12 +3,15 @@
 mod commands;
 mod failure;
 mod files;
+mod invoked;
+mod live;
+mod logs;
 mod output;
 mod scenario;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser};
 
 /// Many small objects come and go; this one gives memory back.
 #[global_allocator]
@@ -23,8 +26,8 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match commands::run(cli.command) {
+    let found = Cli::from_arg_matches(&invoked::command().get_matches());
+    match commands::run(found.unwrap_or_else(|error| error.exit()).command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

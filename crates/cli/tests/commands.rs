@@ -1,6 +1,30 @@
 //! The commands as users type them: `tests/cmd/*.md` are transcripts that are run and compared.
+#![allow(clippy::unwrap_used, missing_docs)]
 
 #[test]
 fn transcripts() {
     trycmd::TestCases::new().case("tests/cmd/*.md");
+}
+
+/// As a plugin of kubectl we are called by another name, and say so.
+#[cfg(unix)]
+#[test]
+fn kubectl_plugin() {
+    let folder = std::env::temp_dir().join(format!("plimsoll-plugin-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let link = folder.join("kubectl-plimsoll");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &link).unwrap();
+    let say = |words: &[&str]| {
+        let output = std::process::Command::new(&link).args(words).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let help = say(&["--help"]);
+    assert!(help.contains("Usage: kubectl plimsoll <COMMAND>"), "{help}");
+    assert!(help.contains("\n  kubectl plimsoll get -A\n"), "{help}");
+    let help = say(&["why", "--help"]);
+    assert!(help.contains("Usage: kubectl plimsoll why [OPTIONS] <AUTOSCALER|FILE>..."), "{help}");
+    assert!(help.contains("\n  kubectl plimsoll why hpa/php-apache --since 1h "), "{help}");
+    let usage = say(&["get", "--nonsense"]);
+    assert!(usage.contains("Usage: kubectl plimsoll get"), "{usage}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -15,12 +15,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
 
 /// SHA-384 in upper-case hexadecimal digits, for tags of documents.
 pub(crate) fn tag(bytes: &[u8]) -> String {
-    hash(TLS13_AES_256_GCM_SHA384, bytes).iter().map(|byte| format!("{byte:02X}")).collect()
+    hex(&hash(TLS13_AES_256_GCM_SHA384, bytes)).to_uppercase()
 }
 
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! The commands, one file each.
 
 mod completion;
+mod controller;
 mod convert;
 mod describe;
 mod gates;
+mod get;
+mod shadow;
 mod simulate;
+mod top;
+mod up;
 mod validate;
 mod why;
 
@@ -15,17 +20,26 @@ use crate::failure::Outcome;
 /// Shown at the end of `plimsoll --help`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
+  plimsoll up
+  plimsoll controller --mode shadow
   plimsoll simulate examples/php-apache.yaml --report report.html
   plimsoll why examples/php-apache.yaml --at 5m
+  plimsoll why hpa/php-apache -n shop
+  plimsoll get -A
   plimsoll validate my-hpa.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
 
-Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong.";
+Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences.";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Up(up::Args),
+    Controller(Box<controller::Args>),
     Simulate(simulate::Args),
     Why(why::Args),
+    Get(get::Args),
+    Top(top::Args),
+    Shadow(shadow::Args),
     Validate(validate::Args),
     Convert(convert::Args),
     Describe(describe::Args),
@@ -35,8 +49,13 @@ pub(crate) enum Command {
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Outcome {
     match command {
+        Command::Up(args) => up::run(&args),
+        Command::Controller(args) => controller::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Shadow(args) => shadow::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Describe(args) => describe::run(&args),

@@ -73,6 +73,7 @@ fn found(error: &(dyn Error + 'static)) -> Found {
             return tls_found(tls);
         }
         let inner = match current.downcast_ref::<io::Error>() {
+            Some(io) if io.kind() == io::ErrorKind::TimedOut => return Found::Other(io_text(io)),
             // What such an error carries is not among its sources.
             Some(io) => match io.get_ref() {
                 Some(carried) => Some(carried as &(dyn Error + 'static)),
@@ -91,6 +92,7 @@ fn found(error: &(dyn Error + 'static)) -> Found {
 pub(super) fn io_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::TimedOut => "no answer in time".to_owned(),
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
         kind if error.get_ref().is_none() => kind.to_string(),
         _ => error.to_string(),
     }

@@ -110,7 +110,8 @@ fn in_pod() -> Result<Settings, ConnectError> {
             "let the pod mount its token (automountServiceAccountToken: true), or name a file with --kubeconfig",
         )
     })?;
-    config.default_namespace = config.default_namespace.trim().to_owned();
+    let namespace = config.default_namespace.trim().to_owned();
+    config.default_namespace = namespace;
     Ok(Settings { config, origin: "service account of the pod".to_owned() })
 }
 

@@ -164,7 +164,7 @@ async fn old_version(client: &Client, group: &str, version: String) -> Version {
         decode::<ResourceList>(&answer, &Expected::anything())
     };
     let resources = match listed.await {
-        Ok(list) => entries(list.resources, group, &version),
+        Ok(list) => entries(&list.resources, group, &version),
         Err(error) => {
             tracing::debug!(%error, group, version, "cannot ask which kinds a version has");
             Vec::new()
@@ -173,7 +173,7 @@ async fn old_version(client: &Client, group: &str, version: String) -> Version {
     Version { name: version, resources }
 }
 
-fn entries(listed: Vec<ListedResource>, group: &str, version: &str) -> Vec<Entry> {
+fn entries(listed: &[ListedResource], group: &str, version: &str) -> Vec<Entry> {
     let scale_of = |plural: &str| {
         let scale = listed.iter().find(|r| r.name.strip_suffix("/scale") == Some(plural))?;
         let given = (!scale.version.is_empty()).then_some((scale.group.as_str(), scale.version.as_str()));

@@ -64,12 +64,6 @@ impl Usage {
         !self.by_label.is_empty()
     }
 
-    /// How many pods it is about.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.pods.len()
-    }
-
     /// The samples of the pods that are selected; none at all if no pod is.
     pub(super) fn selected(
         &self,

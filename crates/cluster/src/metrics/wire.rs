@@ -126,7 +126,8 @@ struct Value {
     timestamp: Option<Timestamp>,
     #[serde(alias = "window")]
     window_seconds: Option<i64>,
-    value: Option<Quantity>,
+    #[serde(rename = "value")]
+    amount: Option<Quantity>,
 }
 
 /// Values of series.
@@ -155,7 +156,7 @@ impl Values {
                 described_object: item.described_object,
                 timestamp: item.timestamp,
                 window_seconds: item.window_seconds,
-                value: item.value.ok_or(NO_VALUE)?,
+                value: item.amount.ok_or(NO_VALUE)?,
             })
         };
         Ok(MetricValueList { items: self.items.into_iter().map(item).collect::<Result<_, String>>()? })

@@ -8,7 +8,7 @@ mod flight;
 mod refusal;
 mod shape;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transport;
 mod uri;
 
@@ -36,6 +36,9 @@ const RETRIES: u32 = 10;
 /// How long client-go waits before it asks a server again that hung up.
 const HUNG_UP: Duration = Duration::from_secs(1);
 
+/// No deadline and no pause is longer, so that times can be added without fear.
+const LONGEST: Duration = Duration::from_hours(1);
+
 /// A request, not yet sent.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -49,7 +52,7 @@ pub struct Request {
     pub name: String,
     /// Content type and body, where there is one.
     pub body: Option<(&'static str, Vec<u8>)>,
-    /// When to give up.
+    /// When to give up, after an hour at the latest.
     pub deadline: Duration,
 }
 
@@ -123,7 +126,7 @@ pub async fn send(client: &Client, request: Request) -> Result<Bytes, ApiError> 
 
 /// Sends a request and waits for the whole answer, all within the deadline.
 pub async fn exchange(client: &Client, request: &Request) -> Result<Answer, ApiError> {
-    let until = Instant::now() + request.deadline;
+    let until = Instant::now() + request.deadline.min(LONGEST);
     persist(request, until, || attempt(client, request, "application/json", None)).await
 }
 
@@ -134,7 +137,7 @@ pub(crate) async fn ask_again(
     accept: &str,
     etag: Option<&str>,
 ) -> Result<Option<Answer>, ApiError> {
-    let until = Instant::now() + request.deadline;
+    let until = Instant::now() + request.deadline.min(LONGEST);
     match persist(request, until, || attempt(client, request, accept, etag)).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.code == 304 && etag.is_some() => Ok(None),
@@ -195,7 +198,8 @@ async fn attempt(
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE).unwrap_or_default().to_owned();
     let etag = header(ETAG).map(str::to_owned);
-    let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+    let wait = wait.map(|seconds| Duration::from_secs(seconds).min(LONGEST));
     let body = collect(body).await.map_err(|error| Setback { error, again: None })?;
     if !(StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&head.status) {
         let error = refusal::read(request, head.status.as_u16(), &content_type, &body, wait);

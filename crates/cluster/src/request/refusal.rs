@@ -15,8 +15,8 @@ const QUOTED: usize = 2048;
 struct Status {
     #[serde(default)]
     kind: Option<String>,
-    #[serde(default)]
-    status: Option<String>,
+    #[serde(default, rename = "status")]
+    outcome: Option<String>,
     #[serde(default)]
     reason: Option<String>,
     #[serde(default)]
@@ -38,7 +38,7 @@ pub(super) fn read(
     if is_json(content_type)
         && let Ok(status) = serde_json::from_slice::<Status>(body)
         && status.kind.as_deref() == Some("Status")
-        && status.status.as_deref() == Some("Failure")
+        && status.outcome.as_deref() == Some("Failure")
     {
         return ApiError {
             code: status.code.and_then(|code| u16::try_from(code).ok()).filter(|c| *c > 0).unwrap_or(code),

@@ -19,7 +19,7 @@ pub(super) enum Event<T> {
 
 /// Reads a line.
 pub(super) fn read<T: View>(line: &[u8], scratch: &mut Vec<u8>) -> Result<Event<T>, Failure> {
-    let (kind, object) = open(line).map_err(|trouble| Failure::garbage(trouble.last()))?;
+    let (kind, object) = open(line).map_err(|trouble| Failure::garbage(&trouble.last()))?;
     if kind == "ERROR" {
         let status = Cursor::new(object).value::<Status>().unwrap_or_default();
         return Err(Failure::error_event(status));
@@ -30,11 +30,11 @@ pub(super) fn read<T: View>(line: &[u8], scratch: &mut Vec<u8>) -> Result<Event<
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
             Ok(object) => Event::Change(Change::Applied(object), version),
             // Without a name nobody knows whose change was lost.
-            Err(why) if head.name.is_empty() => return Err(Failure::garbage(why)),
+            Err(why) if head.name.is_empty() => return Err(Failure::garbage(&why)),
             Err(why) => Event::Change(head.unreadable(why), version),
         },
         "DELETED" if head.name.is_empty() => {
-            return Err(Failure::garbage("an object without a name".to_owned()));
+            return Err(Failure::garbage("an object without a name"));
         }
         "DELETED" => Event::Change(head.deleted(), version),
         "BOOKMARK" => Event::Bookmark(version),
@@ -59,7 +59,7 @@ fn open(line: &[u8]) -> Result<(&'static str, &[u8]), Trouble> {
                     cursor.skip()?;
                 }
             }
-            _ => drop(cursor.skip()?),
+            _ => cursor.skip()?,
         }
     }
     kind.zip(object).ok_or_else(|| Trouble::Broken("neither type nor object".to_owned()))

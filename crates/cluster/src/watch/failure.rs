@@ -72,12 +72,12 @@ impl Failure {
     }
 
     /// What was sent cannot be understood.
-    pub(super) fn garbage(why: String) -> Self {
+    pub(super) fn garbage(why: &str) -> Self {
         Self::new(format!("the answer cannot be read: {why}"), Cure::Relist)
     }
 
     pub(super) fn too_long() -> Self {
-        Self::garbage(format!("an object is longer than {} MiB", LONGEST >> 20))
+        Self::garbage(&format!("an object is longer than {} MiB", LONGEST >> 20))
     }
 
     /// The server is behind of what we have seen.

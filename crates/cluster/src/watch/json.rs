@@ -74,10 +74,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes over a value.
-    pub(super) fn skip(&mut self) -> Result<Range<usize>, Trouble> {
+    pub(super) fn skip(&mut self) -> Result<(), Trouble> {
+        self.value::<IgnoredAny>().map(|_| ())
+    }
+
+    /// Passes over a value and tells where it stands.
+    pub(super) fn span(&mut self) -> Result<Range<usize>, Trouble> {
         self.peek()?;
         let start = self.at;
-        self.value::<IgnoredAny>()?;
+        self.skip()?;
         Ok(start..self.at)
     }
 
@@ -86,7 +91,7 @@ impl<'a> Cursor<'a> {
         if self.peek()? == b'"' {
             return self.value::<Text<'a>>().map(|text| text.0);
         }
-        self.skip().map(|_| Cow::Borrowed(""))
+        self.skip().map(|()| Cow::Borrowed(""))
     }
 
     /// Enters an object, if that is what comes next; otherwise passes over it.
@@ -95,7 +100,7 @@ impl<'a> Cursor<'a> {
             self.at += 1;
             return Ok(true);
         }
-        self.skip().map(|_| false)
+        self.skip().map(|()| false)
     }
 
     /// The next key of the object we are in, up to its colon; none at its end. `first` is true before the first.

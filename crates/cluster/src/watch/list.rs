@@ -69,7 +69,7 @@ impl List {
                 self.enough = self.buffer.len() + self.buffer.len() / 2 + 1;
                 Ok(Piece::More)
             }
-            Err(trouble) => Err(Failure::garbage(format!("not a list: {}", trouble.last()))),
+            Err(trouble) => Err(Failure::garbage(&format!("not a list: {}", trouble.last()))),
             Ok(piece) => {
                 self.enough = 0;
                 Ok(piece)
@@ -95,7 +95,7 @@ impl List {
                         cursor.skip()?;
                     }
                 }
-                _ => drop(cursor.skip()?),
+                _ => cursor.skip()?,
             }
         }
         let missing = |what: &str| Trouble::Broken(format!("it has no {what}"));
@@ -125,7 +125,7 @@ impl List {
         if !first {
             cursor.take(b',')?;
         }
-        let range = cursor.skip()?;
+        let range = cursor.span()?;
         // A number or word at the very end may go on in the next packet.
         if range.end == self.buffer.len() && !self.ended {
             return Err(Trouble::Short);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! state    which request comes next: the loop, step by step
+//! ask      one request, and its answer piece by piece
 //! failure  what can go wrong, and what follows from it
 //! list     the items of a list, as its bytes arrive
 //! lines    the lines of a watch, as its bytes arrive
@@ -12,6 +13,7 @@
 //! views    the views of autoscalers and pods
 //! ```
 
+mod ask;
 mod backoff;
 mod event;
 mod failure;

@@ -49,8 +49,8 @@ impl<'a> Head<'a> {
                 "name" => self.name = cursor.text()?,
                 "namespace" => self.namespace = cursor.text()?,
                 "resourceVersion" => self.version = cursor.text()?,
-                "managedFields" => self.managed = Some(cursor.skip()?),
-                _ => drop(cursor.skip()?),
+                "managedFields" => self.managed = Some(cursor.span()?),
+                _ => cursor.skip()?,
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ impl Source {
             for byte in value.bytes() {
                 match byte {
                     b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                        uri.push(byte as char)
+                        uri.push(byte as char);
                     }
                     _ => uri.push_str(&format!("%{byte:02X}")),
                 }

@@ -3,23 +3,20 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ACCEPT, RETRY_AFTER};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
 use kube::Client;
 use kube::client::Body;
-use tokio::time::{Instant, timeout};
+use tokio::task::coop;
+use tokio::time::Instant;
 
+use super::ask::{ask, frame};
 use super::backoff::{Backoff, chance};
 use super::event::{self, Event};
-use super::failure::{Cure, Failure, Status};
+use super::failure::{Cure, Failure};
 use super::lines::Lines;
 use super::list::{List, Piece};
 use super::object::{Head, view};
 use super::version::Version;
 use super::{Change, Health, Source, View};
-use crate::connect::cause;
 
 /// How long a list may be silent, the wait for its turn included.
 const LIST_SILENCE: Duration = Duration::from_secs(90);
@@ -29,10 +26,6 @@ const WATCH_SILENCE: Duration = Duration::from_secs(150);
 const LASTS: Duration = Duration::from_mins(5);
 /// A watch that ends sooner, and without having told anything, is no good one.
 const BRIEF: Duration = Duration::from_secs(1);
-/// How much of an error is read.
-const ERROR_BODY: usize = 64 << 10;
-/// How long is waited for it.
-const ERROR_TIME: Duration = Duration::from_secs(10);
 
 /// Where the loop is.
 #[derive(Debug)]
@@ -114,6 +107,8 @@ impl<T: View> Watcher<T> {
     /// The next change.
     pub(super) async fn next(&mut self) -> Change<T> {
         loop {
+            // Items of a list are ready one after the other; others want to run too.
+            coop::consume_budget().await;
             let state = std::mem::take(&mut self.state);
             let (change, state) = self.step(state).await;
             self.state = state;
@@ -156,7 +151,7 @@ impl<T: View> Watcher<T> {
                 self.connected();
                 State::Listing { since, body, list: List::default() }
             }
-            Err(failure) => self.after(failure, Next::List(since)),
+            Err(failure) => self.after(&failure, Next::List(since)),
         }
     }
 
@@ -171,14 +166,14 @@ impl<T: View> Watcher<T> {
                     list.end();
                     None
                 }
-                Err(failure) => return (None, self.after(failure, Next::List(since))),
+                Err(failure) => return (None, self.after(&failure, Next::List(since))),
             },
             Ok(Piece::Begin(version)) => {
                 if let Some(known) = self.known.as_ref().filter(|known| version.is_before(known))
                     && since != Since::Truth
                 {
                     let failure = Failure::stale(version.as_str(), known.as_str());
-                    return (None, self.after(failure, Next::List(since)));
+                    return (None, self.after(&failure, Next::List(since)));
                 }
                 self.known = Some(version);
                 Some(Change::Listing)
@@ -195,7 +190,7 @@ impl<T: View> Watcher<T> {
                 });
                 return (Some(Change::Listed), State::Watch);
             }
-            Err(failure) => return (None, self.after(failure, Next::List(since))),
+            Err(failure) => return (None, self.after(&failure, Next::List(since))),
         };
         (change, State::Listing { since, body, list })
     }
@@ -215,7 +210,7 @@ impl<T: View> Watcher<T> {
                 let begun = Instant::now();
                 State::Watching(Watching { body, lines: Lines::default(), begun, heard: begun, told: false })
             }
-            Err(failure) => self.after(failure, Next::Watch),
+            Err(failure) => self.after(&failure, Next::Watch),
         }
     }
 
@@ -238,13 +233,13 @@ impl<T: View> Watcher<T> {
                     match (behind, &self.known) {
                         (Some(version), Some(known)) => {
                             let failure = Failure::stale(version.as_str(), known.as_str());
-                            (None, self.over(&watching, failure))
+                            (None, self.over(&watching, &failure))
                         }
                         _ => (None, State::Watching(watching)),
                     }
                 }
                 Ok(Event::Other) => (None, State::Watching(watching)),
-                Err(failure) => (None, self.over(&watching, failure)),
+                Err(failure) => (None, self.over(&watching, &failure)),
             },
             Ok(None) => match frame(&mut watching.body, WATCH_SILENCE).await {
                 Ok(Some(bytes)) => {
@@ -256,10 +251,10 @@ impl<T: View> Watcher<T> {
                     self.backoff.reset();
                     (None, State::Watch)
                 }
-                Ok(None) => (None, self.over(&watching, Failure::broken("the watch ended too soon"))),
-                Err(failure) => (None, self.over(&watching, failure)),
+                Ok(None) => (None, self.over(&watching, &Failure::broken("the watch ended too soon"))),
+                Err(failure) => (None, self.over(&watching, &failure)),
             },
-            Err(failure) => (None, self.over(&watching, failure)),
+            Err(failure) => (None, self.over(&watching, &failure)),
         }
     }
 
@@ -277,7 +272,7 @@ impl<T: View> Watcher<T> {
     }
 
     /// A watch has failed.
-    fn over(&mut self, watching: &Watching, failure: Failure) -> State {
+    fn over(&mut self, watching: &Watching, failure: &Failure) -> State {
         // One that told something and then must be listed again may do so for ever.
         if watching.begun.elapsed() >= BRIEF || watching.told && failure.cure == Cure::Again {
             self.backoff.reset();
@@ -290,7 +285,7 @@ impl<T: View> Watcher<T> {
     }
 
     /// What follows a failure while doing something.
-    fn after(&mut self, failure: Failure, doing: Next) -> State {
+    fn after(&mut self, failure: &Failure, doing: Next) -> State {
         let then = match (failure.cure, doing) {
             (Cure::Truth, _) | (_, Next::List(Since::Truth)) => Next::List(Since::Truth),
             (Cure::Again, Next::Watch) => Next::Watch,
@@ -299,7 +294,7 @@ impl<T: View> Watcher<T> {
         };
         let now = Instant::now();
         let pause = self.backoff.next(chance()).max(failure.pause.unwrap_or_default());
-        self.note_failure(&failure, now);
+        self.note_failure(failure, now);
         State::Pause { until: now + pause, then }
     }
 
@@ -349,44 +344,4 @@ impl Watching {
     fn is_good(&self) -> bool {
         self.told || self.begun.elapsed() >= BRIEF
     }
-}
-
-/// Asks, and waits for the beginning of a good answer.
-async fn ask(
-    client: &Client,
-    source: &Source,
-    silence: Duration,
-    parameters: &[(&str, &str)],
-) -> Result<Body, Failure> {
-    let mut request = Request::new(Body::empty());
-    let uri = source.uri(parameters);
-    *request.uri_mut() = uri.parse().map_err(|error| Failure::broken(format!("{uri}: {error}")))?;
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let answer = timeout(silence, client.send(request)).await;
-    let answer = answer.map_err(|_| Failure::silent(silence))?;
-    let answer = answer.map_err(|error| Failure::broken(cause(&error)))?;
-    if answer.status() == StatusCode::OK {
-        return Ok(answer.into_body());
-    }
-    Err(refusal(answer).await)
-}
-
-/// The next bytes; none at the end.
-async fn frame(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
-    match timeout(silence, body.frame()).await {
-        Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
-        Ok(Some(Err(error))) => Err(Failure::broken(cause(&error))),
-        Ok(None) => Ok(None),
-        Err(_) => Err(Failure::silent(silence)),
-    }
-}
-
-/// Why the server refused.
-async fn refusal(answer: Response<Body>) -> Failure {
-    let code = answer.status().as_u16();
-    let pause = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = timeout(ERROR_TIME, Limited::new(answer.into_body(), ERROR_BODY).collect()).await;
-    let text = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let status: Status = serde_json::from_slice(&text).unwrap_or_default();
-    Failure::refused(code, status, pause.map(Duration::from_secs))
 }

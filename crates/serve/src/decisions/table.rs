@@ -45,8 +45,8 @@ pub(super) fn decisions(records: &[DecisionRecord], style: Style, version: &str,
         ("Why", "Why the count is what it is."),
     ];
     let rows =
-        records.iter().map(|record| row(cells(record, now), style, &record.metadata, record.first, record));
-    table(COLUMNS, rows.collect(), version)
+        records.iter().map(|record| row(&cells(record, now), style, &record.metadata, record.first, record));
+    table(COLUMNS, &rows.collect::<Vec<_>>(), version)
 }
 
 fn cells(record: &DecisionRecord, now: Timestamp) -> Value {
@@ -102,11 +102,11 @@ pub(super) fn differences(found: &DifferenceList, style: Style, version: &str, n
         ])
     };
     let rows =
-        found.items.iter().map(|record| row(cells(record), style, &record.metadata, record.since, record));
-    table(COLUMNS, rows.collect(), version)
+        found.items.iter().map(|record| row(&cells(record), style, &record.metadata, record.since, record));
+    table(COLUMNS, &rows.collect::<Vec<_>>(), version)
 }
 
-fn row<T: Serialize>(cells: Value, style: Style, meta: &Meta, since: Timestamp, object: &T) -> Value {
+fn row<T: Serialize>(cells: &Value, style: Style, meta: &Meta, since: Timestamp, object: &T) -> Value {
     let named = || {
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
             "name": meta.name, "namespace": meta.namespace, "creationTimestamp": api::instant::format(since),
@@ -122,7 +122,7 @@ fn row<T: Serialize>(cells: Value, style: Style, meta: &Meta, since: Timestamp, 
     }
 }
 
-fn table(columns: &[(&str, &str)], rows: Vec<Value>, version: &str) -> Value {
+fn table(columns: &[(&str, &str)], rows: &[Value], version: &str) -> Value {
     let column = |(name, description): &(&str, &str)| {
         let format = if *name == "Name" { "name" } else { "" };
         let kind = if *name == "Times" { "integer" } else { "string" };

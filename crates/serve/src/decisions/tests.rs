@@ -163,10 +163,13 @@ fn call(method: &str, uri: &str, accept: &str) -> Call {
     if !accept.is_empty() {
         headers.insert(ACCEPT, accept.parse().unwrap());
     }
+    // The end of the server would end the watch.
+    let (running, stop) = tokio::sync::watch::channel(false);
+    std::mem::forget(running);
     let streams = Streams {
         places: Arc::new(Semaphore::new(2)),
-        limit: Duration::from_secs(3600),
-        stop: tokio::sync::watch::channel(false).1,
+        limit: Duration::from_hours(1),
+        stop,
         activity: Activity::new(),
     };
     Call { method, path, query, headers, user: User::anonymous(), wanted, streams }
@@ -343,6 +346,9 @@ async fn kubectl_follows_with_a_selector_and_tables() {
     assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
     assert_eq!(event["object"]["metadata"]["resourceVersion"], "1800000015000000");
     assert_eq!(event["object"]["rows"][0]["object"]["metadata"]["name"], "hpa.web");
+    let mut lines = Lines::of(&desk, &uri.replace("&resourceVersion=0", ""), "");
+    assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:00Z");
+    assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:15Z");
     let mut all = Lines::of(&desk, "/decisions?watch=true&resourceVersion=1800000010000000", "");
     assert_eq!(all.last().await, "ADDED 2027-01-15T08:00:15Z");
     desk.add(record("b", "new", 40, 3));

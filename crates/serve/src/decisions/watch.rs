@@ -58,7 +58,10 @@ pub(super) fn many(
 ) -> Result<Response<Body>, Status> {
     let namespace = namespace.or_else(|| filter.fields.exact("metadata.namespace"));
     if let (Some(namespace), Some(name)) = (namespace, filter.fields.exact("metadata.name")) {
-        return one(decisions, namespace, name, Start::Latest, form, call);
+        // kubectl has the object and says `0`. Whoever says nothing has nothing; through the API server this is how one
+        // is followed, for there a watch of a path with a name ends after a minute.
+        let start = if call.query.get("resourceVersion").is_some() { Start::Latest } else { Start::All };
+        return one(decisions, namespace, name, start, form, call);
     }
     let next = decisions.follow_all(namespace);
     let next = next.ok_or_else(|| Status::no_watch(About::new(GROUP, "decisions", "")))?;

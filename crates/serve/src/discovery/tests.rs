@@ -100,7 +100,7 @@ fn schemas_are_whole() {
         assert!(paths.contains_key("/apis/b.dev/v2/namespaces/{namespace}/things/{name}"), "{document}");
         let mut ids: Vec<&Value> = paths.values().map(|path| &path["get"]["operationId"]).collect();
         let count = ids.len();
-        ids.sort_by_key(|id| id.to_string());
+        ids.sort_by_key(ToString::to_string);
         ids.dedup();
         assert_eq!(ids.len(), count);
     }

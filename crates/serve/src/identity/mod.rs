@@ -73,10 +73,9 @@ struct Refused;
 fn by_certificate(trust: &Trust, peer: Option<&Peer>, headers: &HeaderMap) -> Result<Option<User>, Refused> {
     let Some(peer) = peer else { return Ok(None) };
     let standing = peer.standing(trust);
-    if let Some(proxy) = trust.proxy.as_ref().filter(|proxy| standing.proxy && proxy.admits(peer.name())) {
-        if let Some(user) = headers::user(proxy, headers) {
-            return Ok(Some(user));
-        }
+    let proxy = trust.proxy.as_ref().filter(|proxy| standing.proxy && proxy.admits(peer.name()));
+    if let Some(user) = proxy.and_then(|proxy| headers::user(proxy, headers)) {
+        return Ok(Some(user));
     }
     if standing.client { Ok(peer.user()) } else { Err(Refused) }
 }

@@ -18,7 +18,7 @@ use super::user::User;
 use crate::digest;
 
 /// How long a certificate that was checked is taken to be good; it may expire or lose its authority meanwhile.
-const CHECKED: Duration = Duration::from_secs(60);
+const CHECKED: Duration = Duration::from_mins(1);
 
 /// Whoever holds the other end of a connection, by his certificate. That he has its key is certain; nothing else is.
 pub(crate) struct Peer {
@@ -72,10 +72,11 @@ impl Peer {
     pub(super) fn standing(&self, trust: &Trust) -> Standing {
         let now = Instant::now();
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((generation, until, standing)) = *checked {
-            if generation == trust.generation && now < until {
-                return standing;
-            }
+        if let Some((generation, until, standing)) = *checked
+            && generation == trust.generation
+            && now < until
+        {
+            return standing;
         }
         let vouched =
             |authorities: Option<&Authorities>| authorities.is_some_and(|them| them.vouch(&self.chain));
@@ -107,7 +108,10 @@ impl Authorities {
             roots.add(certificate).map_err(|error| error.to_string())?;
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-        verifier.build().map(|verifier| Self(verifier)).map_err(|error| error.to_string())
+        verifier
+            .build()
+            .map(|verifier| Self(verifier as Arc<dyn ClientCertVerifier>))
+            .map_err(|error| error.to_string())
     }
 
     fn vouch(&self, chain: &[CertificateDer<'_>]) -> bool {

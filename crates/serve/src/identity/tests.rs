@@ -167,3 +167,32 @@ fn nonsense_is_no_certificate() {
     assert!(Peer::new(Vec::new()).is_none());
     assert!(Peer::new(vec![CertificateDer::from(b"nonsense".to_vec())]).is_none());
 }
+
+#[tokio::test]
+async fn the_configuration_is_read_again_when_it_could_not_be() {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::{Api, DeleteParams, PostParams};
+
+    let cluster = localkube::Cluster::start(localkube::Options::default()).await.unwrap();
+    let client = cluster.client();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+    let name = "extension-apiserver-authentication";
+    let mut map = maps.get(name).await.unwrap();
+    maps.delete(name, &DeleteParams::default()).await.unwrap();
+    let keeper = Keeper::new();
+    let mut source = Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+    assert!(!keeper.look(&client, &mut source).await);
+    assert!(keeper.current().proxy.is_none());
+    map.metadata.resource_version = None;
+    map.metadata.uid = None;
+    let mut map = maps.create(&PostParams::default(), &map).await.unwrap();
+    assert!(keeper.look(&client, &mut source).await && keeper.look(&client, &mut source).await);
+    assert!(keeper.current().proxy.is_some() && keeper.current().clients.is_some());
+    assert_eq!(keeper.current().generation, 1);
+    // A broken one changes nothing.
+    map.data.as_mut().unwrap().insert("client-ca-file".into(), "nonsense".into());
+    maps.replace(name, &PostParams::default(), &map).await.unwrap();
+    assert!(!keeper.look(&client, &mut source).await);
+    assert_eq!(keeper.current().generation, 1);
+    assert!(keeper.current().clients.is_some());
+}

@@ -17,7 +17,7 @@ const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
 /// How often it is read again.
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_mins(1);
 
 /// How soon it is read again when that failed, or when somebody unknown came: never sooner.
 const SOON: Duration = Duration::from_secs(10);

@@ -56,7 +56,7 @@ mod tests {
         let end = async {
             tokio::time::sleep(Duration::from_secs(500)).await;
             drop(busy);
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             drop(activity.begin());
         };
         futures::join!(activity.idle(limit), end);

@@ -74,8 +74,8 @@ impl Default for Limits {
             streams: 100,
             requests: 400,
             watches: 200,
-            answer: Duration::from_secs(60),
-            watch: Duration::from_secs(3600),
+            answer: Duration::from_mins(1),
+            watch: Duration::from_hours(1),
             idle: Duration::from_secs(90),
             grace: Duration::from_secs(10),
         }

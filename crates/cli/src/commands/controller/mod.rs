@@ -8,7 +8,6 @@ mod service;
 use std::path::PathBuf;
 
 use crate::failure::Outcome;
-use crate::live::Where;
 use crate::logs::LogArgs;
 
 pub(crate) use options::Options;
@@ -32,8 +31,12 @@ Examples:
 On one object, the annotation plimsoll.dev/mode: active|shadow|dry-run|off overrules --mode.
 Manifests for a cluster are in deploy/.")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    cluster: Where,
+    /// Kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; without it, the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// Configuration file; flags overrule it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use cluster::Clock;
-use cluster::connect::Connection;
+use cluster::connect::{Connection, Target, connect};
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::{Election, Leadership, Settings as Lease};
@@ -42,7 +42,8 @@ pub(super) fn run(args: &Args, options: Options) -> Outcome {
     // One thread: passes wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let connection = args.cluster.connect().await?;
+        let target = Target { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         let process = start(&connection, &options, Clock::system()).await?;
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"),

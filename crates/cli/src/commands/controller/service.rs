@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{Handle, metrics};
+use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt};
 use kube::Client;
 use serve::{App, Certificate, Checks, Exposition, Server};
@@ -31,7 +32,9 @@ impl serve::Decisions for Records {
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
         self.of(namespace, name)?;
-        Some(self.0.records().follow(namespace, name).boxed())
+        // Whoever cannot keep up is cut off and may begin again.
+        let records = self.0.records().follow(namespace, name);
+        Some(records.take_while(|record| ready(record.is_ok())).filter_map(|r| ready(r.ok())).map(|r| (*r).clone()).boxed())
     }
 
     fn differences(&self, namespace: Option<&str>) -> DifferenceList {

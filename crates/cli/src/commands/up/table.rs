@@ -4,14 +4,18 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
+use api::autoscaling::print;
 use api::decisions::DecisionRecord;
+use engine::Status;
 use engine::explain::{clock, sentence};
 use jiff::Timestamp;
 use sim::Millis;
+use sim::scenario::AutoscalerPlan;
 
 use super::Args;
 use super::stage::Stage;
 use crate::failure::{Failure, Outcome};
+use crate::scenario::as_hpa;
 
 /// How often new decisions are looked for.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,7 +27,7 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Outcome {
     }
     let records = stage.process.handle.records();
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
-    print(&format!("{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}", "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"))?;
+    say(&format!("{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}", "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"))?;
     loop {
         let mut new: Vec<DecisionRecord> = records.latest(None);
         new.sort_by_key(|record| record.last);
@@ -33,7 +37,7 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Outcome {
             if shown.insert(key, at) == Some(at) {
                 continue;
             }
-            print(&line(stage, &record))?;
+            say(&line(stage, &record))?;
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -47,16 +51,22 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
         format!("{} → {}", decision.current(), decision.desired)
     };
     let name = record.metadata.name.replacen('.', "/", 1);
-    let load = Millis::from_secs(stage.began.elapsed().as_secs());
+    let load = Millis::from_secs(stage.began.elapsed().as_secs() as i64);
     let plan = stage.scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name);
     let workload = plan.and_then(|plan| stage.scenario.workloads.get(plan.workload));
     let load = workload.map(|workload| format!("{:.1}/s", workload.plan.load.at(load))).unwrap_or_default();
-    let metrics = plan.map(|plan| crate::scenario::targets(plan, &decision.status)).unwrap_or_default();
+    let metrics = plan.map(|plan| targets(plan, &decision.status)).unwrap_or_default();
     let why = sentence(&record.spec, decision);
     format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<20}  {load:<10}  {why}", clock(record.last))
 }
 
-fn print(line: &str) -> Outcome {
+fn say(line: &str) -> Outcome {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
+}
+
+/// What `kubectl get hpa` shows under TARGETS.
+fn targets(plan: &AutoscalerPlan, status: &Status) -> String {
+    let hpa = as_hpa(plan, Some(status), Timestamp::UNIX_EPOCH);
+    print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())
 }

@@ -29,25 +29,29 @@ impl History {
         if keep == 0 {
             return;
         }
-        let mut text = self.text();
-        let lines = text.iter().filter(|byte| **byte == b'\n').count();
-        for _ in keep..=lines {
-            let end = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| end + 1);
-            text.drain(..end);
-        }
+        let Packer { tables, text, packed } = packer;
+        text.clear();
+        self.unpack(text);
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let surplus = (lines.clone().count() + 1).saturating_sub(keep);
+        let start: usize = lines.take(surplus).map(<[u8]>::len).sum();
+        text.drain(..start);
         let kept = text.len();
-        // What cannot be written is left out, without a trace of it.
-        match serde_json::to_writer(&mut text, ended) {
+        match serde_json::to_writer(&mut *text, ended) {
             Ok(()) => text.push(b'\n'),
+            // What cannot be written is left out, without a trace of it.
             Err(_) => text.truncate(kept),
         }
-        self.packed = packer.pack(&text).unwrap_or_default();
-        self.size = if self.packed.is_empty() { 0 } else { text.len() };
+        *self = match pack(tables, text, packed) {
+            Some(bytes) => Self { packed: bytes.into(), size: text.len() },
+            None => Self::default(),
+        };
     }
 
     /// What was added, oldest first.
     pub(super) fn read(&self) -> Vec<DecisionRecord> {
-        let text = self.text();
+        let mut text = Vec::new();
+        self.unpack(&mut text);
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
@@ -57,28 +61,39 @@ impl History {
         super::weight::block(self.packed.len())
     }
 
-    fn text(&self) -> Vec<u8> {
-        if self.packed.is_empty() {
-            return Vec::new();
+    /// Puts the lines into `text`, which is empty.
+    fn unpack(&self, text: &mut Vec<u8>) {
+        text.reserve(self.size);
+        let unpacked = Decompressor::with_dictionary(TYPICAL)
+            .and_then(|mut tables| tables.decompress_to_buffer(&self.packed, text));
+        if self.packed.is_empty() || unpacked.is_err() {
+            text.clear();
         }
-        let unpack = || Decompressor::with_dictionary(TYPICAL)?.decompress(&self.packed, self.size);
-        unpack().unwrap_or_default()
     }
 }
 
-/// Packs texts. One for all: its tables are larger than what it packs.
+/// Packs texts. One for all: its tables and buffers are larger than what is kept, and making them anew each time would
+/// leave memory in pieces.
 #[derive(Default)]
-pub(super) struct Packer(Option<Compressor<'static>>);
+pub(super) struct Packer {
+    tables: Option<Compressor<'static>>,
+    text: Vec<u8>,
+    packed: Vec<u8>,
+}
 
-impl Packer {
-    /// None only if there is no memory for the tables.
-    fn pack(&mut self, text: &[u8]) -> Option<Box<[u8]>> {
-        if self.0.is_none() {
-            self.0 = Compressor::with_dictionary(LEVEL, TYPICAL).ok();
-        }
-        let packed = self.0.as_mut()?.compress(text).ok()?;
-        Some(packed.into_boxed_slice())
+/// None only if there is no memory for the tables.
+fn pack<'a>(
+    tables: &mut Option<Compressor<'static>>,
+    text: &[u8],
+    packed: &'a mut Vec<u8>,
+) -> Option<&'a [u8]> {
+    if tables.is_none() {
+        *tables = Compressor::with_dictionary(LEVEL, TYPICAL).ok();
     }
+    packed.clear();
+    packed.reserve(zstd::zstd_safe::compress_bound(text.len()));
+    tables.as_mut()?.compress_to_buffer(text, packed).ok()?;
+    Some(packed)
 }
 
 impl fmt::Debug for Packer {

@@ -98,7 +98,13 @@ fn add(records: &Records, spec: &Arc<Spec>, decision: &Decision) {
     records.add(&Key::hpa("shop", &spec.name), Mode::Active, PERIOD, spec, decision);
 }
 
-/// Twenty and more decisions of which no two neighbours are alike.
+fn add_all(records: &Records, spec: &Arc<Spec>, decisions: &[Decision]) {
+    for decision in decisions {
+        add(records, spec, decision);
+    }
+}
+
+/// Decisions of which no two neighbours are alike.
 fn restless(spec: &Spec, count: i64) -> Vec<Decision> {
     (0..count).map(|n| once(n * 15, spec, Some(100 + n * 17 % 100 + n % 2 * 200))).collect()
 }
@@ -163,7 +169,7 @@ fn the_newest_runs_are_kept_and_read_as_they_were() {
     let decisions = restless(&spec, 50);
     for keep in [1, 2, 20] {
         let records = Records::new(keep);
-        decisions.iter().for_each(|decision| add(&records, &spec, decision));
+        add_all(&records, &spec, &decisions);
         let kept = records.of("shop", "hpa.web");
         assert_eq!(kept.len(), keep);
         for (record, decision) in kept.iter().zip(&decisions[50 - keep..]) {
@@ -171,7 +177,7 @@ fn the_newest_runs_are_kept_and_read_as_they_were() {
         }
     }
     let records = Records::new(0);
-    decisions.iter().for_each(|decision| add(&records, &spec, decision));
+    add_all(&records, &spec, &decisions);
     assert_eq!(records.of("shop", "hpa.web").len(), 1, "the newest is always there");
 }
 
@@ -250,7 +256,7 @@ fn ten_thousand_fit_into_forty_mebibytes() {
     let records = Records::default();
     for n in 0..50 {
         let spec = Arc::new(mk_spec(&format!("checkout-frontend-{n}")));
-        restless(&spec, 25).iter().for_each(|decision| add(&records, &spec, decision));
+        add_all(&records, &spec, &restless(&spec, 25));
     }
     let each = records.approximate_bytes() / 50;
     assert!(each * 10_000 <= 40 << 20, "{each} bytes each");
@@ -267,13 +273,13 @@ fn measure() {
     };
     let specs: Vec<_> = (0..10_000).map(|n| Arc::new(mk_spec(&format!("checkout-frontend-{n}")))).collect();
     let decisions = restless(&specs[0], 25);
-    for (what, runs) in [("one run", 1), ("twenty runs", 25)] {
+    for (what, runs) in [("twenty runs", 25), ("one run", 1)] {
         let before = resident();
         let records = Records::default();
         for spec in &specs {
-            decisions[..runs].iter().for_each(|decision| add(&records, spec, decision));
+            add_all(&records, spec, &decisions[..runs]);
         }
-        let (grown, said) = (resident() - before, records.approximate_bytes());
+        let (grown, said) = (resident().saturating_sub(before), records.approximate_bytes());
         println!("10,000 of {what}: {} KiB resident, {} KiB approximately", grown >> 10, said >> 10);
         let start = Instant::now();
         for spec in specs.iter().cycle().take(100_000) {

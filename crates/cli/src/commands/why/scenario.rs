@@ -1,52 +1,18 @@
-//! `plimsoll why`: a decision as arithmetic.
-
-use std::io::IsTerminal;
-use std::path::PathBuf;
+//! A decision of a scenario.
 
 use api::table::Table;
 use engine::explain::{Explanation, clock, explain, sentence};
 use engine::{Decision, Observation, Outcome as Became};
 use serde::Serialize;
-use sim::scenario::{AutoscalerPlan, Variation};
+use sim::scenario::Variation;
 use sim::{Capture, Due, Millis, Observer, Scenario, Simulation};
 
-use crate::failure::{Failure, Outcome, use_colour};
+use super::{Args, pods};
+use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::live::page::Page;
 use crate::output::{self, Format};
 use crate::scenario;
-
-/// Explain a decision as arithmetic a person can follow
-///
-/// Runs the scenario up to that moment and takes the decision in force there apart: pods counted and set aside and why,
-/// ratio, tolerance, proposals, the winner, each limit, and what would change it next.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  plimsoll why examples/php-apache.yaml --at 3m             # three minutes after the start
-  plimsoll why examples/php-apache.yaml --at 09:03:00       # the scenario's own clock
-  plimsoll why examples/php-apache.yaml --at 10m --since 5m # every decision of five minutes
-  plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
-  plimsoll why examples/php-apache.yaml --at 3m -o json")]
-pub(crate) struct Args {
-    /// Files of one scenario, read together; - is standard input.
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// When: from the start (3m, 1h30m), by the scenario's clock (09:03:00), or a full time. Without it, the end.
-    #[arg(long, value_name = "TIME")]
-    at: Option<String>,
-    /// A table of the decisions in so long before that moment, instead of one explained.
-    #[arg(long, value_name = "DURATION")]
-    since: Option<String>,
-    /// Which autoscaler, where there are several: NAME, hpa/NAME or NAMESPACE/NAME.
-    #[arg(long, value_name = "NAME")]
-    autoscaler: Option<String>,
-    /// Also list every pod that was looked at.
-    #[arg(long)]
-    pods: bool,
-    /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-}
 
 /// What `-o json` prints.
 #[derive(Serialize)]
@@ -95,70 +61,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
         }
         Format::Table | Format::Wide => {
-            let colour = use_colour(&std::io::stdout()) && std::io::stdout().is_terminal();
+            let page = Page::stdout();
             let pods = args.pods || args.output == Format::Wide;
             let texts: Vec<String> = records
                 .iter()
                 .map(|(plan, explanation, decision)| {
-                    let pods = if pods { pod_table(plan, decision) } else { String::new() };
-                    format!("{}{pods}", painted(explanation, colour))
+                    let pods = if pods { pods::table(page, &plan.spec, decision) } else { String::new() };
+                    format!("{}{pods}", page.explanation(explanation))
                 })
                 .collect();
             output::text_out(&texts.join("\n"))
         }
     }
-}
-
-/// A headline that stands apart, and the line that decided.
-fn painted(explanation: &Explanation, colour: bool) -> String {
-    let text = explanation.to_string();
-    let (headline, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    if !colour {
-        return format!("{headline}\n\n{rest}");
-    }
-    let rows: String = rest
-        .lines()
-        .map(|line| {
-            if line.ends_with("← this decided") {
-                format!("\x1b[1m{line}\x1b[0m\n")
-            } else {
-                format!("{line}\n")
-            }
-        })
-        .collect();
-    format!("\x1b[1m{headline}\x1b[0m\n\n{rows}")
-}
-
-/// Every pod that was looked at, by metric.
-fn pod_table(plan: &AutoscalerPlan, decision: &Decision) -> String {
-    let mut table = Table::new(["Metric", "Pod", "Counted", "Used", "Requested"]);
-    let milli = |value: Option<i64>| {
-        let shown = |v| quantity::Quantity::from_milli(v, quantity::Format::DecimalSi).to_string();
-        value.map_or_else(|| "-".to_owned(), shown)
-    };
-    for (evaluation, metric) in decision.evaluations.iter().zip(&plan.spec.metrics) {
-        let Ok(engine::evaluate::Proposal { sum: engine::evaluate::Arithmetic::PerPod(sum), .. }) =
-            &evaluation.result
-        else {
-            continue;
-        };
-        for pod in sum.detail.iter().flatten() {
-            let group = match pod.group {
-                engine::evaluate::Group::Ready => "yes",
-                engine::evaluate::Group::Unready => "no: not yet ready",
-                engine::evaluate::Group::Missing => "no: without metrics",
-                engine::evaluate::Group::Ignored => "no: ending",
-            };
-            table.rows.push(vec![
-                engine::explain::short_name(metric),
-                pod.name.to_string(),
-                group.to_owned(),
-                milli(pod.usage),
-                milli(pod.request),
-            ]);
-        }
-    }
-    if table.rows.is_empty() { String::new() } else { format!("\n{table}") }
 }
 
 /// One line of the table of decisions.
@@ -229,5 +143,5 @@ fn decisions(args: &Args, scenario: &Scenario, chosen: &[usize], at: Millis, sin
     if table.rows.is_empty() {
         return output::text_out("no decision in that time\n");
     }
-    output::text_out(&table.to_string())
+    output::text_out(&Page::stdout().table(&table))
 }

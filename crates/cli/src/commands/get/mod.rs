@@ -1,0 +1,311 @@
+//! `plimsoll get`: autoscalers on a cluster, and what was last decided about each.
+
+mod table;
+
+use std::time::{Duration, Instant};
+
+use api::decisions::DecisionRecord;
+use cluster::Kind;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, Outcome};
+use crate::live::decisions::Missing;
+use crate::live::moment::length;
+use crate::live::named::{self, nearest_kind};
+use crate::live::objects::{Object, Which};
+use crate::live::page::Page;
+use crate::live::screen::asked_to_stop;
+use crate::live::{Named, Scope, Site, Where};
+use crate::output;
+pub(crate) use table::Entry;
+use table::Growing;
+
+const KINDS: [Kind; 2] = [Kind::Hpa, Kind::Autoscaler];
+
+/// List autoscalers of a cluster and what was last decided about each
+///
+/// Shows what `kubectl get hpa` shows, and the last decision in one sentence. Where the controller cannot be asked, that
+/// column says what the object's own conditions tell.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll get                        # HorizontalPodAutoscalers and Autoscalers of the context's namespace
+  plimsoll get hpa -A -o wide         # of all namespaces, with what was wanted and what limited it
+  plimsoll get hpa/php-apache -w      # a line for each change, until Ctrl-C
+  plimsoll get all -l team=shop -o yaml
+
+With -o json and -o yaml the objects are those of the API, and a list has the decisions beside them (`decisions`).
+Exit codes: 0 all is well, 1 a named autoscaler is not there or the cluster cannot be read, 2 the input was wrong.")]
+pub(crate) struct Args {
+    /// hpa, autoscalers or all, and names; or hpa/NAME.
+    #[arg(value_name = "KIND|KIND/NAME")]
+    words: Vec<String>,
+    /// In all namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Only those whose labels match.
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+    /// Print each change as it comes, until Ctrl-C.
+    #[arg(short, long)]
+    watch: bool,
+    /// With --watch: how often to look.
+    #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch")]
+    interval: String,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Form::Table)]
+    output: Form,
+    #[command(flatten, next_help_heading = "Cluster")]
+    place: Where,
+}
+
+/// Forms in which autoscalers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// For people.
+    Table,
+    /// For people, with more columns.
+    Wide,
+    /// For programs.
+    Json,
+    /// For files.
+    Yaml,
+    /// Names only, as kubectl takes them.
+    Name,
+}
+
+/// What the words of a user mean.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    kinds: Vec<Kind>,
+    /// None is all.
+    names: Vec<Named>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let wanted = wanted(&args.words)?;
+    if let Some(selector) = &args.selector {
+        if let Err(error) = api::selector::Selector::parse(selector) {
+            return Err(Failure::input(format!("--selector {selector}: {error}")));
+        }
+        if !wanted.names.is_empty() {
+            return Err(Failure::input("a name and a selector cannot be combined; leave one out"));
+        }
+    }
+    let interval = length("--interval", &args.interval)?;
+    let interval = Duration::try_from(interval).unwrap_or(Duration::from_secs(2));
+    crate::live::run(async move {
+        let site = Site::open(&args.place).await?;
+        if args.watch {
+            return tokio::select! {
+                outcome = watch(args, &site, &wanted, interval) => outcome,
+                () = asked_to_stop() => Ok(()),
+            };
+        }
+        let objects = objects(args, &site, &wanted, false).await?;
+        let (entries, note) = entries(&site, site.scope(args.all_namespaces), objects).await;
+        print(args, &site, &wanted, &entries, note.as_deref())
+    })
+}
+
+fn wanted(words: &[String]) -> Result<Wanted, Failure> {
+    let Some((first, names)) = words.split_first() else {
+        return Ok(Wanted { kinds: KINDS.to_vec(), names: Vec::new() });
+    };
+    if first.contains('/') {
+        let named = |word: &String| {
+            Named::parse(word)
+                .ok_or_else(|| Failure::input(format!("{word}: write hpa/NAME or autoscaler/NAME")))
+        };
+        let names: Vec<Named> = words.iter().map(named).collect::<Result<_, _>>()?;
+        names.iter().try_for_each(|named| named::check("name", &named.name))?;
+        return Ok(Wanted { kinds: KINDS.to_vec(), names });
+    }
+    let kinds = match named::kind(first) {
+        Some(kind) => vec![kind],
+        None if first == "all" && names.is_empty() => KINDS.to_vec(),
+        None if first == "all" => {
+            return Err(Failure::input("all has no names; write hpa NAME or autoscaler NAME"));
+        }
+        None => {
+            let near = nearest_kind(first).map(|near| format!("; did you mean {near}?"));
+            let near = near.unwrap_or_else(|| format!("; an autoscaler of that name is written hpa/{first}"));
+            return Err(Failure::input(format!(
+                "there is no kind {first} here, only hpa and autoscaler{near}"
+            )));
+        }
+    };
+    names.iter().try_for_each(|name| named::check("name", name))?;
+    let named = |kind: Kind| names.iter().map(move |name| Named { kind, name: name.clone() });
+    let names = kinds.iter().copied().flat_map(named).collect();
+    Ok(Wanted { kinds, names })
+}
+
+/// The objects a user wants; a name that is not there is a failure.
+async fn objects(args: &Args, site: &Site, wanted: &Wanted, cached: bool) -> Result<Vec<Object>, Failure> {
+    let scope = site.scope(args.all_namespaces);
+    if wanted.names.is_empty() || args.all_namespaces {
+        let which = Which { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
+        let found =
+            site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
+        let is_meant = |object: &Object| wanted.names.is_empty() || wanted.names.contains(&object.named());
+        if let Some(lost) = wanted.names.iter().find(|named| !found.iter().any(|o| o.named() == **named)) {
+            return Err(Failure::Outside(format!("there is no {lost} in any namespace")));
+        }
+        return Ok(found.into_iter().filter(is_meant).collect());
+    }
+    let mut found = Vec::new();
+    for named in &wanted.names {
+        match site.object(&site.namespace, named).await {
+            Ok(object) => found.push(object),
+            Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
+        }
+    }
+    Ok(found)
+}
+
+/// Objects with their decisions, and why those are not there if they are not.
+async fn entries(site: &Site, scope: Scope<'_>, objects: Vec<Object>) -> (Vec<Entry>, Option<String>) {
+    let (mut records, note) = match site.latest_decisions(scope).await {
+        Ok(records) => (records, None),
+        Err(Missing::NoRecord) => (Vec::new(), None),
+        Err(Missing::Unavailable(why)) => {
+            (Vec::new(), Some(format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy)))
+        }
+    };
+    (join(objects, &mut records), note)
+}
+
+/// Lays each decision beside its object.
+pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> Vec<Entry> {
+    let mut by_name = std::collections::HashMap::new();
+    for record in records.drain(..) {
+        by_name.insert((record.metadata.namespace.clone(), record.metadata.name.clone()), record);
+    }
+    let entry = |object: Object| {
+        let record = by_name.remove(&(object.namespace().to_owned(), object.named().record()));
+        Entry { object, record }
+    };
+    objects.into_iter().map(entry).collect()
+}
+
+fn print(args: &Args, site: &Site, wanted: &Wanted, entries: &[Entry], note: Option<&str>) -> Outcome {
+    match args.output {
+        Form::Json | Form::Yaml => {
+            let format = if args.output == Form::Json { output::Format::Json } else { output::Format::Yaml };
+            match (entries, wanted.names.len()) {
+                ([only], 1) => output::value(format, &only.object.raw),
+                (all, _) => output::value(format, &list(all)),
+            }
+        }
+        Form::Name => output::text_out(&entries.iter().map(Entry::resource_name).collect::<String>()),
+        Form::Table | Form::Wide => {
+            if entries.is_empty() {
+                let place = match site.scope(args.all_namespaces) {
+                    Scope::All => "in any namespace".to_owned(),
+                    Scope::Namespace(namespace) => {
+                        format!("in namespace {namespace}; -A looks in all of them")
+                    }
+                };
+                // As kubectl does: nothing on standard output, which may be read by a program.
+                eprintln!("no autoscaler {place}");
+                return Ok(());
+            }
+            let (page, now) = (Page::stdout(), Timestamp::now());
+            let mut table = columns(args).table(entries, now);
+            if !page.has_room(&table) {
+                table = table::Columns { compact: true, ..columns(args) }.table(entries, now);
+            }
+            output::text_out(&page.table(&table))?;
+            if let Some(note) = note {
+                eprintln!("note: {note}");
+            }
+            Ok(())
+        }
+    }
+}
+
+fn columns(args: &Args) -> table::Columns {
+    table::Columns { namespace: args.all_namespaces, wide: args.output == Form::Wide, compact: false }
+}
+
+fn list(entries: &[Entry]) -> Value {
+    let items: Vec<&Value> = entries.iter().map(|entry| &entry.object.raw).collect();
+    let decisions: Vec<&DecisionRecord> = entries.iter().filter_map(|entry| entry.record.as_ref()).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items, "decisions": decisions})
+}
+
+/// Looks again and again, and prints what is not as it was.
+async fn watch(args: &Args, site: &Site, wanted: &Wanted, interval: Duration) -> Outcome {
+    let columns = columns(args);
+    let mut growing = Growing::default();
+    let mut first = true;
+    loop {
+        let began = Instant::now();
+        let found = objects(args, site, wanted, !first).await;
+        let found = match found {
+            Ok(found) => found,
+            // Later, a failure is waited out.
+            Err(failure) if first => return Err(failure),
+            Err(failure) => {
+                eprintln!("note: {failure}");
+                tokio::time::sleep(interval.max(Duration::from_secs(5))).await;
+                continue;
+            }
+        };
+        let (entries, note) = entries(site, site.scope(args.all_namespaces), found).await;
+        if let Some(note) = note.filter(|_| first) {
+            eprintln!("note: {note}");
+        }
+        let changed: Vec<&Entry> = growing.changed(&entries);
+        match args.output {
+            Form::Table | Form::Wide => {
+                output::text_out(&growing.lines(columns, &changed, Timestamp::now()))?;
+            }
+            Form::Name => output::text_out(&changed.iter().map(|e| e.resource_name()).collect::<String>())?,
+            Form::Json => {
+                for entry in changed {
+                    output::text_out(&format!("{}\n", entry.object.raw))?;
+                }
+            }
+            Form::Yaml => {
+                for entry in changed {
+                    output::text_out("---\n")?;
+                    output::value(output::Format::Yaml, &entry.object.raw)?;
+                }
+            }
+        }
+        first = false;
+        tokio::time::sleep(pause(interval, began)).await;
+    }
+}
+
+/// How long to wait before looking again: a cluster that takes its time is not asked more often than it can bear.
+pub(crate) fn pause(interval: Duration, began: Instant) -> Duration {
+    interval.max(began.elapsed() * 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_mean_kinds_and_names() {
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            wanted(&words)
+                .map(|w| (w.kinds.len(), w.names.iter().map(ToString::to_string).collect::<Vec<_>>()))
+        };
+        assert_eq!(read(&[]).unwrap(), (2, vec![]));
+        assert_eq!(read(&["all"]).unwrap(), (2, vec![]));
+        assert_eq!(read(&["hpa"]).unwrap(), (1, vec![]));
+        assert_eq!(read(&["hpa", "a", "b"]).unwrap(), (1, vec!["hpa/a".to_owned(), "hpa/b".to_owned()]));
+        assert_eq!(read(&["autoscaler/a"]).unwrap(), (2, vec!["autoscaler/a".to_owned()]));
+        for words in [&["web"][..], &["hpa", "A/b"], &["all", "x"], &["hpa/"], &["pod/x"]] {
+            assert!(matches!(read(words), Err(Failure::Input(_))), "{words:?}");
+        }
+        let near = read(&["hpaa"]).unwrap_err().to_string();
+        assert!(near.ends_with("did you mean hpa?"), "{near}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Autoscalers as rows.
+
+use std::collections::HashMap;
+
+use api::autoscaling::print::{self, Row};
+use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
+use api::decisions::DecisionRecord;
+use api::table::Table;
+use cluster::Kind;
+use engine::explain::sentence;
+use engine::normalize::{Hold, Limit};
+use engine::{Decision, Outcome};
+use jiff::Timestamp;
+
+use crate::live::objects::Object;
+use crate::live::page::length;
+
+/// An autoscaler and what was last decided about it.
+pub(crate) struct Entry {
+    pub(crate) object: Object,
+    pub(crate) record: Option<DecisionRecord>,
+}
+
+/// Which columns there are beside those of `kubectl get hpa`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns {
+    pub(crate) namespace: bool,
+    pub(crate) wide: bool,
+    /// Whether bounds and replicas share a column, for want of room.
+    pub(crate) compact: bool,
+}
+
+/// A table printed row by row, whose columns only ever grow.
+#[derive(Default)]
+pub(crate) struct Growing {
+    widths: Vec<usize>,
+    /// What was last seen of each object: its revision and its sentence.
+    seen: HashMap<(String, String), (String, String)>,
+}
+
+impl Entry {
+    /// As kubectl names it, and a line break.
+    pub(crate) fn resource_name(&self) -> String {
+        let resource = match self.object.kind {
+            Kind::Hpa => "horizontalpodautoscaler.autoscaling",
+            Kind::Autoscaler => "autoscaler.plimsoll.dev",
+        };
+        format!("{resource}/{}\n", self.object.hpa.metadata.name)
+    }
+
+    /// The last decision in one sentence; without a record, what the conditions tell.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.record {
+            Some(record) => {
+                let decision = &record.decision;
+                let why = sentence(&record.spec, decision);
+                match decision.outcome {
+                    Outcome::Scaled => format!("{} → {}: {why}", decision.current(), decision.desired),
+                    Outcome::DryRun => {
+                        format!("would go {} → {}: {why}", decision.current(), decision.desired)
+                    }
+                    _ => why,
+                }
+            }
+            None => by_conditions(&self.object.hpa.status.conditions),
+        }
+    }
+
+    /// What metrics wanted.
+    fn wanted(&self) -> String {
+        let wanted = self.record.as_ref().and_then(|r| r.decision.recommendation.as_ref());
+        wanted.map_or_else(|| "-".to_owned(), |r| r.replicas.to_string())
+    }
+
+    /// How long the decision has been the same.
+    fn since(&self, now: Timestamp) -> String {
+        self.record.as_ref().map_or_else(|| "-".to_owned(), |r| api::age::since(Some(r.first), now))
+    }
+}
+
+/// What stood between what metrics wanted and what was done.
+pub(crate) fn limited_by(decision: &Decision) -> &'static str {
+    let Some(normalized) = &decision.normalized else { return "-" };
+    match (normalized.limited.limit, normalized.stabilized.hold) {
+        (Limit::TooMany, _) => "max",
+        (Limit::TooFew, _) => "min",
+        (Limit::Up, _) => "up rate",
+        (Limit::Down, _) => "down rate",
+        (Limit::Within, Hold::Down) => "down window",
+        (Limit::Within, Hold::Up) => "up window",
+        (Limit::Within, Hold::None) => "-",
+    }
+}
+
+/// The condition that says most, in its own words.
+fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
+    let bad = |c: &&HorizontalPodAutoscalerCondition| {
+        let good = if c.type_ == "ScalingLimited" { "False" } else { "True" };
+        c.status != good && c.type_ != "ScaledToZero"
+    };
+    match conditions.iter().find(bad) {
+        Some(condition) => format!("{}: {}", condition.reason, condition.message),
+        None if conditions.is_empty() => "not looked at yet".to_owned(),
+        None => "ok".to_owned(),
+    }
+}
+
+impl Columns {
+    fn titles(self) -> Vec<&'static str> {
+        let mut titles = Vec::new();
+        titles.extend(self.namespace.then_some("Namespace"));
+        if self.compact {
+            titles.push("Name");
+            titles.extend((!self.wide).then_some("Reference"));
+            titles.extend(["Targets", "Replicas", "Age"]);
+        } else {
+            titles.extend(print::COLUMNS);
+        }
+        if self.wide {
+            titles.extend(["Wanted", "Limited by", "Since"]);
+        }
+        titles.push("Last decision");
+        titles
+    }
+
+    fn cells(self, entry: &Entry, now: Timestamp) -> Vec<String> {
+        let mut cells = Vec::new();
+        cells.extend(self.namespace.then(|| entry.object.namespace().to_owned()));
+        let row = Row::new(&entry.object.hpa, now);
+        cells.push(entry.object.named().to_string());
+        if !(self.compact && self.wide) {
+            cells.push(row.reference);
+        }
+        cells.push(row.targets);
+        if self.compact {
+            cells.push(format!("{} of {}–{}", row.replicas, row.min_pods, row.max_pods));
+        } else {
+            cells.extend([row.min_pods, row.max_pods.to_string(), row.replicas.to_string()]);
+        }
+        cells.push(row.age);
+        if self.wide {
+            let limited = entry.record.as_ref().map_or("-", |record| limited_by(&record.decision));
+            cells.extend([entry.wanted(), limited.to_owned(), entry.since(now)]);
+        }
+        cells.push(entry.sentence());
+        cells
+    }
+
+    pub(crate) fn table(self, entries: &[Entry], now: Timestamp) -> Table {
+        let mut table = Table::new(self.titles());
+        table.rows = entries.iter().map(|entry| self.cells(entry, now)).collect();
+        table
+    }
+}
+
+impl Growing {
+    /// Those that are not as they were.
+    pub(crate) fn changed<'a>(&mut self, entries: &'a [Entry]) -> Vec<&'a Entry> {
+        let mut changed = Vec::new();
+        let mut seen = HashMap::new();
+        for entry in entries {
+            let key = (entry.object.namespace().to_owned(), entry.object.named().to_string());
+            let is = (entry.object.hpa.metadata.resource_version.clone(), entry.sentence());
+            if self.seen.get(&key) != Some(&is) {
+                changed.push(entry);
+            }
+            seen.insert(key, is);
+        }
+        self.seen = seen;
+        changed
+    }
+
+    /// The lines of rows, the heading before the first.
+    pub(crate) fn lines(&mut self, columns: Columns, entries: &[&Entry], now: Timestamp) -> String {
+        let rows: Vec<Vec<String>> = entries.iter().map(|entry| columns.cells(entry, now)).collect();
+        let mut text = String::new();
+        if self.widths.is_empty() && !rows.is_empty() {
+            let titles: Vec<String> = columns.titles().iter().map(|title| title.to_uppercase()).collect();
+            self.grow(&titles);
+            for row in &rows {
+                self.grow(row);
+            }
+            text += &self.line(&titles);
+        }
+        for row in rows {
+            self.grow(&row);
+            text += &self.line(&row);
+        }
+        text
+    }
+
+    fn grow(&mut self, cells: &[String]) {
+        self.widths.resize(cells.len().max(self.widths.len()), 0);
+        for (width, cell) in self.widths.iter_mut().zip(cells) {
+            *width = length(cell).max(*width);
+        }
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let padded = |(cell, width): (&String, &usize)| format!("{cell:<width$}   ");
+        let text: String = cells.iter().zip(&self.widths).map(padded).collect();
+        format!("{}\n", text.trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use serde_json::json;
+
+use super::*;
+use crate::live::objects::sample as object;
+use crate::live::sample::{at, record_of};
+
+const NOW: &str = "2026-01-05T09:15:00Z";
+
+fn entries() -> Vec<Entry> {
+    let status = |replicas: i32, cpu: i32| {
+        json!({"currentReplicas": replicas, "desiredReplicas": replicas, "currentMetrics":
+            [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": cpu}}}]})
+    };
+    let lost = json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [
+        {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale", "message": "fine"},
+        {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}]});
+    vec![
+        Entry {
+            object: object("php-apache", status(4, 305)),
+            record: Some(record_of("php-apache", "2026-01-05T09:14:45Z", 1, &[610])),
+        },
+        Entry {
+            object: object("web", status(4, 50)),
+            record: Some(record_of("web", "2026-01-05T09:10:00Z", 4, &[100; 4])),
+        },
+        Entry { object: object("lost", lost), record: None },
+    ]
+}
+
+#[test]
+fn what_kubectl_shows_and_the_last_decision() {
+    let columns = Columns { namespace: false, wide: false, compact: false };
+    assert_eq!(
+        columns.table(&entries(), at(NOW)).to_string(),
+        "\
+NAME             REFERENCE               TARGETS              MINPODS   MAXPODS   REPLICAS   AGE   LAST DECISION
+hpa/php-apache   Deployment/php-apache   cpu: 305%/50%        1         10        4          15m   1 → 4: cpu wants 7; scale-up limit is 4 this time
+hpa/web          Deployment/web          cpu: 50%/50%         1         10        4          15m   cpu 50 % of 50 %: close enough
+hpa/lost         Deployment/lost         cpu: <unknown>/50%   1         10        2          15m   FailedGetResourceMetric: no metrics
+"
+    );
+}
+
+#[test]
+fn wide_adds_what_was_wanted_and_what_limited_it() {
+    let table = Columns { namespace: true, wide: true, compact: false }.table(&entries(), at(NOW));
+    let cells = |row: usize| table.rows[row][8..11].join(" | ");
+    assert_eq!(table.columns[8..11].join(" | "), "Wanted | Limited by | Since");
+    assert_eq!(cells(0), "7 | up rate | 15s");
+    assert_eq!(cells(1), "4 | - | 5m");
+    assert_eq!(cells(2), "- | - | -");
+    assert_eq!(table.rows[0][0], "shop");
+}
+
+#[test]
+fn with_little_room_bounds_and_replicas_share_a_column() {
+    let columns = Columns { namespace: false, wide: false, compact: true };
+    let text = columns.table(&entries(), at(NOW)).to_string();
+    let row = text.lines().nth(1).unwrap();
+    assert!(
+        row.starts_with(
+            "hpa/php-apache   Deployment/php-apache   cpu: 305%/50%        4 of 1–10   15m   1 → 4"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_watch_prints_what_changed_under_columns_that_grow() {
+    let columns = Columns { namespace: false, wide: false, compact: false };
+    let mut growing = Growing::default();
+    let mut all = entries();
+    let changed = growing.changed(&all);
+    assert_eq!(growing.lines(columns, &changed, at(NOW)).lines().count(), 4);
+    assert!(growing.changed(&all).is_empty());
+    all[1].record = Some(record_of("web", "2026-01-05T09:15:00Z", 4, &[200; 4]));
+    let changed = growing.changed(&all);
+    let text = growing.lines(columns, &changed, at(NOW));
+    assert_eq!(
+        text,
+        "hpa/web          Deployment/web          cpu: 50%/50%         1         10        4          15m   4 → 8: cpu 100 % of 50 %\n"
+    );
+}

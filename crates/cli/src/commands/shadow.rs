@@ -1,0 +1,177 @@
+//! `plimsoll shadow`: where shadow mode and the controller that acts did not agree.
+
+use std::path::PathBuf;
+
+use api::decisions::{DifferenceList, DifferenceRecord};
+use api::table::Table;
+use jiff::Timestamp;
+
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::live::decisions::Missing;
+use crate::live::moment::stamp;
+use crate::live::page::Page;
+use crate::live::{Scope, Site, Where};
+use crate::output::{self, Format};
+
+/// Look at what shadow mode found
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Report(Report),
+}
+
+/// Report where shadow mode and the controller that acts did not agree
+///
+/// A controller that runs with `--mode shadow` computes beside the one that acts, writes nothing, and notes every
+/// difference. Without -n the report is about all namespaces.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll shadow report
+  plimsoll shadow report -n shop --html shadow.html
+  plimsoll shadow report -o json
+
+Exit codes: 0 there are no differences, 3 there are some, 1 the cluster cannot be read, 2 the input was wrong.")]
+struct Report {
+    /// Also write one self-contained HTML page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(flatten, next_help_heading = "Cluster")]
+    place: Where,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let Command::Report(report) = &args.command;
+    if let Some(path) = &report.html {
+        files::check_writable(path)?;
+    }
+    crate::live::run(async move {
+        let site = Site::open(&report.place).await?;
+        let scope = report.place.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
+        let found = site.differences(scope).await.map_err(|missing| {
+            let (cause, remedy) = match missing {
+                Missing::NoRecord => (
+                    "the controller does not serve differences".to_owned(),
+                    "use a controller of this version".to_owned(),
+                ),
+                Missing::Unavailable(why) => (why.cause, why.remedy),
+            };
+            Failure::Outside(format!("differences cannot be read: {cause}\n  remedy: {remedy}"))
+        })?;
+        print(report, &found)
+    })
+}
+
+fn print(report: &Report, found: &DifferenceList) -> Outcome {
+    let now = Timestamp::now();
+    match report.output {
+        Format::Json | Format::Yaml => output::value(report.output, found)?,
+        Format::Table | Format::Wide => output::text_out(&text(found, Page::stdout(), now))?,
+    }
+    if let Some(path) = &report.html {
+        files::write(path, &controllers::hpa::shadow::page(found, now))?;
+        eprintln!("report: {}", path.display());
+    }
+    if found.items.is_empty() { Ok(()) } else { Err(Failure::Found) }
+}
+
+fn text(found: &DifferenceList, page: Page, now: Timestamp) -> String {
+    let mut text = format!("{}\n", summary(found, now));
+    if !found.items.is_empty() {
+        text.push('\n');
+        text += &page.table(&table(&found.items, now));
+    }
+    text
+}
+
+/// What was looked at, and what came of it.
+fn summary(found: &DifferenceList, now: Timestamp) -> String {
+    let plural = |n: u64, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
+    if found.autoscalers == 0 && found.items.is_empty() {
+        return "no autoscaler is in shadow mode; start the controller with --mode shadow".to_owned();
+    }
+    let since = found.since.map(|since| format!(" since {} UTC", stamp(since, now))).unwrap_or_default();
+    let lasting = found.items.iter().filter(|item| !item.over).count();
+    let what = match (found.items.len() as u64, lasting) {
+        (0, _) => "no difference".to_owned(),
+        (n, 0) => format!("{}, all over", plural(n, "difference")),
+        (n, lasting) => format!("{}, {lasting} still there", plural(n, "difference")),
+    };
+    let compared = plural(found.compared, "decision");
+    format!("compared {compared} of {}{since}: {what}", plural(found.autoscalers, "autoscaler"))
+}
+
+fn table(items: &[DifferenceRecord], now: Timestamp) -> Table {
+    let mut table = Table::new(["Object", "Field", "Theirs", "Ours", "Since (UTC)", "For", "Over", "Why"]);
+    for item in items {
+        let until = if item.over { item.last } else { now };
+        table.rows.push(vec![
+            format!("{}/{}", item.metadata.namespace, item.metadata.name.replacen('.', "/", 1)),
+            item.field.clone(),
+            item.theirs.clone(),
+            item.ours.clone(),
+            stamp(item.since, now),
+            api::age::since(Some(item.since), until),
+            if item.over { "yes" } else { "no" }.to_owned(),
+            item.why.clone(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::decisions::{API_VERSION, Meta};
+
+    fn difference(field: &str, over: bool) -> DifferenceRecord {
+        DifferenceRecord {
+            api_version: API_VERSION.into(),
+            kind: "Difference".into(),
+            metadata: Meta { name: "hpa.web".into(), namespace: "shop".into() },
+            since: "2026-01-05T09:00:00Z".parse().unwrap(),
+            last: "2026-01-05T09:01:30Z".parse().unwrap(),
+            over,
+            field: field.into(),
+            theirs: "4".into(),
+            ours: "5".into(),
+            why: "we saw a pod sooner".into(),
+        }
+    }
+
+    #[test]
+    fn the_report_says_how_much_was_looked_at_first() {
+        let now = "2026-01-05T10:00:00Z".parse().unwrap();
+        let page = Page { width: None, colour: false };
+        let mut found = DifferenceList { autoscalers: 12, compared: 1204, ..DifferenceList::default() };
+        found.since = Some("2026-01-04T10:00:00Z".parse().unwrap());
+        assert_eq!(
+            text(&found, page, now),
+            "compared 1204 decisions of 12 autoscalers since 2026-01-04 10:00:00 UTC: no difference\n"
+        );
+        found.items = vec![difference("desiredReplicas", false), difference("ScalingLimited", true)];
+        assert_eq!(
+            text(&found, page, now),
+            "\
+compared 1204 decisions of 12 autoscalers since 2026-01-04 10:00:00 UTC: 2 differences, 1 still there
+
+OBJECT         FIELD             THEIRS   OURS   SINCE (UTC)   FOR   OVER   WHY
+shop/hpa/web   desiredReplicas   4        5      09:00:00      60m   no     we saw a pod sooner
+shop/hpa/web   ScalingLimited    4        5      09:00:00      90s   yes    we saw a pod sooner
+"
+        );
+        assert_eq!(
+            text(&DifferenceList::default(), page, now),
+            "no autoscaler is in shadow mode; start the controller with --mode shadow\n"
+        );
+    }
+}

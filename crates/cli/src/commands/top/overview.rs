@@ -1,0 +1,168 @@
+//! All autoscalers at one moment, and what is wrong with them.
+
+use api::autoscaling::print;
+use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricTarget, MetricValueStatus};
+use engine::Decision;
+use engine::evaluate::Arithmetic;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Sort;
+use super::problem::{Grade, Problem, grade, troubles};
+use crate::commands::get::Entry;
+use crate::live::decisions::Unavailable;
+
+/// What `top` shows.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Overview {
+    /// When.
+    pub(crate) at: Timestamp,
+    /// Why decisions cannot be read, if they cannot: then conditions stand in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// What is wrong, worst first.
+    pub(crate) problems: Vec<Problem>,
+    /// Each autoscaler.
+    pub(crate) autoscalers: Vec<Line>,
+}
+
+/// One autoscaler.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line {
+    pub(crate) namespace: String,
+    /// `hpa/web`.
+    pub(crate) name: String,
+    pub(crate) state: Grade,
+    /// The highest ratio of a metric to its target.
+    pub(crate) pressure: Option<f64>,
+    pub(crate) metrics: String,
+    pub(crate) replicas: i32,
+    pub(crate) min: i32,
+    pub(crate) max: i32,
+    pub(crate) decision: String,
+}
+
+impl Overview {
+    pub(crate) fn of(
+        entries: &[Entry],
+        unavailable: Option<&Unavailable>,
+        sort: Sort,
+        now: Timestamp,
+    ) -> Self {
+        let mut problems: Vec<Problem> = Vec::new();
+        let mut lines = Vec::new();
+        for entry in entries {
+            let troubles = troubles(entry, now);
+            lines.push(Line::of(entry, grade(entry, &troubles)));
+            let who = format!("{}/{}", entry.object.namespace(), entry.object.named());
+            for trouble in troubles {
+                // What differs from object to object (names, numbers) does not make another cause; another remedy does.
+                let same = problems.iter_mut().find(|p| {
+                    (p.grade, &p.cause, &p.remedy) == (trouble.grade, &trouble.cause, &trouble.remedy)
+                });
+                match same {
+                    Some(problem) => problem.autoscalers.push(who.clone()),
+                    None => problems.push(Problem {
+                        cause: trouble.cause,
+                        effect: trouble.grade.effect(),
+                        detail: trouble.detail,
+                        remedy: trouble.remedy,
+                        autoscalers: vec![who.clone()],
+                        grade: trouble.grade,
+                    }),
+                }
+            }
+        }
+        problems.sort_by_key(|problem| (problem.grade, std::cmp::Reverse(problem.autoscalers.len())));
+        sorted(&mut lines, sort);
+        let note = unavailable.map(|why| format!("decisions cannot be read: {}", why.cause));
+        Self { at: now, note, problems, autoscalers: lines }
+    }
+}
+
+impl Line {
+    fn of(entry: &Entry, state: Grade) -> Self {
+        let hpa = &entry.object.hpa;
+        // A status may be older than the decision: what could not be read has no pressure.
+        let pressure = match &entry.record {
+            Some(record) => by_decision(&record.decision),
+            None => by_status(hpa),
+        };
+        Self {
+            namespace: entry.object.namespace().to_owned(),
+            name: entry.object.named().to_string(),
+            state,
+            pressure,
+            metrics: print::targets(
+                &hpa.spec.metrics,
+                hpa.status.current_metrics.as_deref().unwrap_or_default(),
+            ),
+            replicas: hpa.status.current_replicas,
+            min: hpa.spec.min_replicas.unwrap_or(1),
+            max: hpa.spec.max_replicas,
+            decision: entry.sentence(),
+        }
+    }
+}
+
+fn sorted(lines: &mut [Line], sort: Sort) {
+    lines.sort_by(|a, b| {
+        let name = || (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name));
+        let more = |x: f64, y: f64| y.total_cmp(&x);
+        match sort {
+            Sort::Name => name(),
+            Sort::Replicas => b.replicas.cmp(&a.replicas).then_with(name),
+            Sort::Pressure => {
+                let pressure = |line: &Line| line.pressure.unwrap_or(-1.0);
+                a.state.cmp(&b.state).then_with(|| more(pressure(a), pressure(b))).then_with(name)
+            }
+        }
+    });
+}
+
+/// The highest ratio in a decision.
+fn by_decision(decision: &Decision) -> Option<f64> {
+    let ratio = |sum: &Arithmetic| match sum {
+        Arithmetic::PerPod(sum) => Some(sum.assumed.map_or(sum.ratio, |assumed| assumed.ratio)),
+        Arithmetic::Total(sum) => Some(sum.ratio),
+        Arithmetic::PerReplica(sum) => sum.ratio,
+    };
+    let ratios = decision.evaluations.iter().filter_map(|e| ratio(&e.result.as_ref().ok()?.sum));
+    ratios.filter(|ratio| ratio.is_finite()).max_by(f64::total_cmp)
+}
+
+/// The highest ratio in a status.
+fn by_status(hpa: &HorizontalPodAutoscaler) -> Option<f64> {
+    let statuses = hpa.status.current_metrics.as_deref().unwrap_or_default();
+    let ratio = |target: &MetricTarget, current: &MetricValueStatus| {
+        let parts = match (target.average_utilization, &target.average_value, &target.value) {
+            (Some(target), ..) => (f64::from(current.average_utilization?), f64::from(target)),
+            (None, Some(target), _) => (current.average_value.as_ref()?.as_f64(), target.as_f64()),
+            (None, None, Some(target)) => (current.value.as_ref()?.as_f64(), target.as_f64()),
+            (None, None, None) => return None,
+        };
+        Some(parts.0 / parts.1).filter(|ratio| ratio.is_finite())
+    };
+    let ratios = hpa.spec.metrics.iter().zip(statuses).filter_map(|(metric, status)| {
+        let (target, current) = if let (Some(m), Some(s)) = (&metric.resource, &status.resource) {
+            (&m.target, &s.current)
+        } else if let (Some(m), Some(s)) = (&metric.container_resource, &status.container_resource) {
+            (&m.target, &s.current)
+        } else if let (Some(m), Some(s)) = (&metric.pods, &status.pods) {
+            (&m.target, &s.current)
+        } else if let (Some(m), Some(s)) = (&metric.object, &status.object) {
+            (&m.target, &s.current)
+        } else if let (Some(m), Some(s)) = (&metric.external, &status.external) {
+            (&m.target, &s.current)
+        } else {
+            return None;
+        };
+        ratio(target, current)
+    });
+    ratios.max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests;

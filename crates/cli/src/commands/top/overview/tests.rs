@@ -1,0 +1,120 @@
+use serde_json::json;
+
+use super::super::view::Columns;
+use super::*;
+use crate::live::objects::sample as object;
+use crate::live::page::Page;
+use crate::live::sample::{at, record_of};
+
+const NOW: &str = "2026-01-05T09:15:00Z";
+const MADE: &str = "2026-01-05T09:14:45Z";
+
+fn entry(name: &str, replicas: i32, usages: &[i64]) -> Entry {
+    let status = json!({"currentReplicas": replicas, "desiredReplicas": replicas});
+    Entry { object: object(name, status), record: Some(record_of(name, MADE, replicas, usages)) }
+}
+
+fn entries() -> Vec<Entry> {
+    vec![
+        entry("busy", 4, &[150; 4]),
+        entry("calm", 2, &[50; 2]),
+        entry("blind-b", 3, &[]),
+        entry("full", 10, &[400; 10]),
+        entry("blind-a", 3, &[]),
+    ]
+}
+
+fn overview(entries: &[Entry], sort: Sort) -> Overview {
+    Overview::of(entries, None, sort, at(NOW))
+}
+
+fn names(overview: &Overview) -> Vec<&str> {
+    overview.autoscalers.iter().map(|line| line.name.as_str()).collect()
+}
+
+#[test]
+fn what_needs_attention_comes_first() {
+    let all = entries();
+    assert_eq!(
+        names(&overview(&all, Sort::Pressure)),
+        ["hpa/blind-a", "hpa/blind-b", "hpa/full", "hpa/busy", "hpa/calm"]
+    );
+    assert_eq!(
+        names(&overview(&all, Sort::Name)),
+        ["hpa/blind-a", "hpa/blind-b", "hpa/busy", "hpa/calm", "hpa/full"]
+    );
+    assert_eq!(names(&overview(&all, Sort::Replicas))[0], "hpa/full");
+}
+
+#[test]
+fn problems_are_grouped_by_cause() {
+    let text = Columns { namespace: false }.text(
+        &overview(&entries(), Sort::Pressure),
+        Page { width: Some(100), colour: false },
+        usize::MAX,
+    );
+    assert_eq!(
+        text,
+        "\
+✗ cpu cannot be read: 2 autoscalers hold (shop/hpa/blind-b, shop/hpa/blind-a)
+  failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics
+  from resource metrics API: the server is currently unable to handle the request (get
+  pods.metrics.k8s.io)
+  remedy: check that metrics.k8s.io is served: `kubectl top pods`
+✗ more is wanted than max allows: 1 autoscaler is at max (shop/hpa/full)
+  max is 10, metrics want 40
+  remedy: raise maxReplicas if the cluster and what lies behind can bear it
+
+NAME         PRESSURE  METRICS             REPLICAS    LAST DECISION
+hpa/blind-a  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read
+hpa/blind-b  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read
+hpa/full     4.00×     cpu: <unknown>/50%  10 of 1–10  cpu wants 40; max is 10
+hpa/busy     1.50×     cpu: <unknown>/50%  4 of 1–10   4 → 6: cpu 75 % of 50 %
+hpa/calm     0.50×     cpu: <unknown>/50%  2 of 1–10   cpu wants 1; window holds 2 until 09:19:45
+"
+    );
+}
+
+#[test]
+fn a_low_terminal_says_what_it_hides() {
+    let all: Vec<Entry> = (0..20).map(|i| entry(&format!("web-{i:02}"), 4, &[100; 4])).collect();
+    let text = Columns { namespace: false }.text(
+        &overview(&all, Sort::Name),
+        Page { width: Some(100), colour: false },
+        8,
+    );
+    assert_eq!(text.lines().count(), 8);
+    assert_eq!(text.lines().last().unwrap(), "… and 14 more");
+}
+
+#[test]
+fn a_silent_controller_is_a_problem() {
+    let overview =
+        Overview::of(&[entry("calm", 4, &[100; 4])], None, Sort::Pressure, at("2026-01-05T09:30:00Z"));
+    assert_eq!(overview.problems[0].cause, "the controller has gone silent");
+    assert_eq!(overview.problems[0].detail, "last heard of 15m ago");
+}
+
+#[test]
+fn without_decisions_conditions_stand_in() {
+    let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "because"});
+    let with = |name: &str, conditions: serde_json::Value, cpu: i32| Entry {
+        object: object(
+            name,
+            json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions, "currentMetrics":
+            [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": cpu}}}]}),
+        ),
+        record: None,
+    };
+    let all = [
+        with("ok", json!([condition("ScalingActive", "True", "ValidMetricFound")]), 75),
+        with("off", json!([condition("ScalingActive", "False", "ScalingDisabled")]), 90),
+        with("blind", json!([condition("ScalingActive", "False", "FailedGetResourceMetric")]), 0),
+        with("full", json!([condition("ScalingLimited", "True", "TooManyReplicas")]), 100),
+    ];
+    let overview = overview(&all, Sort::Pressure);
+    assert_eq!(names(&overview), ["hpa/blind", "hpa/full", "hpa/ok", "hpa/off"]);
+    assert_eq!(overview.autoscalers[2].pressure, Some(1.5));
+    let causes: Vec<&str> = overview.problems.iter().map(|problem| problem.cause.as_str()).collect();
+    assert_eq!(causes, ["FailedGetResourceMetric", "more is wanted than max allows"]);
+}

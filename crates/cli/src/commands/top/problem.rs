@@ -1,0 +1,186 @@
+//! What is wrong with autoscalers, by cause.
+
+use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
+use api::decisions::{DecisionRecord, Mode};
+use engine::explain::{explain, short_name};
+use engine::normalize::Limit;
+use engine::{Course, Outcome};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::commands::get::Entry;
+use crate::live::decisions::silent;
+
+/// Something that is wrong, and with whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Problem {
+    /// What is wrong.
+    pub(crate) cause: String,
+    /// What that does.
+    pub(crate) effect: &'static str,
+    /// The words of whoever noticed, about the first of them.
+    pub(crate) detail: String,
+    /// What to do.
+    pub(crate) remedy: String,
+    /// With whom: `shop/hpa/web`.
+    pub(crate) autoscalers: Vec<String>,
+    /// How bad it is.
+    #[serde(skip)]
+    pub(crate) grade: Grade,
+}
+
+/// How bad something is, worst first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Grade {
+    /// Nothing can be decided.
+    Failing,
+    /// More is wanted than allowed.
+    AtMax,
+    /// Decided, although not everything could be read.
+    Partial,
+    /// All is well.
+    #[default]
+    Fine,
+    /// Nobody wants it to act.
+    Paused,
+}
+
+/// One trouble of one autoscaler.
+pub(crate) struct Trouble {
+    pub(crate) grade: Grade,
+    pub(crate) cause: String,
+    pub(crate) detail: String,
+    pub(crate) remedy: String,
+}
+
+/// What is wrong with one autoscaler.
+pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<Trouble> {
+    match &entry.record {
+        Some(record) => by_record(entry.object.kind.short(), record, now),
+        None => by_conditions(&entry.object.hpa.status.conditions),
+    }
+}
+
+/// How bad it is with one autoscaler.
+pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
+    let disabled = match &entry.record {
+        Some(record) => record.decision.course == Course::Disabled || record.mode == Mode::Off,
+        None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),
+    };
+    let worst = troubles.iter().map(|trouble| trouble.grade).min();
+    worst.unwrap_or(if disabled { Grade::Paused } else { Grade::Fine })
+}
+
+fn by_record(kind: &str, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
+    let decision = &record.decision;
+    let mut found = Vec::new();
+    if silent(record, now) {
+        found.push(Trouble {
+            grade: Grade::Failing,
+            cause: "the controller has gone silent".to_owned(),
+            detail: format!("last heard of {} ago", api::age::since(Some(record.last), now)),
+            remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
+        });
+    }
+    // The explanation of a decision knows the remedies; each follows what it is about.
+    let rows = explain(kind, &record.spec, decision, record.period).rows;
+    let remedy = |after: &str| {
+        let at = rows.iter().position(|row| row.text.contains(after))?;
+        let mut next = rows.iter().skip(at + 1).take_while(|row| row.label.is_empty());
+        next.find_map(|row| row.text.strip_prefix("remedy: ")).map(str::to_owned)
+    };
+    let failing = decision.outcome == Outcome::Failed;
+    let mut named_any = false;
+    if let Course::NoScale(failure) = &decision.course {
+        let (engine::ScaleFailure::InvalidApiVersion(why)
+        | engine::ScaleFailure::UnknownKind(why)
+        | engine::ScaleFailure::Query(why)) = failure;
+        found.push(Trouble {
+            grade: Grade::Failing,
+            cause: "the target's scale cannot be read".to_owned(),
+            detail: why.clone(),
+            remedy: remedy(why).unwrap_or_default(),
+        });
+        named_any = true;
+    }
+    for (evaluation, metric) in decision.evaluations.iter().zip(&record.spec.metrics) {
+        let Err(failure) = &evaluation.result else { continue };
+        found.push(Trouble {
+            grade: if failing { Grade::Failing } else { Grade::Partial },
+            cause: format!("{} cannot be read", short_name(metric)),
+            detail: failure.text.clone(),
+            remedy: remedy(&failure.text).unwrap_or_default(),
+        });
+        named_any = true;
+    }
+    if failing && !named_any {
+        found.push(Trouble {
+            grade: Grade::Failing,
+            cause: "nothing can be decided".to_owned(),
+            detail: decision.error.as_ref().map(|error| error.text.clone()).unwrap_or_default(),
+            remedy: String::new(),
+        });
+    }
+    if let Outcome::WriteFailed(why) = &decision.outcome {
+        found.push(Trouble {
+            grade: Grade::Failing,
+            cause: "the new count cannot be written".to_owned(),
+            detail: why.clone(),
+            remedy: "check that the controller may update the target's scale subresource".to_owned(),
+        });
+    }
+    if let Some(normalized) = &decision.normalized
+        && normalized.limited.limit == Limit::TooMany
+    {
+        found.push(at_max(format!(
+            "max is {}, metrics want {}",
+            record.spec.max, normalized.stabilized.recommended
+        )));
+    }
+    found
+}
+
+fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<Trouble> {
+    let is = |c: &HorizontalPodAutoscalerCondition, kind: &str, status: &str| {
+        c.type_ == kind && c.status == status
+    };
+    let mut found = Vec::new();
+    for condition in conditions {
+        let failing = is(condition, "AbleToScale", "False")
+            || (is(condition, "ScalingActive", "False") && condition.reason != "ScalingDisabled");
+        if failing {
+            found.push(Trouble {
+                grade: Grade::Failing,
+                cause: condition.reason.clone(),
+                detail: condition.message.clone(),
+                remedy: String::new(),
+            });
+        } else if is(condition, "ScalingLimited", "True") && condition.reason == "TooManyReplicas" {
+            found.push(at_max(condition.message.clone()));
+        }
+    }
+    found
+}
+
+fn at_max(detail: String) -> Trouble {
+    Trouble {
+        grade: Grade::AtMax,
+        cause: "more is wanted than max allows".to_owned(),
+        detail,
+        remedy: "raise maxReplicas if the cluster and what lies behind can bear it".to_owned(),
+    }
+}
+
+impl Grade {
+    /// What it does to those who have it.
+    pub(crate) fn effect(self) -> &'static str {
+        match self {
+            Self::Failing => "hold",
+            Self::AtMax => "at max",
+            Self::Partial => "decide without it",
+            Self::Fine | Self::Paused => "",
+        }
+    }
+}

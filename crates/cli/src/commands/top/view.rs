@@ -1,0 +1,158 @@
+//! An overview as text that fits a terminal.
+
+use api::table::Table;
+use engine::explain::clock;
+use jiff::Timestamp;
+
+use super::overview::{Line, Overview};
+use super::problem::{Grade, Problem};
+use crate::live::page::{Page, Paint, cut, wrap};
+
+/// Causes that are shown.
+const CAUSES: usize = 5;
+/// Lines that one text of a problem may take.
+const LINES: usize = 3;
+/// Names that are shown of those with one cause.
+const NAMES: usize = 3;
+
+/// Which columns there are.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) namespace: bool,
+}
+
+/// The first line of a live view, and what keeps it from being live.
+pub(crate) fn head(
+    page: Page,
+    place: &str,
+    overview: &Overview,
+    lost: Option<&str>,
+    now: Timestamp,
+) -> String {
+    let count = overview.autoscalers.len();
+    let plural = if count == 1 { "" } else { "s" };
+    let text = format!("{} UTC · {count} autoscaler{plural} in {place} · Ctrl-C ends", clock(now));
+    let mut head = format!("{}\n", page.paint(Paint::Dim, &fitted(page, &text)));
+    if let Some(lost) = lost {
+        let age = api::age::since(Some(overview.at), now);
+        for (index, line) in lost.lines().enumerate() {
+            let line = if index == 0 { format!("{line} (below: {age} old)") } else { line.to_owned() };
+            head += &format!("{}\n", page.paint(Paint::Red, &fitted(page, &line)));
+        }
+    }
+    head.push('\n');
+    head
+}
+
+impl Columns {
+    /// The whole text in so many lines at most.
+    pub(crate) fn text(self, overview: &Overview, page: Page, height: usize) -> String {
+        let mut lines = Vec::new();
+        if let Some(note) = &overview.note {
+            lines.extend(wrap(note, page.width.unwrap_or(usize::MAX)));
+        }
+        let shown = overview.problems.iter().take(CAUSES);
+        let mut problems: Vec<Vec<String>> = shown.map(|problem| problem_lines(problem, page)).collect();
+        // Half of the screen is for the autoscalers.
+        if problems.iter().map(Vec::len).sum::<usize>() > height / 2 {
+            for lines in &mut problems {
+                lines.truncate(1);
+            }
+        }
+        lines.extend(problems.concat());
+        if let Some(more) = overview.problems.len().checked_sub(CAUSES).filter(|more| *more > 0) {
+            lines.push(format!("and {more} more causes; -o json shows them all"));
+        }
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        if overview.autoscalers.is_empty() {
+            lines.push("no autoscaler here; -A looks in all namespaces".to_owned());
+        }
+        // What a metric is stands in most decisions, too; what an autoscaler is called stands nowhere else.
+        let table = self.table(&overview.autoscalers, true);
+        let table = if page.has_room(&table) { table } else { self.table(&overview.autoscalers, false) };
+        let room = height.saturating_sub(lines.len());
+        let rows = page.single_lines(&table);
+        let hidden = rows.len().saturating_sub(room);
+        let kept = if hidden > 0 { room.saturating_sub(1) } else { rows.len() };
+        for line in rows.iter().take(kept) {
+            let paint = match line.row.and_then(|row| overview.autoscalers.get(row)) {
+                None => Paint::Bold,
+                Some(Line { state: Grade::Failing, .. }) => Paint::Red,
+                Some(Line { state: Grade::AtMax | Grade::Partial, .. }) => Paint::Yellow,
+                Some(Line { state: Grade::Paused, .. }) => Paint::Dim,
+                Some(_) => Paint::Plain,
+            };
+            lines.push(page.paint(paint, &line.text));
+        }
+        if hidden > 0 {
+            let last = rows.iter().take(kept).filter_map(|line| line.row).max().map_or(0, |row| row + 1);
+            let rest = overview.autoscalers.len().saturating_sub(last);
+            lines.push(page.paint(Paint::Dim, &format!("… and {rest} more")));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn table(self, lines: &[Line], metrics: bool) -> Table {
+        let mut titles = Vec::new();
+        titles.extend(self.namespace.then_some("Namespace"));
+        titles.extend(["Name", "Pressure"]);
+        titles.extend(metrics.then_some("Metrics"));
+        titles.extend(["Replicas", "Last decision"]);
+        let mut table = Table::new(titles);
+        for line in lines {
+            let mut row = Vec::new();
+            row.extend(self.namespace.then(|| line.namespace.clone()));
+            row.extend([
+                line.name.clone(),
+                line.pressure.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}×")),
+            ]);
+            row.extend(metrics.then(|| line.metrics.clone()));
+            row.extend([format!("{} of {}–{}", line.replicas, line.min, line.max), line.decision.clone()]);
+            table.rows.push(row);
+        }
+        table
+    }
+}
+
+fn problem_lines(problem: &Problem, page: Page) -> Vec<String> {
+    let count = problem.autoscalers.len();
+    let names: Vec<&str> = problem.autoscalers.iter().take(NAMES).map(String::as_str).collect();
+    let more = if count > NAMES { format!(" and {} more", count - NAMES) } else { String::new() };
+    let who = match (count, problem.grade) {
+        (1, Grade::Failing) => "1 autoscaler holds".to_owned(),
+        (1, Grade::AtMax) => "1 autoscaler is at max".to_owned(),
+        (1, _) => "1 autoscaler decides without it".to_owned(),
+        (n, Grade::AtMax) => format!("{n} autoscalers are at max"),
+        (n, _) => format!("{n} autoscalers {}", problem.effect),
+    };
+    let paint = if problem.grade == Grade::Failing { Paint::Red } else { Paint::Yellow };
+    let headline = format!("✗ {}: {who} ({}{more})", problem.cause, names.join(", "));
+    let mut lines: Vec<String> =
+        indented(page, "", &headline).iter().map(|line| page.paint(paint, line)).collect();
+    if !problem.detail.is_empty() {
+        lines.extend(indented(page, "  ", &problem.detail));
+    }
+    if !problem.remedy.is_empty() {
+        lines.extend(indented(page, "  ", &format!("remedy: {}", problem.remedy)));
+    }
+    lines
+}
+
+/// A text on a few lines: the end of an error says most, so it is not cut soon.
+fn indented(page: Page, indent: &str, text: &str) -> Vec<String> {
+    let Some(width) = page.width else { return vec![format!("{indent}{text}")] };
+    let mut lines = wrap(text, width.saturating_sub(indent.len()));
+    if lines.len() > LINES {
+        lines.truncate(LINES);
+        if let Some(last) = lines.last_mut() {
+            *last = cut(&format!("{last} …"), width.saturating_sub(indent.len()));
+        }
+    }
+    lines.iter().map(|line| format!("{indent}{line}")).collect()
+}
+
+fn fitted(page: Page, text: &str) -> String {
+    page.width.map_or_else(|| text.to_owned(), |width| cut(text, width))
+}

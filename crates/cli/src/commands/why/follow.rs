@@ -1,0 +1,168 @@
+//! Decisions on a cluster as they are made.
+
+use std::time::Duration;
+
+use api::decisions::DecisionRecord;
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+
+use super::history::Line;
+use super::live;
+use super::{Args, pods};
+use crate::failure::{Failure, Outcome};
+use crate::live::decisions::Missing;
+use crate::live::moment::stamp;
+use crate::live::page::Page;
+use crate::live::screen::asked_to_stop;
+use crate::live::{Named, Site};
+use crate::output::{self, Format};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Which of the records that arrive are news. A connection begins with all that is kept, and decisions that only repeat
+/// themselves arrive again.
+#[derive(Debug, Default)]
+struct News {
+    /// Up to here everything is known.
+    seen: Option<Timestamp>,
+    /// What was last said.
+    said: Option<Line>,
+}
+
+impl News {
+    /// Whether a record is to be shown: `every` one that is new, or only one that says something else.
+    fn step(&mut self, record: &DecisionRecord, every: bool) -> bool {
+        if self.seen.is_some_and(|seen| record.last <= seen) {
+            return false;
+        }
+        self.seen = Some(record.last);
+        let line = Line::of(record);
+        let same = self.said.as_ref().is_some_and(|said| {
+            (said.from, said.to, &said.why, said.recommended)
+                == (line.from, line.to, &line.why, line.recommended)
+        });
+        self.said = Some(line);
+        every || !same
+    }
+}
+
+pub(crate) async fn run(args: &Args, site: &Site, named: &Named, since: Option<SignedDuration>) -> Outcome {
+    tokio::select! {
+        outcome = follow(args, site, named, since) => outcome,
+        () = asked_to_stop() => Ok(()),
+    }
+}
+
+async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDuration>) -> Outcome {
+    // A wrong name, or no controller at all, is said at once; what happens later is waited out.
+    let kept = live::records(site, named).await?;
+    let now = Timestamp::now();
+    let from = since.and_then(|since| now.checked_sub(since).ok());
+    let shown = match from {
+        Some(from) => kept.iter().position(|record| record.last >= from).unwrap_or(kept.len()),
+        None => kept.len().saturating_sub(1),
+    };
+    let mut news = News::default();
+    for record in kept.iter().skip(shown) {
+        show(args, named, &mut news, record)?;
+    }
+    news.seen = news.seen.max(kept.last().map(|record| record.last));
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let lost = match site.watch_decisions(&site.namespace, named).await {
+            Ok(mut records) => loop {
+                match records.next().await {
+                    Some(Ok(record)) => {
+                        pause = FIRST_PAUSE;
+                        show(args, named, &mut news, &record)?;
+                    }
+                    Some(Err(trouble)) => break Some(trouble.to_string()),
+                    // Servers end watches now and then.
+                    None => break None,
+                }
+            },
+            Err(Missing::NoRecord) => {
+                if let Err(trouble) = site.object(&site.namespace, named).await
+                    && trouble.code() == Some(404)
+                {
+                    return Err(Failure::Outside(format!("{named} was deleted")));
+                }
+                None
+            }
+            Err(Missing::Unavailable(why)) => Some(why.cause),
+        };
+        if let Some(lost) = lost {
+            eprintln!("lost the controller: {lost}; trying again in {} s", pause.as_secs());
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn show(args: &Args, named: &Named, news: &mut News, record: &DecisionRecord) -> Outcome {
+    if !news.step(record, args.verbose) {
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    match args.output {
+        // One value a line, so that a program can read them as they come.
+        Format::Json => {
+            let line = serde_json::to_string(record)
+                .map_err(|e| Failure::Outside(format!("failed to write the output: {e}")))?;
+            output::text_out(&format!("{line}\n"))
+        }
+        Format::Yaml => {
+            output::text_out("---\n")?;
+            output::value(args.output, record)
+        }
+        Format::Table | Format::Wide if args.verbose => {
+            let page = Page::stdout();
+            let explanation = live::explanation(named, record, Some(record.last), now);
+            let pods = if args.pods || args.output == Format::Wide {
+                pods::table(page, &record.spec, &record.decision)
+            } else {
+                String::new()
+            };
+            output::text_out(&format!("{}{pods}\n", page.explanation(&explanation)))
+        }
+        Format::Table | Format::Wide => output::text_out(&short(named, record, now)),
+    }
+}
+
+/// One line for one decision.
+fn short(named: &Named, record: &DecisionRecord, now: Timestamp) -> String {
+    let line = Line::of(record);
+    format!("{}  {named}  {:<9}  {}\n", stamp(record.decision.at, now), line.replicas(), line.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::sample::{at, record};
+
+    #[test]
+    fn only_what_is_new_is_news() {
+        let mut news = News::default();
+        let first = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
+        assert!(news.step(&first, false));
+        assert!(!news.step(&first, false), "the same again, after a new connection");
+        let mut again = first.clone();
+        again.last = at("2026-01-05T09:15:15Z");
+        again.times = 2;
+        assert!(!news.step(&again, false), "made again, and nothing else to say");
+        again.last = at("2026-01-05T09:15:30Z");
+        assert!(news.step(&again, true), "unless every one is wanted");
+        assert!(news.step(&record("2026-01-05T09:15:45Z", 4, &[300; 4]), false));
+    }
+
+    #[test]
+    fn a_line_says_when_what_and_why() {
+        let named = Named { kind: cluster::Kind::Hpa, name: "web".into() };
+        let grown = record("2026-01-05T09:14:45Z", 1, &[610]);
+        assert_eq!(
+            short(&named, &grown, at("2026-01-05T10:00:00Z")),
+            "09:14:45  hpa/web  1 → 4      cpu wants 7; scale-up limit is 4 this time\n"
+        );
+    }
+}

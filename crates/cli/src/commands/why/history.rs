@@ -1,0 +1,115 @@
+//! Decisions on a cluster over a span of time.
+
+use api::decisions::DecisionRecord;
+use api::table::Table;
+use engine::Outcome as Became;
+use engine::explain::sentence;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::Args;
+use crate::failure::Outcome;
+use crate::live::moment::stamp;
+use crate::live::page::Page;
+use crate::output::{self, Format};
+
+/// A decision, made once or several times in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line {
+    pub(crate) at: Timestamp,
+    pub(crate) last: Timestamp,
+    pub(crate) times: u64,
+    pub(crate) autoscaler: String,
+    pub(crate) from: i32,
+    pub(crate) to: i32,
+    pub(crate) recommended: Option<i32>,
+    pub(crate) changed: bool,
+    pub(crate) why: String,
+}
+
+impl Line {
+    pub(crate) fn of(record: &DecisionRecord) -> Self {
+        let decision = &record.decision;
+        Self {
+            at: record.first,
+            last: record.last,
+            times: record.times,
+            autoscaler: record.metadata.name.replacen('.', "/", 1),
+            from: decision.current(),
+            to: decision.desired,
+            recommended: decision.recommendation.as_ref().map(|r| r.replicas),
+            changed: decision.outcome == Became::Scaled,
+            why: sentence(&record.spec, decision),
+        }
+    }
+
+    /// `1 → 4`, or `4`; a change that was not made is in brackets.
+    pub(crate) fn replicas(&self) -> String {
+        match (self.from == self.to, self.changed) {
+            (true, _) => self.from.to_string(),
+            (false, true) => format!("{} → {}", self.from, self.to),
+            (false, false) => format!("{} ({})", self.from, self.to),
+        }
+    }
+}
+
+pub(crate) fn print(
+    args: &Args,
+    records: &[DecisionRecord],
+    until: Timestamp,
+    since: SignedDuration,
+    now: Timestamp,
+) -> Outcome {
+    let from = until.checked_sub(since).unwrap_or(Timestamp::MIN);
+    let mut lines: Vec<Line> =
+        records.iter().filter(|r| r.last >= from && r.first <= until).map(Line::of).collect();
+    lines.sort_by_key(|line| line.at);
+    if matches!(args.output, Format::Json | Format::Yaml) {
+        return output::value(args.output, &lines);
+    }
+    if lines.is_empty() {
+        return output::text_out("no decision in that time\n");
+    }
+    output::text_out(&Page::stdout().table(&table(&lines, now)))
+}
+
+fn table(lines: &[Line], now: Timestamp) -> Table {
+    let several = lines.iter().any(|line| lines.first().is_some_and(|f| f.autoscaler != line.autoscaler));
+    let mut columns = vec!["Time (UTC)", "Last", "Times"];
+    columns.extend(several.then_some("Autoscaler"));
+    columns.extend(["Replicas", "Wanted", "Why"]);
+    let mut table = Table::new(columns);
+    for line in lines {
+        let last = if line.times > 1 { stamp(line.last, now) } else { String::new() };
+        let mut row = vec![stamp(line.at, now), last, line.times.to_string()];
+        row.extend(several.then(|| line.autoscaler.clone()));
+        row.push(line.replicas());
+        row.push(line.recommended.map_or_else(|| "-".to_owned(), |n| n.to_string()));
+        row.push(line.why.clone());
+        table.rows.push(row);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::sample::{at, record};
+
+    #[test]
+    fn runs_say_how_long_they_lasted() {
+        let mut calm = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
+        calm.times = 4;
+        calm.last = at("2026-01-05T09:15:45Z");
+        let lines = [Line::of(&record("2026-01-05T09:14:45Z", 1, &[610])), Line::of(&calm)];
+        assert_eq!(
+            table(&lines, at("2026-01-05T10:00:00Z")).to_string(),
+            "\
+TIME (UTC)   LAST       TIMES   REPLICAS   WANTED   WHY
+09:14:45                1       1 → 4      7        cpu wants 7; scale-up limit is 4 this time
+09:15:00     09:15:45   4       4          4        cpu 50 % of 50 %: close enough
+"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+use super::*;
+use crate::live::sample::{at, record};
+
+fn web() -> Named {
+    Named { kind: cluster::Kind::Hpa, name: "web".into() }
+}
+
+#[test]
+fn records_survive_the_wire() {
+    let record = record("2026-01-05T09:14:45Z", 1, &[610]);
+    let back: DecisionRecord = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+    let now = at("2026-01-05T09:14:50Z");
+    assert_eq!(explanation(&web(), &back, None, now), explanation(&web(), &record, None, now));
+}
+
+#[test]
+fn the_clock_is_named_and_another_day_said() {
+    let record = record("2026-01-05T09:14:45Z", 1, &[610]);
+    let headline = |now| explanation(&web(), &record, Some(record.last), at(now)).headline;
+    assert_eq!(headline("2026-01-05T09:14:50Z"), "hpa/web in shop · 09:14:45 UTC · scaled 1 → 4 (wanted 7)");
+    assert_eq!(
+        headline("2026-01-06T09:14:50Z"),
+        "hpa/web in shop · 2026-01-05 09:14:45 UTC · scaled 1 → 4 (wanted 7)"
+    );
+}
+
+#[test]
+fn what_surrounds_a_decision_is_told() {
+    let mut record = record("2026-01-05T09:14:45Z", 4, &[100; 4]);
+    record.first = at("2026-01-05T09:10:00Z");
+    record.times = 20;
+    record.mode = Mode::Shadow;
+    let rows = |wanted: Option<&str>, now: &str| -> Vec<String> {
+        let all = explanation(&web(), &record, wanted.map(at), at(now)).rows;
+        let after = all.iter().position(|row| row.label == "next").unwrap() + 1;
+        all[after..].iter().map(|row| format!("{}: {}", row.label, row.text)).collect()
+    };
+    assert_eq!(
+        rows(None, "2026-01-05T09:15:00Z"),
+        [
+            "mode: shadow: another controller acts, and this one only compares",
+            "repeated: 20 times since 09:10:00, unchanged"
+        ]
+    );
+    assert_eq!(
+        rows(None, "2026-01-05T09:30:00Z").last().unwrap(),
+        "note: that was 15m ago, and nothing since; does the controller run?"
+    );
+    assert_eq!(
+        rows(Some("2026-01-05T09:20:00Z"), "2026-01-05T09:30:00Z").last().unwrap(),
+        "note: nothing was decided between then and 09:20:00; was the controller down?"
+    );
+}
+
+#[test]
+fn the_decision_in_force_is_the_last_that_began_before() {
+    let records = [record("2026-01-05T09:10:00Z", 1, &[100]), record("2026-01-05T09:12:00Z", 1, &[610])];
+    let now = at("2026-01-05T10:00:00Z");
+    let found = |text| in_force(&web(), &records, Some(at(text)), now).map(|record| record.first);
+    assert_eq!(found("2026-01-05T09:11:59Z").unwrap(), records[0].first);
+    assert_eq!(found("2026-01-05T09:12:00Z").unwrap(), records[1].first);
+    let early = found("2026-01-05T09:09:59Z").unwrap_err().to_string();
+    assert!(early.ends_with("the oldest that the controller has is from 09:10:00 UTC"), "{early}");
+    assert_eq!(in_force(&web(), &records, None, now).unwrap().first, records[1].first);
+}

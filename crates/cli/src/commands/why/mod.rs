@@ -1,0 +1,113 @@
+//! `plimsoll why`: a decision as arithmetic, of a scenario or on a cluster.
+
+mod follow;
+mod history;
+mod live;
+mod object;
+mod pods;
+mod scenario;
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+use crate::live::{Named, Where, named};
+use crate::output::Format;
+
+/// Explain a decision as arithmetic a person can follow
+///
+/// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
+/// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
+/// it next. Of a scenario (FILE…) runs it up to that moment and does the same.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll why hpa/php-apache -n shop                       # on a cluster, the last decision
+  plimsoll why hpa/php-apache --at 09:10                    # the one in force at 09:10 UTC; also 10m (ago)
+  plimsoll why hpa/php-apache --since 1h                    # a table of decisions
+  plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
+  plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
+  plimsoll why examples/php-apache.yaml --at 09:03:00       # the scenario's own clock
+  plimsoll why examples/php-apache.yaml --at 10m --since 5m # every decision of five minutes
+  plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
+  plimsoll why examples/php-apache.yaml --at 3m -o json")]
+pub(crate) struct Args {
+    /// An autoscaler on a cluster (hpa/NAME, or hpa NAME), or the files of one scenario; - is standard input.
+    #[arg(required = true, value_name = "AUTOSCALER|FILE")]
+    files: Vec<PathBuf>,
+    /// When. On a cluster: a time of day in UTC (09:10), a full time, or how long ago (10m); without it, now. Of a
+    /// scenario: from the start (3m, 1h30m), by its clock (09:03:00), or a full time; without it, the end.
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// A table of the decisions in so long before that moment, instead of one explained.
+    #[arg(long, value_name = "DURATION")]
+    since: Option<String>,
+    /// Print each new decision on a cluster as it is made, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "at")]
+    follow: bool,
+    /// With --follow: explain each decision in full.
+    #[arg(short, long, requires = "follow")]
+    verbose: bool,
+    /// Which autoscaler of a scenario, where there are several: NAME, hpa/NAME or NAMESPACE/NAME.
+    #[arg(long, value_name = "NAME")]
+    autoscaler: Option<String>,
+    /// Also list every pod that was looked at.
+    #[arg(long)]
+    pods: bool,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(flatten, next_help_heading = "Cluster")]
+    place: Where,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    if let Some(names) = Named::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
+        if args.autoscaler.is_some() {
+            return Err(Failure::input("--autoscaler chooses from a scenario; on a cluster write hpa/NAME"));
+        }
+        for named in &names {
+            named::check("name", &named.name)?;
+        }
+        return crate::live::run(live::run(args, &names));
+    }
+    let only_live = args.place.given().or(args.follow.then_some("--follow"));
+    let missing = args.files.iter().find(|file| file.as_os_str() != "-" && !file.exists());
+    match (missing, only_live) {
+        (Some(missing), _) => Err(Failure::input(not_a_file(missing))),
+        (None, Some(option)) => Err(Failure::input(format!(
+            "{option} is for autoscalers on a cluster (plimsoll why hpa/NAME), and this is a file"
+        ))),
+        (None, None) => scenario::run(args),
+    }
+}
+
+/// A word that is neither a file nor an autoscaler: says what it could have been.
+fn not_a_file(path: &Path) -> String {
+    let text = format!("failed to read {}: no such file or folder", path.display());
+    let words: Vec<&str> = path.to_str().unwrap_or_default().split('/').collect();
+    match words.as_slice() {
+        [name] if !name.is_empty() && !name.contains('.') => {
+            format!("{text}\n  an autoscaler on a cluster is written hpa/{name}")
+        }
+        [kind, name] if !name.contains('.') => match named::nearest_kind(kind) {
+            Some(kind) => format!("{text}\n  did you mean {kind}/{name}, on a cluster?"),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_nothing_says_what_it_could_have_been() {
+        let say = |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
+        assert_eq!(say("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
+        assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
+        assert_eq!(say("web.yaml"), None);
+        assert_eq!(say("some/dir/x"), None);
+    }
+}

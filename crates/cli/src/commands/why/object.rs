@@ -1,0 +1,124 @@
+//! What an autoscaler's own object tells when the controller cannot be asked.
+
+use api::autoscaling::{print, v2};
+use engine::explain::{Explanation, Row};
+use jiff::Timestamp;
+
+use crate::live::Named;
+use crate::live::decisions::Missing;
+use crate::live::moment::stamp;
+use crate::live::objects::Told;
+
+/// Events that are shown.
+const EVENTS: usize = 5;
+
+/// What the object tells, in the form of an explanation, ending with why that is all.
+pub(crate) fn explanation(
+    named: &Named,
+    hpa: &v2::HorizontalPodAutoscaler,
+    events: &[Told],
+    missing: &Missing,
+    now: Timestamp,
+) -> Explanation {
+    let status = &hpa.status;
+    let (current, desired) = (status.current_replicas, status.desired_replicas);
+    let what =
+        if current == desired { format!("at {current}") } else { format!("at {current}, wants {desired}") };
+    let mut rows = Vec::new();
+    let mut say = |label: &str, text: String| {
+        let goes_on =
+            rows.iter().rev().find(|row: &&Row| !row.label.is_empty()).is_some_and(|row| row.label == label);
+        let label = if goes_on { String::new() } else { label.to_owned() };
+        rows.push(Row { label, text, decided: false });
+    };
+    let target = &hpa.spec.scale_target_ref;
+    say("target", format!("{}/{}", target.kind, target.name));
+    let seen = status.current_metrics.as_deref().unwrap_or_default();
+    for (index, metric) in hpa.spec.metrics.iter().enumerate() {
+        let of_one =
+            print::targets(std::slice::from_ref(metric), seen.get(index..=index).unwrap_or_default());
+        say("metrics", format!("{of_one} (now/target)"));
+    }
+    let min = hpa.spec.min_replicas.unwrap_or(1);
+    say("limits", format!("min {min}, max {}", hpa.spec.max_replicas));
+    if let Some(last) = status.last_scale_time {
+        say("scaled", format!("{} UTC", stamp(last, now)));
+    }
+    for condition in &status.conditions {
+        say(
+            "conditions",
+            format!("{}={} ({}): {}", condition.type_, condition.status, condition.reason, condition.message),
+        );
+    }
+    if status.conditions.is_empty() {
+        say("conditions", "none: no controller has looked at it yet".to_owned());
+    }
+    for event in events.iter().take(EVENTS) {
+        let when = event.last().map_or_else(|| "some time".to_owned(), |_| age(event, now));
+        let times =
+            event.count.filter(|count| *count > 1).map(|n| format!(", {n} times")).unwrap_or_default();
+        let word = |text: &Option<String>| text.clone().unwrap_or_default();
+        say("events", format!("{when} ago{times}: {}: {}", word(&event.reason), word(&event.message).trim()));
+    }
+    match missing {
+        Missing::NoRecord => {
+            say(
+                "note",
+                "the controller has not decided anything about it yet; this is all there is".to_owned(),
+            );
+        }
+        Missing::Unavailable(why) => {
+            say("note", "this is all that the object itself tells; decisions cannot be read".to_owned());
+            say("note", format!("cause: {}", why.cause));
+            say("note", format!("remedy: {}", why.remedy));
+        }
+    }
+    Explanation { headline: format!("{named} in {} · {what}", hpa.metadata.namespace), rows }
+}
+
+fn age(event: &Told, now: Timestamp) -> String {
+    api::age::since(event.last(), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::decisions::Unavailable;
+
+    #[test]
+    fn all_that_the_object_tells() {
+        let hpa: v2::HorizontalPodAutoscaler = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 5,
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]},
+            "status": {"currentReplicas": 2, "desiredReplicas": 3, "currentMetrics": [
+                {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 80}}}],
+                "lastScaleTime": "2026-01-04T09:00:00Z",
+                "conditions": [{"type": "AbleToScale", "status": "True", "reason": "SucceededRescale", "message": "done", "lastTransitionTime": null}]},
+        }))
+        .unwrap();
+        let event: Told =
+            serde_json::from_value(serde_json::json!({"type": "Normal", "reason": "SuccessfulRescale",
+            "message": "New size: 3", "count": 2, "lastTimestamp": "2026-01-05T08:58:00Z"}))
+            .unwrap();
+        let why = Unavailable { cause: "nobody there".into(), remedy: "start somebody".into() };
+        let named = Named { kind: cluster::Kind::Hpa, name: "web".into() };
+        let now = "2026-01-05T09:00:00Z".parse().unwrap();
+        let text = explanation(&named, &hpa, &[event], &Missing::Unavailable(why), now).to_string();
+        assert_eq!(
+            text,
+            "\
+hpa/web in shop · at 2, wants 3
+target      Deployment/web
+metrics     cpu: 80%/60% (now/target)
+limits      min 2, max 5
+scaled      2026-01-04 09:00:00 UTC
+conditions  AbleToScale=True (SucceededRescale): done
+events      2m ago, 2 times: SuccessfulRescale: New size: 3
+note        this is all that the object itself tells; decisions cannot be read
+            cause: nobody there
+            remedy: start somebody
+"
+        );
+    }
+}

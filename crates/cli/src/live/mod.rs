@@ -1,0 +1,78 @@
+//! What commands that look at a cluster share.
+//!
+//! ```text
+//! site       the cluster a user means, and one question to it
+//! trouble    what can go wrong with a question, in words
+//! decisions  what the controller has decided
+//! objects    autoscalers as they are stored, and their events
+//! named      `hpa/web`
+//! moment     `09:10`, `10m`
+//! page       text that fits its terminal
+//! screen     a terminal that is drawn on
+//! ```
+
+pub(crate) mod decisions;
+pub(crate) mod moment;
+pub(crate) mod named;
+pub(crate) mod objects;
+pub(crate) mod page;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod screen;
+pub(crate) mod site;
+pub(crate) mod trouble;
+
+use std::path::PathBuf;
+
+use crate::failure::{Failure, Outcome};
+
+pub(crate) use named::Named;
+pub(crate) use site::Site;
+pub(crate) use trouble::Trouble;
+
+/// Which cluster, and where in it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Where {
+    /// Namespace; without it, that of the context.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; without it, the current one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+}
+
+/// Which part of a cluster to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope<'a> {
+    /// All namespaces.
+    All,
+    /// One.
+    Namespace(&'a str),
+}
+
+impl Where {
+    /// The first option that only makes sense on a cluster, if one was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.namespace.is_some(), "--namespace"),
+            (self.kubeconfig.is_some(), "--kubeconfig"),
+            (self.context.is_some(), "--context"),
+        ];
+        given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
+    }
+}
+
+/// Runs a command that talks to a cluster. Ctrl-C ends it at the next point where it waits.
+pub(crate) fn run(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Outside(format!("failed to start: {error}")))?;
+    let outcome = runtime.block_on(command);
+    // Looking up a host's name may hang in a thread of its own, and nobody waits for it any more.
+    runtime.shutdown_background();
+    outcome
+}

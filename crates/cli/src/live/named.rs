@@ -1,0 +1,136 @@
+//! Autoscalers as users name them: `hpa/web`.
+
+use std::fmt;
+use std::path::Path;
+
+use api::names::subdomain_faults;
+use api::text::nearest;
+use cluster::Kind;
+
+use crate::failure::Failure;
+
+/// An autoscaler a user named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+}
+
+/// The words for kinds; the first of each is how we write it.
+const KINDS: [(Kind, &[&str]); 2] = [
+    (
+        Kind::Hpa,
+        &[
+            "hpa",
+            "hpas",
+            "horizontalpodautoscaler",
+            "horizontalpodautoscalers",
+            "horizontalpodautoscaler.autoscaling",
+            "horizontalpodautoscalers.autoscaling",
+        ],
+    ),
+    (Kind::Autoscaler, &["autoscaler", "autoscalers", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"]),
+];
+
+/// The kind that a word means.
+pub(crate) fn kind(word: &str) -> Option<Kind> {
+    let word = word.to_ascii_lowercase();
+    KINDS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(kind, _)| *kind)
+}
+
+/// The kind that a word was most likely meant to be.
+pub(crate) fn nearest_kind(word: &str) -> Option<&'static str> {
+    nearest(word, KINDS.iter().flat_map(|(_, words)| words.iter().copied()))
+}
+
+impl Named {
+    /// Reads `hpa/web`; none if it is not of that form.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (word, name) = text.split_once('/')?;
+        Some(Self { kind: kind(word)?, name: name.to_owned() })
+    }
+
+    /// What a list of words names, if it names autoscalers on a cluster rather than files: `hpa/web`, or `hpa web`.
+    pub(crate) fn all(words: &[&Path], is_file: impl Fn(&Path) -> bool) -> Option<Vec<Self>> {
+        let texts: Vec<&str> = words.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
+        if words.first().is_none_or(|first| is_file(first)) {
+            return None;
+        }
+        if let (Some(kind), [_, names @ ..]) = (texts.first().and_then(|word| kind(word)), texts.as_slice()) {
+            return Some(names.iter().map(|name| Self { kind, name: (*name).to_owned() }).collect());
+        }
+        // `hpa/web.yaml` that is not there is a file with a wrong name.
+        let like_a_file = |text: &&str| {
+            let end = Path::new(*text).extension().unwrap_or_default();
+            ["yaml", "yml", "json"].iter().any(|known| end.eq_ignore_ascii_case(known))
+        };
+        if texts.iter().any(like_a_file) {
+            return None;
+        }
+        texts.into_iter().map(Self::parse).collect()
+    }
+
+    /// Its name in the decisions API.
+    pub(crate) fn record(&self) -> String {
+        format!("{}.{}", self.kind.short(), self.name)
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.short(), self.name)
+    }
+}
+
+/// Refuses what cannot be a name before anybody is asked for it.
+pub(crate) fn check(what: &str, name: &str) -> Result<(), Failure> {
+    if name.is_empty() {
+        return Err(Failure::input(format!("the {what} is empty")));
+    }
+    if subdomain_faults(name).is_empty() {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "{name:?} cannot be a {what}: lower-case letters, digits, - and . only, and a letter or digit at both ends"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(words: &[&str], files: &[&str]) -> Option<String> {
+        let paths: Vec<&Path> = words.iter().map(Path::new).collect();
+        let found = Named::all(&paths, |path| files.iter().any(|file| Path::new(file) == path))?;
+        Some(found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn words_are_files_or_autoscalers() {
+        for (words, expected) in [
+            (&["hpa/web"][..], Some("hpa/web")),
+            (&["hpa", "web"], Some("hpa/web")),
+            (&["hpa", "web", "shop"], Some("hpa/web hpa/shop")),
+            (&["HPA/web", "autoscaler/shop"], Some("hpa/web autoscaler/shop")),
+            (&["horizontalpodautoscalers.autoscaling/web"], Some("hpa/web")),
+            (&["hpa"], Some("")),
+            (&["hpa/"], Some("hpa/")),
+            (&["web"], None),
+            (&["deployment/web"], None),
+            (&["hpa/web.yaml"], None),
+            (&["hpa/web", "file"], None),
+            (&[], None),
+        ] {
+            assert_eq!(all(words, &[]).as_deref(), expected, "{words:?}");
+        }
+        assert_eq!(all(&["hpa/web"], &["hpa/web"]), None, "a file of that name comes first");
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_refused() {
+        assert!(check("name", "web-1.shop").is_ok());
+        for name in ["", "..", "a/b", "Web", "a b"] {
+            assert!(check("name", name).is_err(), "{name}");
+        }
+    }
+}

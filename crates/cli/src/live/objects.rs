@@ -1,0 +1,287 @@
+//! Autoscalers as they are stored, and what is told about them.
+
+use api::autoscaling::v2;
+use api::plimsoll::{self, Autoscaler};
+use api::text::nearest;
+use cluster::Kind;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::site::encoded;
+use super::{Named, Scope, Site, Trouble};
+use crate::failure::Failure;
+
+/// Objects per request, as kubectl asks for them.
+const PAGE: usize = 500;
+/// Names that a message lists.
+const LISTED: usize = 5;
+
+/// An autoscaler.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) kind: Kind,
+    /// As the server sent it.
+    pub(crate) raw: Value,
+    /// As an HPA.
+    pub(crate) hpa: v2::HorizontalPodAutoscaler,
+}
+
+/// Which objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Which<'a> {
+    pub(crate) kinds: &'a [Kind],
+    pub(crate) scope: Scope<'a>,
+    pub(crate) labels: Option<&'a str>,
+    /// Whether an answer may be a little old, which costs the server less.
+    pub(crate) cached: bool,
+}
+
+/// An event about an object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Told {
+    #[serde(rename = "type")]
+    pub(crate) type_: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) count: Option<u64>,
+    first_timestamp: Option<Timestamp>,
+    pub(crate) last_timestamp: Option<Timestamp>,
+    event_time: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListMeta {
+    #[serde(default, rename = "continue")]
+    rest: Option<String>,
+}
+
+impl Object {
+    /// Reads an object of a kind.
+    fn read(kind: Kind, mut raw: Value) -> Result<Self, Trouble> {
+        // Objects of a list do not say what they are.
+        let (api_version, kind_name) = head(kind);
+        if let Some(fields) = raw.as_object_mut().filter(|fields| !fields.contains_key("kind")) {
+            let rest = std::mem::take(fields);
+            fields.insert("apiVersion".into(), api_version.into());
+            fields.insert("kind".into(), kind_name.into());
+            fields.extend(rest);
+        }
+        let nonsense = |error: serde_json::Error| Trouble::Nonsense(error.to_string());
+        let hpa = match kind {
+            Kind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
+            Kind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
+        };
+        Ok(Self { kind, raw, hpa })
+    }
+
+    pub(crate) fn named(&self) -> Named {
+        Named { kind: self.kind, name: self.hpa.metadata.name.clone() }
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.hpa.metadata.namespace
+    }
+}
+
+impl Told {
+    /// When it was last seen.
+    pub(crate) fn last(&self) -> Option<Timestamp> {
+        self.last_timestamp.or(self.event_time).or(self.first_timestamp)
+    }
+}
+
+impl Site {
+    /// One autoscaler.
+    pub(crate) async fn object(&self, namespace: &str, named: &Named) -> Result<Object, Trouble> {
+        let path = path(named.kind, Scope::Namespace(namespace));
+        let raw = self.get(&format!("{path}/{}", encoded(&named.name))).await?;
+        Object::read(named.kind, raw)
+    }
+
+    /// Autoscalers, by namespace and name. That a cluster does not have our kind means that there are none.
+    pub(crate) async fn objects(&self, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
+        let mut found = Vec::new();
+        for &kind in which.kinds {
+            match self.list(kind, which).await {
+                Ok(objects) => found.extend(objects),
+                Err(Trouble::Refused { code: 403 | 404, .. })
+                    if kind == Kind::Autoscaler && which.kinds.len() > 1 => {}
+                Err(Trouble::Refused { code: 404, .. }) if kind == Kind::Autoscaler => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        found.sort_by(|a, b| {
+            let key = |object: &Object| (object.hpa.metadata.namespace.clone(), object.kind);
+            key(a).cmp(&key(b)).then_with(|| a.hpa.metadata.name.cmp(&b.hpa.metadata.name))
+        });
+        Ok(found)
+    }
+
+    async fn list(&self, kind: Kind, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
+        let mut query = Vec::new();
+        if let Some(labels) = which.labels {
+            query.push(format!("labelSelector={}", encoded(labels)));
+        }
+        query.push(if which.cached { "resourceVersion=0".to_owned() } else { format!("limit={PAGE}") });
+        let path = path(kind, which.scope);
+        let raws = self.pages(&format!("{path}?{}", query.join("&"))).await?;
+        raws.into_iter().map(|raw| Object::read(kind, raw)).collect()
+    }
+
+    /// All pages of a list.
+    async fn pages<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Trouble> {
+        let mut all = Vec::new();
+        let mut rest = String::new();
+        loop {
+            let page: List<T> = self.get(&format!("{path}{rest}")).await?;
+            all.extend(page.items);
+            match page.metadata.rest.filter(|rest| !rest.is_empty()) {
+                Some(token) => rest = format!("&continue={}", encoded(&token)),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The events about an autoscaler, newest first.
+    pub(crate) async fn events(&self, namespace: &str, named: &Named) -> Result<Vec<Told>, Trouble> {
+        let fields = format!("involvedObject.name={},involvedObject.kind={}", named.name, head(named.kind).1);
+        let path =
+            format!("/api/v1/namespaces/{}/events?fieldSelector={}", encoded(namespace), encoded(&fields));
+        let mut events: Vec<Told> = self.pages(&path).await?;
+        events.sort_by_key(|event| std::cmp::Reverse(event.last()));
+        Ok(events)
+    }
+
+    /// Why the command cannot go on when an autoscaler cannot be read: if it is not there, what the user may have meant.
+    pub(crate) async fn lost(&self, namespace: &str, named: &Named, trouble: &Trouble) -> Failure {
+        if trouble.code() != Some(404) {
+            return self.failure(&format!("get {named}"), trouble);
+        }
+        let which = |kinds, scope| Which { kinds, scope, labels: None, cached: true };
+        let kinds = [Kind::Hpa, Kind::Autoscaler];
+        let here = self.objects(which(&kinds, Scope::Namespace(namespace))).await.unwrap_or_default();
+        let everywhere = self.objects(which(&kinds, Scope::All)).await.unwrap_or_default();
+        let namespaces: Vec<&str> =
+            everywhere.iter().filter(|o| o.named() == *named).map(Object::namespace).collect();
+        Failure::Outside(unknown(namespace, named, &here, &namespaces))
+    }
+}
+
+/// Says that an autoscaler is not there, and what is.
+fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) -> String {
+    let mut text = format!("there is no {named} in namespace {namespace}");
+    if let [first, rest @ ..] = elsewhere {
+        let more = if rest.is_empty() { String::new() } else { format!(" (and in {})", rest.join(", ")) };
+        return text + &format!("\n  it exists in namespace {first}{more}: add -n {first}");
+    }
+    if let Some(other) = here.iter().find(|object| object.hpa.metadata.name == named.name) {
+        return text + &format!("\n  there is {}; did you mean that?", other.named());
+    }
+    let of_kind: Vec<&str> =
+        here.iter().filter(|o| o.kind == named.kind).map(|o| o.hpa.metadata.name.as_str()).collect();
+    if let Some(near) = nearest(&named.name, of_kind.iter().copied()) {
+        return text + &format!("\n  did you mean {}/{near}?", named.kind.short());
+    }
+    text += &match of_kind.as_slice() {
+        [] => format!("; that namespace has no {}", plural(named.kind)),
+        all => {
+            let names = all.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+            let more = all.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("\n  there: {names}{more}")
+        }
+    };
+    text
+}
+
+/// Group and version, and kind.
+pub(crate) fn head(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Hpa => (v2::API_VERSION, "HorizontalPodAutoscaler"),
+        Kind::Autoscaler => (plimsoll::API_VERSION, plimsoll::KIND),
+    }
+}
+
+fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Hpa => "HorizontalPodAutoscaler",
+        Kind::Autoscaler => "Autoscaler",
+    }
+}
+
+fn path(kind: Kind, scope: Scope<'_>) -> String {
+    let plural = match kind {
+        Kind::Hpa => "horizontalpodautoscalers",
+        Kind::Autoscaler => "autoscalers",
+    };
+    let api_version = head(kind).0;
+    match scope {
+        Scope::All => format!("/apis/{api_version}/{plural}"),
+        Scope::Namespace(namespace) => {
+            format!("/apis/{api_version}/namespaces/{}/{plural}", encoded(namespace))
+        }
+    }
+}
+
+/// An HPA of that name, with a status.
+#[cfg(test)]
+pub(crate) fn sample(name: &str, status: Value) -> Object {
+    let mut raw = super::sample::hpa(name);
+    raw.as_object_mut().unwrap().insert("status".into(), status);
+    Object::read(Kind::Hpa, raw).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: Kind, name: &str) -> Object {
+        let raw =
+            serde_json::json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {"maxReplicas": 3}});
+        Object::read(kind, raw).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_there_comes_with_what_is() {
+        let named = Named { kind: Kind::Hpa, name: "chekout".into() };
+        let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
+        assert_eq!(
+            say(&[], &[]),
+            "there is no hpa/chekout in namespace shop; that namespace has no HorizontalPodAutoscaler"
+        );
+        assert_eq!(
+            say(&[object(Kind::Hpa, "checkout")], &[]),
+            "there is no hpa/chekout in namespace shop\n  did you mean hpa/checkout?"
+        );
+        assert_eq!(
+            say(&[object(Kind::Hpa, "web")], &[]),
+            "there is no hpa/chekout in namespace shop\n  there: web"
+        );
+        assert_eq!(
+            say(&[object(Kind::Autoscaler, "chekout")], &[]),
+            "there is no hpa/chekout in namespace shop\n  there is autoscaler/chekout; did you mean that?"
+        );
+        assert_eq!(
+            say(&[], &["prod", "test"]),
+            "there is no hpa/chekout in namespace shop\n  it exists in namespace prod (and in test): add -n prod"
+        );
+    }
+
+    #[test]
+    fn objects_of_a_list_say_what_they_are() {
+        assert_eq!(object(Kind::Autoscaler, "a").raw["apiVersion"], "plimsoll.dev/v1alpha1");
+        assert!(
+            object(Kind::Hpa, "a").raw.to_string().starts_with(r#"{"apiVersion":"autoscaling/v2","kind""#)
+        );
+    }
+}

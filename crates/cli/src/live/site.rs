@@ -1,0 +1,97 @@
+//! The cluster a user means, and one question to it.
+
+use std::io;
+use std::time::Duration;
+
+use cluster::connect::{Connection, Target, connect, explain};
+use http::Request;
+use serde::de::DeserializeOwned;
+
+use super::{Scope, Trouble, Where};
+use crate::failure::Failure;
+
+/// How long a user waits for one answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A cluster and where in it we look.
+pub(crate) struct Site {
+    connection: Connection,
+    /// The namespace to look in.
+    pub(crate) namespace: String,
+}
+
+impl Site {
+    /// The cluster that the options mean.
+    pub(crate) async fn open(place: &Where) -> Result<Self, Failure> {
+        let target = Target { kubeconfig: place.kubeconfig.clone(), context: place.context.clone() };
+        let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
+        let namespace = place.namespace.clone().unwrap_or_else(|| connection.namespace.clone());
+        super::named::check("namespace", &namespace)?;
+        Ok(Self { connection, namespace })
+    }
+
+    /// The part of the cluster that the options mean.
+    pub(crate) fn scope(&self, all: bool) -> Scope<'_> {
+        if all { Scope::All } else { Scope::Namespace(&self.namespace) }
+    }
+
+    /// Asks for what is at a path, as JSON.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
+        let text = self.in_time(self.connection.client.request_text(request(path)?)).await?;
+        serde_json::from_str(&text).map_err(|error| Trouble::Nonsense(error.to_string()))
+    }
+
+    /// Asks for what is at a path as it comes, line by line.
+    pub(crate) async fn lines(
+        &self,
+        path: &str,
+    ) -> Result<impl futures::AsyncBufRead + Unpin + use<>, Trouble> {
+        let stream = self.in_time(self.connection.client.request_stream(request(path)?)).await?;
+        Ok(Box::pin(stream))
+    }
+
+    async fn in_time<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, Trouble> {
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.map_err(|error| Trouble::of(&error, &self.connection)),
+            Err(_) => {
+                let late = io::Error::from(io::ErrorKind::TimedOut);
+                Err(Trouble::Unreachable(explain(&late, &self.connection)))
+            }
+        }
+    }
+
+    /// Why the command cannot go on.
+    pub(crate) fn failure(&self, doing: &str, trouble: &Trouble) -> Failure {
+        Failure::Outside(match trouble {
+            Trouble::Unreachable(why) => why.clone(),
+            Trouble::Refused { code: 403, message } => format!(
+                "failed to {doing}: {message}\n  remedy: ask for that right; `kubectl auth can-i --list` shows what you \
+                 may do"
+            ),
+            other => format!("failed to {doing}: {other}\n  kubeconfig: {}", self.connection.origin),
+        })
+    }
+}
+
+fn request(path: &str) -> Result<Request<Vec<u8>>, Trouble> {
+    Request::get(path).body(Vec::new()).map_err(|error| Trouble::Nonsense(error.to_string()))
+}
+
+/// A value as part of a path or a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_cannot_leave_their_place_in_a_url() {
+        assert_eq!(encoded("web-1.x_y~"), "web-1.x_y~");
+        assert_eq!(encoded("a/b?c=d&é"), "a%2Fb%3Fc%3Dd%26%C3%A9");
+    }
+}

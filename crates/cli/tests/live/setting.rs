@@ -1,0 +1,162 @@
+//! A cluster with a folder, and the binary run against it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::{Method, Request};
+use localkube::{Cluster, Options, Running, Server};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::controller::Controller;
+use crate::sample;
+
+/// Everything here is done in much less, unless something hangs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A cluster, and a kubeconfig that leads to it.
+pub(crate) struct Setting {
+    cluster: Option<(Running, Server)>,
+    pub(crate) folder: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// A run that goes on.
+pub(crate) struct Going {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Setting {
+    pub(crate) async fn new() -> Self {
+        let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+        let server = running.serve().await.unwrap();
+        let folder = folder();
+        std::fs::write(folder.join("kubeconfig"), &server.kubeconfig).unwrap();
+        let setting = Self { cluster: Some((running, server)), folder };
+        let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        setting.send(Method::POST, "/api/v1/namespaces", &shop).await;
+        setting
+    }
+
+    /// A kubeconfig that leads to nobody.
+    pub(crate) fn nowhere() -> Self {
+        let folder = folder();
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]});
+        std::fs::write(folder.join("kubeconfig"), config.to_string()).unwrap();
+        Self { cluster: None, folder }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) {
+        let client = self.cluster.as_ref().unwrap().0.client();
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let _: Value = client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
+    }
+
+    /// Makes an HPA.
+    pub(crate) async fn hpa(&self, namespace: &str, name: &str) {
+        let mut object = sample::hpa(name);
+        object["apiVersion"] = json!("autoscaling/v2");
+        object["kind"] = json!("HorizontalPodAutoscaler");
+        object["metadata"] = json!({"name": name, "labels": {"name": name}});
+        let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+        self.send(Method::POST, &path, &object).await;
+    }
+
+    /// Writes the status of an HPA.
+    pub(crate) async fn status(&self, namespace: &str, name: &str, status: &Value) {
+        let path =
+            format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{name}/status");
+        let client = self.cluster.as_ref().unwrap().0.client();
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+        let body = json!({"status": status}).to_string().into_bytes();
+        let _: Value = client.request(request.body(body).unwrap()).await.unwrap();
+    }
+
+    /// Starts a controller behind the cluster.
+    pub(crate) async fn controller(&self) -> Controller {
+        let (controller, port) = Controller::start().await;
+        self.register(port).await;
+        controller
+    }
+
+    /// Leads the decisions API to a port of this machine.
+    pub(crate) async fn register(&self, port: u16) {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "plimsoll"},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
+        self.send(Method::POST, "/api/v1/namespaces/default/services", &service).await;
+        let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "v1alpha1.decisions.plimsoll.dev"},
+            "spec": {"group": "decisions.plimsoll.dev", "version": "v1alpha1", "groupPriorityMinimum": 100,
+                "versionPriority": 100, "insecureSkipTLSVerify": true,
+                "service": {"name": "plimsoll", "namespace": "default", "port": port}}});
+        self.send(Method::POST, "/apis/apiregistration.k8s.io/v1/apiservices", &api).await;
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(words).current_dir(&self.folder).kill_on_drop(true).stdin(Stdio::null());
+        command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("HOME", &self.folder);
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub(crate) async fn run(&self, words: &[&str]) -> Ended {
+        let output = tokio::time::timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Starts the binary.
+    pub(crate) fn start(&self, words: &[&str]) -> Going {
+        let mut child = self.command(words).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Going { child, lines }
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Going {
+    /// The next line it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap()
+    }
+
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let id = self.child.id().unwrap().to_string();
+        let sent = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn end(mut self) -> Option<i32> {
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code()
+    }
+}
+
+/// An empty folder of its own.
+fn folder() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("plimsoll-live-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}

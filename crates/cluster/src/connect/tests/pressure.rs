@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::connect::pressure::{Admission, Outcome, Pressure};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// As many requests as may pass.
+fn fill(pressure: &mut Pressure, now: Instant) -> usize {
+    (0..1000).take_while(|_| pressure.admit(now) == Admission::Now).count()
+}
+
+#[test]
+fn at_first_thirty_two_pass() {
+    let now = Instant::now();
+    let mut pressure = Pressure::default();
+    assert_eq!(fill(&mut pressure, now), 32);
+    assert_eq!(pressure.admit(now), Admission::Full);
+    pressure.finish(now, now, Outcome::Answered);
+    assert_eq!(pressure.admit(now), Admission::Now);
+}
+
+#[test]
+fn the_limit_grows_slowly_up_to_256() {
+    let now = Instant::now();
+    let mut pressure = Pressure::default();
+    let round = |pressure: &mut Pressure| {
+        let passed = fill(pressure, now);
+        for _ in 0..passed {
+            pressure.finish(now, now, Outcome::Answered);
+        }
+        passed
+    };
+    let tenth = (0..10).map(|_| round(&mut pressure)).last().unwrap();
+    assert!((34..=42).contains(&tenth), "{tenth}");
+    for _ in 0..1000 {
+        round(&mut pressure);
+    }
+    assert_eq!(round(&mut pressure), 256);
+}
+
+#[test]
+fn a_limit_that_is_not_used_does_not_grow() {
+    let now = Instant::now();
+    let mut pressure = Pressure::default();
+    for _ in 0..10_000 {
+        pressure.admit(now);
+        pressure.finish(now, now, Outcome::Answered);
+    }
+    assert_eq!(pressure.snapshot().limit, 32);
+}
+
+#[test]
+fn requests_that_were_refused_together_halve_it_once() {
+    let start = Instant::now();
+    let mut pressure = Pressure::default();
+    let passed = fill(&mut pressure, start);
+    for _ in 0..passed {
+        pressure.finish(start + SECOND, start, Outcome::Overloaded(None));
+    }
+    assert_eq!(pressure.snapshot().limit, 16);
+    let next = start + 2 * SECOND;
+    assert_eq!(fill(&mut pressure, next), 16);
+    pressure.finish(next + SECOND, next, Outcome::TimedOut);
+    assert_eq!(pressure.snapshot().limit, 8);
+    assert_eq!((pressure.snapshot().overloaded, pressure.snapshot().timed_out), (32, 1));
+}
+
+#[test]
+fn two_may_always_pass() {
+    let mut now = Instant::now();
+    let mut pressure = Pressure::default();
+    for _ in 0..20 {
+        now += SECOND;
+        assert_eq!(pressure.admit(now), Admission::Now);
+        pressure.finish(now + SECOND / 2, now, Outcome::Overloaded(None));
+    }
+    assert_eq!(fill(&mut pressure, now), 2);
+}
+
+#[test]
+fn a_pause_is_kept_but_no_longer_than_a_minute() {
+    let now = Instant::now();
+    let mut pressure = Pressure::default();
+    for (asked, kept) in [(5, 5), (600, 60), (3, 60)] {
+        let at = Instant::now();
+        let _ = pressure.admit(at);
+        pressure.finish(now, at, Outcome::Overloaded(Some(asked * SECOND)));
+        assert_eq!(pressure.admit(now), Admission::At(now + kept * SECOND));
+    }
+    assert_eq!(pressure.snapshot().held_until, Some(now + 60 * SECOND));
+    assert_eq!(pressure.admit(now + 60 * SECOND), Admission::Now);
+    assert_eq!(pressure.snapshot().held_until, None);
+}
+
+#[test]
+fn who_gives_up_late_found_the_server_slow() {
+    let start = Instant::now();
+    for (after, limit) in [(SECOND / 2, 32), (2 * SECOND, 16)] {
+        let mut pressure = Pressure::default();
+        pressure.admit(start);
+        pressure.finish(start + after, start, Outcome::Abandoned);
+        assert_eq!((pressure.snapshot().limit, pressure.snapshot().in_flight), (limit, 0));
+    }
+}
+
+#[test]
+fn failures_of_the_network_say_nothing() {
+    let now = Instant::now();
+    let mut pressure = Pressure::default();
+    pressure.admit(now);
+    pressure.finish(now, now, Outcome::Failed);
+    assert_eq!(pressure.snapshot().limit, 32);
+}

@@ -1,0 +1,109 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod answers;
+mod sharing;
+mod usage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::spec::{FailurePolicy, Goal, Metric, MetricId, Share, Source};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::request::tests::fake::{Asked, Fake, JSON, Reply, TEXT};
+
+const FRESHNESS: Duration = Duration::from_secs(5);
+
+fn metric(source: Source, goal: Goal) -> Metric {
+    Metric { source, goal, on_failure: FailurePolicy::default() }
+}
+
+fn id(name: &str, selector: &str) -> MetricId {
+    MetricId { name: name.to_owned(), shown_selector: "nil".to_owned(), selector: Ok(selector.to_owned()) }
+}
+
+fn resource(name: &str) -> Metric {
+    metric(Source::Resource { name: name.to_owned(), of: Share::default() }, Goal::Utilization(50))
+}
+
+fn container(name: &str, container: &str) -> Metric {
+    let source = Source::ContainerResource {
+        name: name.to_owned(),
+        container: container.to_owned(),
+        of: Share::default(),
+    };
+    metric(source, Goal::Utilization(50))
+}
+
+fn pods(name: &str, selector: &str) -> Metric {
+    metric(Source::Pods(id(name, selector)), Goal::AverageValue(5000))
+}
+
+fn object(api_version: Option<&str>, kind: &str, name: &str, metric_name: &str) -> Metric {
+    let source = Source::Object {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        api_version: api_version.map(str::to_owned),
+        metric: id(metric_name, ""),
+    };
+    metric(source, Goal::Value(5000))
+}
+
+fn external(name: &str, selector: &str) -> Metric {
+    metric(Source::External(id(name, selector)), Goal::Value(5000))
+}
+
+/// What a server with ingresses, namespaces and these groups says about itself.
+fn described(asked: &Asked, groups: &[(&str, &[&str])]) -> Option<Reply> {
+    let entry = |plural: &str, kind: &str| json!({"resource": plural, "responseKind": {"kind": kind}});
+    let mut items = vec![json!({"metadata": {"name": "networking.k8s.io"}, "versions": [
+        {"version": "v1", "resources": [entry("ingresses", "Ingress")]}]})];
+    items.extend(groups.iter().map(|(group, versions)| {
+        let versions: Vec<Value> = versions.iter().map(|version| json!({"version": version})).collect();
+        json!({"metadata": {"name": group}, "versions": versions})
+    }));
+    let items = match asked.line.as_str() {
+        "GET /api" => vec![json!({"metadata": {}, "versions": [{"version": "v1", "resources": [
+            entry("namespaces", "Namespace"), entry("nodes", "Node")]}]})],
+        "GET /apis" => items,
+        _ => return None,
+    };
+    Some(Reply::json(&json!({"kind": "APIGroupDiscoveryList", "items": items})))
+}
+
+/// A server with all three APIs that answers questions with `reply`.
+fn server(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Fake {
+    let groups: &[(&str, &[&str])] =
+        &[("metrics.k8s.io", &["v1beta1"]), ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"])];
+    Fake::new(move |asked| described(asked, groups).unwrap_or_else(|| reply(asked)))
+}
+
+fn metrics(fake: &Fake) -> Metrics {
+    Metrics::new(fake.client(), Discovery::new(fake.client()), FRESHNESS)
+}
+
+fn alone() -> Asker<'static> {
+    Asker { namespace: "ns", selector: "app=web", pods: &[], shared: false }
+}
+
+/// Questions that were put to the metrics APIs.
+fn asked(fake: &Fake) -> Vec<String> {
+    fake.lines().into_iter().filter(|line| line.contains("metrics.k8s.io/")).collect()
+}
+
+fn pod_metrics(name: &str, app: &str, cpu: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {"app": app}}, "timestamp": "2026-01-01T00:00:00Z", "window": "15s",
+        "containers": [{"name": "c", "usage": {"cpu": cpu, "memory": "1Mi"}}]})
+}
+
+fn pod_list(items: &[Value]) -> Value {
+    json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items})
+}
+
+/// Samples without a pod, in thousandths.
+fn stray(samples: &Samples) -> Vec<i64> {
+    let Samples::PerPod(samples) = samples else { unreachable!() };
+    assert!(samples.by_pod.is_empty());
+    samples.stray.iter().map(|sample| sample.milli).collect()
+}

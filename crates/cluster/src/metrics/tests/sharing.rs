@@ -1,0 +1,195 @@
+//! One question for all who need the answer.
+
+use std::sync::Mutex;
+
+use api::metrics::PodMetricsList;
+use futures::future::join_all;
+use tokio::time::sleep;
+
+use super::*;
+
+const WHOLE: &str = "GET /apis/metrics.k8s.io/v1beta1/namespaces/ns/pods";
+
+fn of(app: &'static str) -> Asker<'static> {
+    Asker { selector: app, shared: true, ..alone() }
+}
+
+fn two_apps() -> Value {
+    pod_list(&[pod_metrics("a1", "a", "1"), pod_metrics("b1", "b", "2"), pod_metrics("a2", "a", "3")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_is_listed_once_and_everybody_gets_his_part() {
+    let fake = server(|_| Reply::json(&two_apps()).after(Duration::from_secs(1)));
+    let metrics = metrics(&fake);
+    let cpu = resource("cpu");
+    let answers =
+        join_all((0..20).map(|n| metrics.samples(of(if n % 2 == 0 { "app=a" } else { "app in (b)" }), &cpu)));
+    for (n, answer) in answers.await.into_iter().enumerate() {
+        assert_eq!(stray(&answer.unwrap()), if n % 2 == 0 { vec![1000, 3000] } else { vec![2000] });
+    }
+    assert_eq!(asked(&fake), [WHOLE]);
+    sleep(Duration::from_millis(4_990)).await;
+    assert_eq!(stray(&metrics.samples(of("app!=a"), &resource("memory")).await.unwrap()), [1_048_576_000]);
+    assert!(asked(&fake).is_empty());
+    sleep(Duration::from_millis(20)).await;
+    // Nobody selected is as nobody listed.
+    assert_eq!(
+        metrics.samples(of("app=c"), &cpu).await.unwrap_err(),
+        "no metrics returned from resource metrics API"
+    );
+    assert_eq!(asked(&fake), [WHOLE]);
+    assert_eq!(metrics.traffic().resource, Count { sent: 2, failed: 0, saved: 20 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_to_all_who_wait_and_then_forgotten() {
+    let fake = server(|_| Reply::new(503, TEXT, "service unavailable").after(Duration::from_secs(1)));
+    let metrics = metrics(&fake);
+    let cpu = resource("cpu");
+    let words = "unable to fetch metrics from resource metrics API: the server is currently unable to handle the \
+                 request (get pods.metrics.k8s.io)";
+    for _ in 0..2 {
+        let answers = join_all((0..5).map(|_| metrics.samples(of("app=a"), &cpu))).await;
+        assert!(answers.iter().all(|answer| answer.as_ref().unwrap_err() == words));
+        assert_eq!(asked(&fake), [WHOLE]);
+    }
+    assert_eq!(metrics.traffic().resource, Count { sent: 2, failed: 2, saved: 8 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_does_not_spoil_it_for_others() {
+    let fake = server(|_| Reply::json(&two_apps()).after(Duration::from_secs(1)));
+    let metrics = metrics(&fake);
+    let cpu = resource("cpu");
+    let gone = tokio::time::timeout(Duration::from_millis(500), metrics.samples(of("app=a"), &cpu));
+    let (gone, stays) = tokio::join!(gone, metrics.samples(of("app=b"), &cpu));
+    assert!(gone.is_err());
+    assert_eq!(stray(&stays.unwrap()), [2000]);
+    metrics.samples(of("app=b"), &cpu).await.unwrap();
+    assert_eq!(asked(&fake), [WHOLE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_leaves_labels_out_is_asked_for_selected_pods() {
+    let fake = server(|_| {
+        let mut list = two_apps();
+        for item in list["items"].as_array_mut().unwrap() {
+            item["metadata"].as_object_mut().unwrap().remove("labels");
+        }
+        Reply::json(&list)
+    });
+    let metrics = metrics(&fake);
+    metrics.samples(of("app=a"), &resource("cpu")).await.unwrap();
+    assert_eq!(asked(&fake), [WHOLE.to_owned(), format!("{WHOLE}?labelSelector=app%3Da")]);
+    sleep(Duration::from_mins(1)).await;
+    metrics.samples(of("app=b"), &resource("cpu")).await.unwrap();
+    assert_eq!(asked(&fake), [format!("{WHOLE}?labelSelector=app%3Db")]);
+    sleep(Duration::from_mins(5)).await;
+    metrics.samples(of("app=b"), &resource("cpu")).await.unwrap();
+    assert_eq!(asked(&fake).len(), 2);
+}
+
+#[tokio::test]
+async fn v1_is_asked_where_v1beta1_is_not_served() {
+    let fake = Fake::new(|asked| {
+        described(asked, &[("metrics.k8s.io", &["v1"])]).unwrap_or_else(|| {
+            let mut list = two_apps();
+            list["apiVersion"] = json!("metrics.k8s.io/v1");
+            let there = asked.line.contains("/metrics.k8s.io/v1/");
+            if there { Reply::json(&list) } else { Reply::new(404, TEXT, "404 page not found") }
+        })
+    });
+    let metrics = metrics(&fake);
+    let v1 = WHOLE.replace("v1beta1", "v1");
+    metrics.samples(of("app=a"), &resource("cpu")).await.unwrap();
+    assert_eq!(asked(&fake), [WHOLE, &v1]);
+    metrics.samples(Asker { selector: "", ..alone() }, &resource("cpu")).await.unwrap();
+    assert_eq!(asked(&fake), [v1]);
+}
+
+#[tokio::test]
+async fn where_no_version_is_served_the_first_error_is_told() {
+    let fake = Fake::new(|asked| {
+        described(asked, &[]).unwrap_or_else(|| Reply::new(404, TEXT, "404 page not found"))
+    });
+    let error = metrics(&fake).samples(alone(), &resource("cpu")).await.unwrap_err();
+    assert_eq!(
+        error,
+        "unable to fetch metrics from resource metrics API: the server could not find the requested resource (get \
+         pods.metrics.k8s.io)"
+    );
+    assert_eq!(asked(&fake).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_question_at_the_same_time_is_sent_once_and_not_remembered() {
+    let fake = server(|asked| {
+        let item = json!({"describedObject": {"name": "p"}, "value": "5"});
+        let kind = if asked.line.contains("custom") {
+            json!({"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "items": [item]})
+        } else {
+            json!({"items": [item]})
+        };
+        Reply::json(&kind).after(Duration::from_millis(500))
+    });
+    let metrics = metrics(&fake);
+    for (metric, other) in [(pods("m", ""), pods("m", "a=b")), (external("Q", ""), external("other", ""))] {
+        let ask = || metrics.samples(alone(), &metric);
+        let (a, b, c, d) = tokio::join!(ask(), ask(), metrics.samples(alone(), &other), ask());
+        assert!(a == b && b == d && c.is_ok());
+        assert_eq!(asked(&fake).len(), 2);
+        ask().await.unwrap();
+        assert_eq!(asked(&fake).len(), 1);
+    }
+    let Traffic { custom, external, .. } = metrics.traffic();
+    assert_eq!(
+        (custom, external),
+        (Count { sent: 3, failed: 0, saved: 2 }, Count { sent: 3, failed: 0, saved: 2 })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_version_is_asked_for_again_after_a_while() {
+    let fake = server(|_| {
+        Reply::json(
+            &json!({"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "items": [
+            {"describedObject": {"name": "p"}, "value": "5"}]}),
+        )
+    });
+    let metrics = metrics(&fake);
+    let mut about = Vec::new();
+    for _ in 0..7 {
+        metrics.samples(alone(), &pods("m", "")).await.unwrap();
+        about.push(fake.lines().iter().filter(|line| *line == "GET /apis").count());
+        sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(about, [1, 0, 0, 1, 0, 0, 1]);
+}
+
+struct Shelf(Mutex<Arc<PodMetricsList>>);
+
+impl Store for Shelf {
+    fn pods(&self, namespace: &str) -> Arc<PodMetricsList> {
+        if namespace == "ns" { Arc::clone(&self.0.lock().unwrap()) } else { Arc::default() }
+    }
+}
+
+#[tokio::test]
+async fn a_store_takes_the_place_of_the_api() {
+    let fake = server(|_| Reply::new(500, TEXT, "boom"));
+    let list = |items: &Value| Arc::new(serde_json::from_value::<PodMetricsList>(items.clone()).unwrap());
+    let shelf = Arc::new(Shelf(Mutex::new(list(&two_apps()))));
+    let metrics = metrics(&fake).with_store(Arc::clone(&shelf) as Arc<dyn Store>);
+    for shared in [true, false] {
+        let asker = Asker { shared, ..of("app=a") };
+        assert_eq!(stray(&metrics.samples(asker, &resource("cpu")).await.unwrap()), [1000, 3000]);
+    }
+    *shelf.0.lock().unwrap() = list(&pod_list(&[pod_metrics("a1", "a", "7")]));
+    assert_eq!(stray(&metrics.samples(of("app=a"), &container("cpu", "c")).await.unwrap()), [7000]);
+    let none = "no metrics returned from resource metrics API";
+    assert_eq!(metrics.samples(of("app=b"), &resource("cpu")).await.unwrap_err(), none);
+    let elsewhere = Asker { namespace: "other", ..of("app=a") };
+    assert_eq!(metrics.samples(elsewhere, &resource("cpu")).await.unwrap_err(), none);
+    assert!(fake.lines().is_empty());
+}

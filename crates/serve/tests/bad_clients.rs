@@ -1,0 +1,268 @@
+//! Clients that are slow, cut off, too large or mad: they get an answer or an end, and everybody else is served.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{DECISIONS, Desk, Visitor, tls};
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use rustls::pki_types::ServerName;
+use serve::{Access, App, Body, Checks, Limits, Options, Server};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower::util::BoxCloneSyncService;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn app() -> App {
+    let mut checks = Checks::new();
+    checks.add_live("mad", || panic!("as it happens"));
+    // Reads all it is sent.
+    let echo = tower::service_fn(|request: Request<Body>| async {
+        let answer = match request.into_body().collect().await {
+            Ok(body) => serve::text(200, body.to_bytes().len().to_string()),
+            Err(error) => serve::text(413, error.to_string()),
+        };
+        Ok::<_, Infallible>(answer)
+    });
+    let routes = vec![("/echo".to_owned(), BoxCloneSyncService::new(echo))];
+    App { decisions: Some(Arc::new(Desk)), checks, routes, ..App::default() }
+}
+
+async fn start(limits: Limits) -> Server {
+    let nobody = tower::service_fn(|_: Request<kube::client::Body>| async {
+        Err::<Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+    });
+    let options = Options {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        access: Access::Anyone,
+        limits,
+        ..Options::default()
+    };
+    Server::start(options, Client::new(nobody, "default"), app()).await.unwrap()
+}
+
+async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<TcpStream> {
+    let mut config = tls(server.ca_pem().unwrap(), None);
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+/// All that comes until the end, which must come.
+async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes))
+        .await
+        .expect("the connection has no end");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hasty() -> Limits {
+    let short = Duration::from_millis(300);
+    Limits {
+        handshake: short,
+        head: short,
+        idle: short,
+        grace: short,
+        answer: short * 3,
+        ..Limits::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_says_nothing_is_sent_away() {
+    let server = start(hasty()).await;
+    // Before the greeting, after it, within a head, within a body.
+    let mut silent = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    rest(&mut silent).await;
+    for protocol in [&b"http/1.1"[..], b"h2"] {
+        rest(&mut connect(&server, protocol).await).await;
+    }
+    let mut slow = connect(&server, b"http/1.1").await;
+    slow.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX: ").await.unwrap();
+    rest(&mut slow).await;
+    let mut slow = connect(&server, b"http/1.1").await;
+    slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc").await.unwrap();
+    let said = rest(&mut slow).await;
+    assert!(said.starts_with("HTTP/1.1 504"), "{said}");
+    // One that reads nothing of what it follows.
+    let mut deaf = connect(&server, b"http/1.1").await;
+    let head = format!(
+        "GET {DECISIONS}/namespaces/a/decisions/hpa.web?watch=true&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    );
+    deaf.write_all(head.as_bytes()).await.unwrap();
+    rest(&mut deaf).await;
+    assert_eq!(Visitor::new(&server, None).get("/readyz", &[]).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_much_is_refused() {
+    let server = start(Limits { body_size: 1000, ..Limits::default() }).await;
+    let visitor = Visitor::new(&server, None);
+    let answer = visitor.send("POST", "/echo", &[], vec![b'x'; 900]).await.unwrap();
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "900");
+    assert_eq!(visitor.send("POST", "/echo", &[], vec![b'x'; 100_000]).await.unwrap().status(), 413);
+    // Without a length said before.
+    let mut stream = connect(&server, b"http/1.1").await;
+    stream
+        .write_all(
+            b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+        )
+        .await
+        .unwrap();
+    stream.write_all(format!("7d0\r\n{}\r\n0\r\n\r\n", "x".repeat(2000)).as_bytes()).await.unwrap();
+    let said = rest(&mut stream).await;
+    assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+    // Heads.
+    let large = "x".repeat(300_000);
+    let mut stream = connect(&server, b"http/1.1").await;
+    let _ =
+        stream.write_all(format!("GET /readyz HTTP/1.1\r\nHost: x\r\nX: {large}\r\n\r\n").as_bytes()).await;
+    let said = rest(&mut stream).await;
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+    if let Ok(answer) = visitor.send("GET", "/readyz", &[("x", large.as_str())], Vec::new()).await {
+        assert_eq!(answer.status(), 431);
+    }
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_has_no_effect() {
+    let server = start(Limits::default()).await;
+    for bytes in [
+        &b"\0\0\0\0"[..],
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense and more of it",
+        b"\r\n\r\n\r\n\xff\xff",
+    ] {
+        let mut stream = connect(&server, b"http/1.1").await;
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        rest(&mut stream).await;
+    }
+    let mut plain = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let _ = plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    rest(&mut plain).await;
+    let visitor = Visitor::new(&server, None);
+    for path in [
+        "/%ff",
+        "/%",
+        "//",
+        "///apis//",
+        "/..",
+        "/apis/%2e%2e/x",
+        "/apis/%00/v/x",
+        "/apis/a/b/c/d/e/f/g/h",
+        "/readyz/%0a",
+        "/readyz?exclude=%0a&verbose",
+        "/openapi/v3/..",
+        "/openapi",
+        "/metrics/",
+        "/metrics/x",
+        "/apis/decisions.plimsoll.dev/v1alpha1/namespaces//decisions",
+        "/apis/decisions.plimsoll.dev/v1alpha1/",
+        "/api",
+        "/api/v1/pods",
+        "/version/",
+    ] {
+        let (code, text) = visitor.get(path, &[]).await;
+        assert!((200..500).contains(&code), "{path}: {code} {text}");
+    }
+    let long = format!("/{}", "a/".repeat(30_000));
+    assert!(visitor.get(&long, &[]).await.0 < 500);
+    for method in ["POST", "OPTIONS", "TRACE", "BREW"] {
+        assert_eq!(visitor.send(method, "/readyz", &[], Vec::new()).await.unwrap().status(), 405, "{method}");
+    }
+    // What the owner hands over may be broken.
+    let (code, text) = visitor.get("/livez", &[]).await;
+    assert!(code == 500 && text.contains("InternalError"), "{code} {text}");
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_taken_back_cost_nothing() {
+    let server = start(Limits { watches: 10, ..Limits::default() }).await;
+    let visitor = Visitor::new(&server, None);
+    let watch = format!("{DECISIONS}/namespaces/a/decisions/hpa.web?watch=true");
+    // Many more than there are places; each is dropped when it has begun, or before.
+    for round in 0..200 {
+        let sent = visitor.send("GET", &watch, &[], Vec::new());
+        if round % 2 == 0 {
+            let _ = tokio::time::timeout(Duration::from_micros(200), sent).await;
+        } else {
+            drop(sent.await.unwrap());
+        }
+    }
+    let free = async {
+        while visitor.send("GET", &watch, &[], Vec::new()).await.unwrap().status() != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_beyond_the_limit_are_told_to_come_again() {
+    let server = start(Limits { requests: 1, ..Limits::default() }).await;
+    let mut slow = connect(&server, b"http/1.1").await;
+    slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    let visitor = Visitor::new(&server, None);
+    let told = async {
+        loop {
+            let answer = visitor.send("GET", "/readyz", &[], Vec::new()).await.unwrap();
+            if answer.status() == 429 {
+                return answer.headers()["retry-after"].clone();
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, told).await.unwrap(), "1");
+    slow.write_all(b"d").await.unwrap();
+    let mut head = [0; 12];
+    slow.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_limit_wait_their_turn() {
+    let server = start(Limits { connections: 1, ..Limits::default() }).await;
+    let first = connect(&server, b"http/1.1").await;
+    let visitor = Visitor::new(&server, None);
+    let mut second = std::pin::pin!(visitor.get("/readyz", &[]));
+    assert!(tokio::time::timeout(Duration::from_millis(200), second.as_mut()).await.is_err());
+    drop(first);
+    assert_eq!(tokio::time::timeout(PATIENCE, second).await.unwrap().0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_comes_for_all() {
+    let server = start(Limits { grace: Duration::from_millis(500), ..Limits::default() }).await;
+    let port = server.port();
+    let visitor = Visitor::new(&server, None);
+    let watch = format!("{DECISIONS}/namespaces/a/decisions/hpa.web?watch=true");
+    let followed = visitor.send("GET", &watch, &[], Vec::new()).await.unwrap().into_body();
+    // One that is within a request, and one that does nothing.
+    let mut slow = connect(&server, b"http/1.1").await;
+    slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc").await.unwrap();
+    let _idle = connect(&server, b"h2").await;
+    tokio::time::timeout(Duration::from_secs(5), server.stop()).await.unwrap();
+    assert!(!followed.collect().await.unwrap().to_bytes().is_empty());
+    rest(&mut slow).await;
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
+}

@@ -1,0 +1,56 @@
+//! Files that are made from code, committed, and compared in CI.
+//!
+//! ```text
+//! autoscaler  the definition of our own kind
+//! schema      the parts such a definition is put together from
+//! ```
+
+mod autoscaler;
+mod schema;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+/// `cargo xtask generate`
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write nothing; fail if a committed file differs from what would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Every file with what belongs into it.
+fn files() -> Vec<(&'static str, String)> {
+    let definition = api::text::to_yaml(&autoscaler::definition());
+    vec![(
+        "deploy/crds/autoscalers.plimsoll.dev.yaml",
+        format!("# Made by `cargo xtask generate` from xtask/src/generate; do not edit.\n{definition}"),
+    )]
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut stale = 0;
+    for (name, wanted) in files() {
+        let path = root.join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|found| found == wanted) {
+            continue;
+        }
+        if args.check {
+            eprintln!(
+                "error: {name} is not what the code says\n  remedy: cargo xtask generate, then commit it"
+            );
+            stale += 1;
+        } else {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("failed to make a place for {name}"))?;
+            }
+            std::fs::write(&path, wanted).with_context(|| format!("failed to write {name}"))?;
+            println!("{name}: written");
+        }
+    }
+    Ok(if stale == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
