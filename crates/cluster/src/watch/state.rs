@@ -301,7 +301,10 @@ impl<T: View> Watcher<T> {
     fn note_failure(&self, failure: &Failure, now: Instant) {
         let (path, error) = (&self.source.path, &failure.text);
         let before = self.health.condition();
-        if before.disconnected_since.is_none() || before.last_error.as_ref() != Some(error) {
+        if failure.code == 404 {
+            // A kind that is not installed is nobody's mistake.
+            tracing::debug!(path, "nothing of this kind to watch");
+        } else if before.disconnected_since.is_none() || before.last_error.as_ref() != Some(error) {
             tracing::warn!(path, error, "watch interrupted");
         } else {
             tracing::debug!(path, error, "watch still interrupted");

@@ -1,8 +1,11 @@
 //! What Prometheus sees: the names of Kubernetes (spec 8), and our own.
 
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use cluster::connect::Snapshot;
+use cluster::events::Counts;
+use cluster::metrics::Traffic;
 use engine::{Decision, Status};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -12,11 +15,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// The content type of [`Metrics::text`].
+/// The content type of [`super::Handle::exposition`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All figures of the controller.
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     reconciliations: Family<Pass, Counter>,
     reconciliation_duration: Family<Pass, Histogram, fn() -> Histogram>,
@@ -33,9 +36,13 @@ pub struct Metrics {
     differing: Gauge,
     leading: Gauge,
     unreadable: Counter,
-    /// Figures that live elsewhere, taken over when somebody asks.
-    outside: Family<Figure, Gauge<f64, AtomicU64>>,
-    pods: Gauge<i64, AtomicI64>,
+    pods: Gauge,
+    record_bytes: Gauge,
+    questions: Family<Question, Counter>,
+    events: Family<Told, Counter>,
+    requests: Family<Told, Counter>,
+    in_flight: Gauge,
+    in_flight_limit: Gauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,8 +76,14 @@ struct Field {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Figure {
-    name: &'static str,
+struct Question {
+    api: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Told {
+    result: &'static str,
 }
 
 /// 0.001 × 2^k for k = 0..14, as Kubernetes has them.
@@ -95,8 +108,13 @@ impl Default for Metrics {
             differing: Gauge::default(),
             leading: Gauge::default(),
             unreadable: Counter::default(),
-            outside: Family::default(),
             pods: Gauge::default(),
+            record_bytes: Gauge::default(),
+            questions: Family::default(),
+            events: Family::default(),
+            requests: Family::default(),
+            in_flight: Gauge::default(),
+            in_flight_limit: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -160,11 +178,24 @@ impl Metrics {
         ours.register("leader", "1 if this instance leads", self.leading.clone());
         ours.register("unreadable_objects", "Objects that could not be read", self.unreadable.clone());
         ours.register("pods", "Pods that are watched", self.pods.clone());
-        ours.register("figure", "Further figures by name", self.outside.clone());
+        ours.register("record_bytes", "Memory used for decisions that are kept", self.record_bytes.clone());
+        ours.register(
+            "metrics_api_questions",
+            "Questions to metrics APIs: sent, failed, or saved because somebody else asked the same",
+            self.questions.clone(),
+        );
+        ours.register("events", "Events by what became of them", self.events.clone());
+        ours.register("api_requests", "Requests to the API server by how they went", self.requests.clone());
+        ours.register("api_requests_in_flight", "Requests in flight", self.in_flight.clone());
+        ours.register(
+            "api_requests_in_flight_limit",
+            "Requests that may be in flight: as many as the API server bears",
+            self.in_flight_limit.clone(),
+        );
     }
 
     /// All of it as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String does not fail.
         let _ = encode(&mut text, &self.registry);
@@ -224,8 +255,41 @@ impl Metrics {
         self.pods.set(pods as i64);
     }
 
-    /// A figure that lives elsewhere.
-    pub fn figure(&self, name: &'static str, value: f64) {
-        self.outside.get_or_create(&Figure { name }).set(value);
+    /// Takes over what others count.
+    pub(crate) fn take_over(&self, record_bytes: usize, traffic: Traffic, events: Counts, gate: Option<&Snapshot>) {
+        self.record_bytes.set(record_bytes as i64);
+        for (api, count) in
+            [("resource", traffic.resource), ("custom", traffic.custom), ("external", traffic.external)]
+        {
+            for (result, value) in [("sent", count.sent), ("failed", count.failed), ("saved", count.saved)] {
+                self.questions.get_or_create(&Question { api, result }).inner().store(value, Relaxed);
+            }
+        }
+        let told = |family: &Family<Told, Counter>, figures: &[(&'static str, u64)]| {
+            for (result, value) in figures {
+                family.get_or_create(&Told { result }).inner().store(*value, Relaxed);
+            }
+        };
+        let Counts { created, patched, overflowed, held_back, refused, given_up } = events;
+        let figures = [
+            ("created", created),
+            ("counted", patched),
+            ("overflowed", overflowed),
+            ("held_back", held_back),
+            ("refused", refused),
+            ("given_up", given_up),
+        ];
+        told(&self.events, &figures);
+        if let Some(gate) = gate {
+            let figures = [
+                ("admitted", gate.admitted),
+                ("overloaded", gate.overloaded),
+                ("timed_out", gate.timed_out),
+                ("retried", gate.retried),
+            ];
+            told(&self.requests, &figures);
+            self.in_flight.set(gate.in_flight as i64);
+            self.in_flight_limit.set(gate.limit as i64);
+        }
     }
 }

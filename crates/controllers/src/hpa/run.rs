@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use api::decisions::DifferenceList;
 use cluster::clock::Steady;
+use cluster::connect::Gate;
 use cluster::discovery::Discovery;
 use cluster::events::{About, Recorder};
 use cluster::index::TargetKind;
@@ -77,12 +78,13 @@ pub struct Handle {
 }
 
 /// Signs of life.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pulse {
     /// Seconds since the start at which the loop last turned.
     turned: AtomicU64,
     synced: AtomicBool,
-    began: std::sync::OnceLock<Instant>,
+    began: OnceLock<Instant>,
+    gate: OnceLock<Gate>,
 }
 
 impl Controller {
@@ -292,9 +294,18 @@ impl Handle {
         self.passer.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
     }
 
-    /// Figures for Prometheus.
-    pub fn metrics(&self) -> Arc<Metrics> {
-        self.passer.metrics.clone()
+    /// Figures for Prometheus, as text.
+    pub fn exposition(&self) -> String {
+        let passer = &self.passer;
+        let gate = self.pulse.gate.get().map(Gate::snapshot);
+        let (bytes, events) = (passer.records.approximate_bytes(), passer.recorder.counts());
+        passer.metrics.take_over(bytes, passer.eyes.metrics.traffic(), events, gate.as_ref());
+        passer.metrics.text()
+    }
+
+    /// Lets the figures tell how many requests the API server bears.
+    pub fn measure(&self, gate: &Gate) {
+        self.pulse.gate.get_or_init(|| gate.clone());
     }
 
     /// Puts new settings into force. Namespaces stay as they were at the start.

@@ -30,7 +30,6 @@ const COMPONENT: &str = "horizontal-pod-autoscaler";
 pub(crate) struct Process {
     pub(crate) handle: Handle,
     pub(crate) server: Option<serve::Server>,
-    pub(crate) leadership: Leadership,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     election: Option<Election>,
@@ -86,16 +85,17 @@ pub(crate) async fn start(connection: &Connection, options: &Options, clock: Clo
         client: client.clone(),
         discovery,
         samples,
-        leadership: leadership.clone(),
+        leadership,
         recorder: recorder.clone(),
         clock: clock.clone(),
         settings,
         records: records(options)?,
     });
+    handle.measure(&connection.gate);
     let server = service::start(options, client, &handle).await?;
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(controller.run(stopped));
-    Ok(Process { handle, server, leadership, stop, task, election, recorder })
+    Ok(Process { handle, server, stop, task, election, recorder })
 }
 
 impl Process {

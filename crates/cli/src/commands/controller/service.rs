@@ -68,13 +68,13 @@ pub(super) async fn start(
     if let Some(paths) = &options.authorization_always_allow_paths {
         served.open_paths.clone_from(paths);
     }
-    let figures = handle.metrics();
+    let figures = handle.clone();
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(handle),
         metrics: Some(Arc::new(move || Exposition {
             content_type: metrics::CONTENT_TYPE.to_owned(),
-            text: figures.text(),
+            text: figures.exposition(),
         })),
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()

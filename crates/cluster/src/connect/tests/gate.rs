@@ -2,14 +2,34 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::join_all;
 use http::{Method, Request, Response};
+use http_body_util::Full;
 use kube::Client;
 use kube::client::Body;
 use tokio::time::Instant;
-use tower::{BoxError, Layer as _, service_fn};
+use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn};
 
 use crate::connect::Gate;
+use crate::connect::gate::Gated;
+
+/// What [`Server::behind`] puts behind a gate.
+trait Answers:
+    Service<Request<Body>, Response = Response<Full<Bytes>>, Error = BoxError, Future: Send>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<Request<Body>, Response = Response<Full<Bytes>>, Error = BoxError, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
 
 /// Status and `Retry-After`.
 type Answer = (u16, Option<&'static str>);
@@ -28,6 +48,11 @@ impl Server {
     }
 
     fn client(&self, gate: &Gate) -> Client {
+        Client::new(self.behind(gate), "default")
+    }
+
+    /// The server behind a gate, without what a client puts between.
+    fn behind(&self, gate: &Gate) -> Gated<impl Answers> {
         let server = self.clone();
         let service = service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -41,10 +66,10 @@ impl Server {
                     response = response.header("Retry-After", retry);
                 }
                 let body = request.into_body().collect_bytes().await?;
-                Ok::<_, BoxError>(response.body(http_body_util::Full::new(body))?)
+                Ok::<_, BoxError>(response.body(Full::new(body))?)
             }
         });
-        Client::new(gate.layer(service), "default")
+        gate.layer(service)
     }
 
     fn paths(&self) -> Vec<String> {
@@ -80,6 +105,23 @@ async fn requests_pass_in_the_order_they_came() {
     let (snapshot, took) = (gate.snapshot(), server.times());
     assert_eq!((snapshot.in_flight, snapshot.waiting, snapshot.admitted), (0, 0, 100));
     assert_eq!((took[31], took[32], took[99]), (0, 1, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_at_once_does_not_jump_the_line() {
+    let (server, gate) = (Server::default(), Gate::default());
+    let service = server.behind(&gate);
+    let tasks = (0..34).map(|n| {
+        let service = service.clone();
+        tokio::spawn(async move {
+            for uri in [format!("/{n}"), format!("/{n}/again")] {
+                let request = Request::get(uri).body(Body::empty()).unwrap();
+                service.clone().oneshot(request).await.unwrap();
+            }
+        })
+    });
+    join_all(tasks.collect::<Vec<_>>()).await;
+    assert_eq!(server.paths()[31..35], ["/31", "/32", "/33", "/0/again"]);
 }
 
 #[tokio::test(start_paused = true)]
