@@ -2,16 +2,22 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 PLIMSOLL := target/release/plimsoll
+PREFIX ?= $(HOME)/.local
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test lint unit clusters conformance examples deny clean
+.PHONY: help up install build test lint unit clusters conformance examples deny clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: build ## Run the php-apache walk-through and say where its report is.
-	@mkdir -p .plimsoll
-	@$(PLIMSOLL) simulate examples/php-apache.yaml --report .plimsoll/php-apache.html
+up: build ## Run a cluster on the desk and watch it scale php-apache (ARGS: see plimsoll up --help).
+	@$(PLIMSOLL) up $(ARGS)
+
+install: build ## Install plimsoll, also as kubectl plimsoll, into PREFIX/bin (~/.local/bin).
+	@install -d $(PREFIX)/bin
+	@install -m 755 $(PLIMSOLL) $(PREFIX)/bin/plimsoll
+	@ln -sf plimsoll $(PREFIX)/bin/kubectl-plimsoll
+	@echo "installed $(PREFIX)/bin/plimsoll and $(PREFIX)/bin/kubectl-plimsoll"
 
 build:
 	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 3 min)"

@@ -104,6 +104,18 @@ impl Cluster {
         Ok(made)
     }
 
+    /// Stores an object as it is, past everything that would refuse it: for tests of what an older version may have left
+    /// behind. What was there is replaced; false if there is no such resource.
+    pub fn store_raw(&self, group: &str, plural: &str, key: &Key, mut value: Value) -> bool {
+        let catalog = self.catalog();
+        let Some(served) = catalog.resource(group, plural) else { return false };
+        let stored = match self.get(served, key) {
+            Some(there) => self.put(served, key.clone(), there.revision, &mut value),
+            None => self.put_new(served, key.clone(), &mut value),
+        };
+        stored.is_ok()
+    }
+
     /// Stores a changed object in the place of that with the revision `expected`.
     pub(crate) fn put(
         &self,

@@ -41,8 +41,10 @@ pub struct Cluster {
     pub client: Client,
     /// An administrator's kubeconfig.
     pub kubeconfig: String,
+    /// Behind the API server, where there is a real one.
+    pub access: Option<&'static Access>,
     /// The one in memory lives as long as this.
-    _running: Option<(localkube::Running, localkube::Server)>,
+    running: Option<(localkube::Running, localkube::Server)>,
 }
 
 impl Cluster {
@@ -55,7 +57,7 @@ impl Cluster {
         let server = running.serve().await;
         let server = server.map_err(|error| Failure::new("failed to serve localkube", &error))?;
         let (client, kubeconfig) = (running.client(), server.kubeconfig.clone());
-        Ok(Self { name: LOCAL, client, kubeconfig, _running: Some((running, server)) })
+        Ok(Self { name: LOCAL, client, kubeconfig, access: None, running: Some((running, server)) })
     }
 
     /// The real one that all tests of this process share; none where it cannot be had, which is said once.
@@ -79,13 +81,19 @@ impl Cluster {
             }
             Err(error) => return Err(Failure::new("failed to start the real cluster", error)),
         };
-        Ok(Some(Self::reached(REAL, &access.kubeconfig_for(access.admin())).await?))
+        let reached = Self::reached(REAL, &access.kubeconfig_for(access.admin())).await?;
+        Ok(Some(Self { access: Some(access), ..reached }))
     }
 
     /// One that is reached over the network, with the text of a kubeconfig.
     pub async fn reached(name: &'static str, kubeconfig: &str) -> Result<Self, Failure> {
         let client = connect(kubeconfig).await?;
-        Ok(Self { name, client, kubeconfig: kubeconfig.to_owned(), _running: None })
+        Ok(Self { name, client, kubeconfig: kubeconfig.to_owned(), access: None, running: None })
+    }
+
+    /// What the one in memory stores.
+    pub fn in_memory(&self) -> Option<&localkube::Cluster> {
+        self.running.as_ref().map(|(running, _)| running.cluster())
     }
 
     /// A session in a new namespace whose name begins with `prefix`.

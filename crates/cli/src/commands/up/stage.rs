@@ -17,6 +17,8 @@ use crate::commands::controller::{self, Options, Process, SERVICE};
 use crate::failure::Failure;
 use crate::{files, scenario};
 
+/// Our own kind, which the files may use.
+const AUTOSCALERS: &str = include_str!("../../../../../deploy/crds/autoscalers.plimsoll.dev.yaml");
 /// Time between two looks at what pods use.
 const RESOLUTION: Duration = Duration::from_secs(5);
 
@@ -72,7 +74,8 @@ impl Stage {
         for source in &sources {
             documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));
         }
-        objects::create(&client, &documents).await?;
+        let definition = Source::from_bytes("autoscalers.plimsoll.dev.yaml", AUTOSCALERS.as_bytes())?;
+        objects::create(&client, &text::parse(&definition)?).await?;
         // The controller talks to the cluster as it would to any other: over TLS, by kubeconfig.
         let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
@@ -85,6 +88,8 @@ impl Stage {
                 objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
             }
         }
+        // Last, so that the controller sees autoscalers come, as it does in life: its first look is one period later.
+        objects::create(&client, &documents).await?;
         Ok(Self {
             process,
             scenario,
