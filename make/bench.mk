@@ -1,5 +1,5 @@
 # Measurements against their limits. They need a machine of their own to mean anything, so no test depends on them.
-.PHONY: bench valgrind
+.PHONY: bench bench-controller valgrind
 
 bench: valgrind ## Time and instructions against their limits (installs valgrind if it is missing).
 	@status=0; \
@@ -8,6 +8,12 @@ bench: valgrind ## Time and instructions against their limits (installs valgrind
 	$(CARGO) bench --locked --quiet --package localkube --bench cluster || status=1; \
 	$(CARGO) bench --locked --quiet --package cluster --bench overlap || status=1; \
 	exit $$status
+
+# What to compare: `beside` Kubernetes' own controller, `alone`, or both.
+BENCH_CONTROLLER ?= beside alone
+
+bench-controller: build ## The controller beside Kubernetes' own, and alone with 10,000 HPAs (15 min; builds a Kubernetes the first time, needs Go).
+	@$(CARGO) bench --locked --quiet --package testbed --bench controller -- $(BENCH_CONTROLLER)
 
 valgrind:
 	@command -v valgrind >/dev/null || { \

@@ -107,7 +107,7 @@ fn an_aggregated_api_knows_who_asks() -> Result<(), Failure> {
     twin::on_both(|stage| async move { aggregated(stage).await })
 }
 
-async fn aggregated(Stage { client, namespace, cluster }: Stage) {
+async fn aggregated(Stage { client, namespace, cluster, .. }: Stage) {
     let authority = Authority::new("servers").unwrap();
     let mut api = Aggregated {
         group: format!("{namespace}.example.com"),
@@ -186,7 +186,7 @@ fn a_webhook_refuses_what_it_does_not_like() -> Result<(), Failure> {
     twin::on_both(|stage| async move { webhook(stage).await })
 }
 
-async fn webhook(Stage { client, namespace, cluster }: Stage) {
+async fn webhook(Stage { client, namespace, cluster, .. }: Stage) {
     let authority = Authority::new("servers").unwrap();
     let identity = authority.server(&["127.0.0.1"]).unwrap();
     let port = serve(&identity, &front_proxy(&client).await, |_, review, _| {

@@ -8,9 +8,8 @@ use api::autoscaling::v2::HorizontalPodAutoscalerBehavior;
 use api::plimsoll::{AutoscalerSpec, GROUP, KIND};
 use serde_json::{Value, json};
 
-use super::schema::{
-    Schema, flag, labels, large, list, measured, metadata, number, object, quantity, text, time, word,
-};
+use super::schema::{Schema, flag, labels, list, metadata, number, object, quantity, text, word};
+use super::status::status;
 
 const PLURAL: &str = "autoscalers";
 const TARGETS: [&str; 3] = ["Utilization", "Value", "AverageValue"];
@@ -26,9 +25,11 @@ const SOURCES: [(&str, &str); 6] = [
 
 /// The definition, for `kubectl apply`.
 pub(super) fn definition() -> Value {
-    let column = |name: &str, kind: &str, path: &str, about: &str| json!({"name": name, "type": kind, "jsonPath": path, "description": about});
-    let mut kind = column("Kind", "string", ".spec.scaleTargetRef.kind", "Kind of what is scaled.");
-    kind["priority"] = 1.into();
+    let column = |name: &str, kind: &str, path: &str, about: &str| {
+        // What is not plain to everybody is shown to those who ask for more.
+        let priority = i32::from(name == "Kind");
+        json!({"name": name, "type": kind, "jsonPath": path, "description": about, "priority": priority})
+    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -45,7 +46,7 @@ pub(super) fn definition() -> Value {
                 "served": true,
                 "storage": true,
                 "additionalPrinterColumns": [
-                    kind,
+                    column("Kind", "string", ".spec.scaleTargetRef.kind", "Kind of what is scaled."),
                     column("Reference", "string", ".spec.scaleTargetRef.name", "What is scaled."),
                     column("MinPods", "integer", ".spec.minReplicas", "Lower bound."),
                     column("MaxPods", "integer", ".spec.maxReplicas", "Upper bound."),
@@ -109,7 +110,7 @@ fn spec() -> Schema {
     )
 }
 
-fn reference(about: &str) -> Schema {
+pub(super) fn reference(about: &str) -> Schema {
     object(
         about,
         [
@@ -219,7 +220,7 @@ fn anywhere() -> Schema {
     )
 }
 
-fn name_of(about: &str) -> Schema {
+pub(super) fn name_of(about: &str) -> Schema {
     let operators = ["In", "NotIn", "Exists", "DoesNotExist"];
     let condition = object(
         "One condition on a label.",
@@ -344,86 +345,6 @@ fn behavior() -> Schema {
                     number(&format!("{window}; without it, as long as the controller is set to.")),
                     json!(down.policies),
                 ),
-            ),
-        ],
-    )
-}
-
-fn status() -> Schema {
-    let condition = object(
-        "One aspect of what the autoscaler can do.",
-        [
-            ("type", text("AbleToScale, ScalingActive, ScalingLimited or ScaledToZero.").required()),
-            ("status", word("Whether it is so.", &["True", "False", "Unknown"]).required()),
-            ("lastTransitionTime", time("When the status last changed.").nullable()),
-            ("reason", text("One word saying why.")),
-            ("message", text("A sentence saying why.")),
-        ],
-    );
-    object(
-        "What was last seen and decided, as in autoscaling/v2.",
-        [
-            ("observedGeneration", large("The generation of the spec that was seen.")),
-            ("lastScaleTime", time("When the number of replicas was last changed.")),
-            ("currentReplicas", number("The replicas last seen.")),
-            ("desiredReplicas", number("The replicas last decided on.")),
-            (
-                "currentMetrics",
-                list("The metrics last seen, by position in the spec.", measurement()).nullable(),
-            ),
-            ("conditions", list("What the autoscaler can and cannot do.", condition)),
-        ],
-    )
-}
-
-fn measurement() -> Schema {
-    let current = || {
-        object(
-            "Its value.",
-            [
-                ("averageUtilization", number("The mean over the pods in percent of what they request.")),
-                ("averageValue", measured("The mean over the pods.")),
-                ("value", measured("The total.")),
-            ],
-        )
-        .required()
-    };
-    let metric = || name_of("The metric's name and selector.").required();
-    let resource = || text("The resource.").required();
-    object(
-        "The last value of one metric; an empty type says that it could not be read.",
-        [
-            ("type", text("As in the spec, or empty.").required()),
-            (
-                "containerResource",
-                object(
-                    "A resource one container of each pod requests.",
-                    [
-                        ("container", text("The container's name.").required()),
-                        ("current", current()),
-                        ("name", resource()),
-                    ],
-                ),
-            ),
-            (
-                "external",
-                object("A metric from outside the cluster.", [("current", current()), ("metric", metric())]),
-            ),
-            (
-                "object",
-                object(
-                    "A metric describing one other object.",
-                    [
-                        ("current", current()),
-                        ("describedObject", reference("The object.").required()),
-                        ("metric", metric()),
-                    ],
-                ),
-            ),
-            ("pods", object("A metric describing each pod.", [("current", current()), ("metric", metric())])),
-            (
-                "resource",
-                object("A resource the pods request.", [("current", current()), ("name", resource())]),
             ),
         ],
     )

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! autoscaler  the definition of our own kind
+//! status      the part that it shares with autoscaling/v2
 //! schema      the parts such a definition is put together from
 //! ```
 
 mod autoscaler;
 mod schema;
+mod status;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -193,7 +193,7 @@ fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) 
         return text + &format!("\n  did you mean {}/{near}?", named.kind.short());
     }
     text += &match of_kind.as_slice() {
-        [] => format!("; that namespace has no {}", plural(named.kind)),
+        [] => format!("; that namespace has no {}", head(named.kind).1),
         all => {
             let names = all.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
             let more = all.len().saturating_sub(LISTED);
@@ -209,13 +209,6 @@ pub(crate) fn head(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Hpa => (v2::API_VERSION, "HorizontalPodAutoscaler"),
         Kind::Autoscaler => (plimsoll::API_VERSION, plimsoll::KIND),
-    }
-}
-
-fn plural(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Hpa => "HorizontalPodAutoscaler",
-        Kind::Autoscaler => "Autoscaler",
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::Method;
 use http::request::Parts;
+use tokio::sync::watch;
 
 /// Decides about a request.
 pub type Predicate = Arc<dyn Fn(&Parts) -> bool + Send + Sync>;
@@ -43,6 +44,8 @@ pub enum Fault {
     },
     /// The request is held back for so long.
     Delay(Duration),
+    /// The request is held back for as long as this says so.
+    Hold(watch::Receiver<bool>),
     /// The answer is nonsense that says it is JSON, and nothing is forwarded.
     Garbage,
     /// The answer to a list is the first one that was ever seen for it, if there is one.
@@ -79,7 +82,8 @@ pub(super) struct Book {
 pub(super) struct Sentence {
     pub(super) rewrites: Vec<Rewrite>,
     pub(super) delay: Duration,
-    /// The first fault that is neither.
+    pub(super) hold: Option<watch::Receiver<bool>>,
+    /// The first fault that is none of these.
     pub(super) fault: Option<Fault>,
 }
 
@@ -154,13 +158,14 @@ impl Book {
             let watches = matches!(rule.fault, Fault::CutWatches | Fault::StallWatches);
             let used_up = rule.times.is_some_and(|times| *hits >= times);
             let later =
-                sentence.fault.is_some() && !matches!(rule.fault, Fault::Delay(_) | Fault::RewritePath(_));
+                sentence.fault.is_some() && !matches!(rule.fault, Fault::Delay(_) | Fault::Hold(_) | Fault::RewritePath(_));
             if watches || used_up || later || !rule.matches(parts) {
                 continue;
             }
             *hits += 1;
             match &rule.fault {
                 Fault::Delay(delay) => sentence.delay += *delay,
+                Fault::Hold(held) => sentence.hold = Some(held.clone()),
                 Fault::RewritePath(rewrite) => sentence.rewrites.push(Arc::clone(rewrite)),
                 fault => sentence.fault = Some(fault.clone()),
             }
@@ -194,6 +199,7 @@ impl fmt::Debug for Fault {
             Self::CutBody { after_bytes } => write!(f, "CutBody({after_bytes})"),
             Self::StallBody { after_bytes } => write!(f, "StallBody({after_bytes})"),
             Self::Delay(delay) => write!(f, "Delay({delay:?})"),
+            Self::Hold(held) => write!(f, "Hold({})", *held.borrow()),
             Self::Refuse => f.write_str("Refuse"),
             Self::LoseAnswer => f.write_str("LoseAnswer"),
             Self::Garbage => f.write_str("Garbage"),

@@ -112,6 +112,10 @@ async fn settle(
     sentence: Sentence,
 ) -> Result<Response<Body>, Closed> {
     tokio::time::sleep(sentence.delay).await;
+    if let Some(mut held) = sentence.hold {
+        // Nobody is left to let go of it: it goes on.
+        let _ = held.wait_for(|held| !held).await;
+    }
     match sentence.fault {
         Some(Fault::Refuse) => Err(Closed),
         Some(Fault::Garbage) => Ok(json(200, "{\"kind\":\"Garbage\",\"items\":[{\"met")),

@@ -241,3 +241,18 @@ async fn whoever_asks_for_himself_needs_a_token() {
     let (_, body) = ask(&account, Method::POST, review, json!({})).await.unwrap();
     assert!(body.contains("system:serviceaccount:default:default"), "{body}");
 }
+
+#[tokio::test]
+async fn what_is_held_goes_on_when_it_is_let_go() {
+    let ground = ground().await;
+    let (hold, held) = tokio::sync::watch::channel(true);
+    ground.rules.add(Rule::new(Fault::Hold(held)).suffix("/configmaps"));
+    let asked = tokio::time::timeout(MOMENT, get(&ground.client, MAPS)).await;
+    assert!(asked.is_err(), "it is held");
+    let (waiting, ()) = tokio::join!(get(&ground.client, MAPS), async {
+        make(&ground.direct, "later").await;
+        hold.send(false).unwrap();
+    });
+    assert!(waiting.unwrap().1.contains("later"), "it is forwarded only when it is let go");
+    assert_eq!(get(&ground.client, MAPS).await.unwrap().0, 200);
+}

@@ -3,6 +3,17 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `metric_types` | growing and shrinking on each of the five types; conditions, events, status |
+//! | `golden` | scenarios of one pass that end as in Kubernetes, word for word |
+//! | `faults` | an API server that fails in every way it can, seen through a proxy |
+//! | `metrics_faults` | metrics APIs that are gone, broken or lie |
+//! | `clocks` | clocks that jump |
+//! | `restart` | windows and scale events outlive a controller; what its memory costs |
+//! | `election` | several controllers, the leader killed at any moment |
+//! | `modes` | shadow, dry run, off; by flag and on one object |
+//! | `bad_objects` | objects that make no sense |
+//! | `autoscalers` | our own kind |
+//!
+//! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,5 +24,7 @@
     reason = "tests"
 )]
 
+mod faults;
+mod golden;
 mod ground;
 mod metric_types;

@@ -1,6 +1,6 @@
 //! Growing and shrinking on each type of metric; conditions, events and status as Kubernetes writes them.
 
-use localkube::metrics::{Described, Series};
+use localkube::metrics::{Described, PodUsage, Series};
 use serde_json::json;
 use testbed::twin::Failure;
 
@@ -80,5 +80,45 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
         let hpa = ground.hpa_object("api").await;
         assert_eq!(hpa["status"]["currentMetrics"][0]["pods"]["current"]["averageValue"], "20");
         assert_eq!(hpa["status"]["currentMetrics"][1]["object"]["current"]["value"], "15");
+    })
+}
+
+#[test]
+fn memory_and_the_cpu_of_one_container_grow_deployments() -> Result<(), Failure> {
+    on_both(async |ground| {
+        ground.workload("cache", 3).await;
+        ground.usage("cache", 3, 100, 200 << 20);
+        let memory = json!([{"type": "Resource", "resource": {
+            "name": "memory", "target": {"type": "AverageValue", "averageValue": "100Mi"}
+        }}]);
+        ground.hpa("cache", 1, 10, memory).await;
+
+        ground.workload("mesh", 3).await;
+        for number in 0..3 {
+            // What the other container uses does not count.
+            let usage = PodUsage::new(&[("app", "mesh")], &[("app", 800, 1 << 20), ("proxy", 9000, 1 << 20)]);
+            ground.script.set_pod(&ground.namespace, &format!("mesh-{number}"), usage);
+        }
+        let one = json!([{"type": "ContainerResource", "containerResource": {
+            "name": "cpu", "container": "app", "target": {"type": "Utilization", "averageUtilization": 40}
+        }}]);
+        ground.hpa("mesh", 1, 10, one).await;
+
+        let ours = ground.controller(ground.settings());
+        ground.until_replicas("cache", 6).await;
+        ground.until_replicas("mesh", 6).await;
+        ground.until_condition("mesh", "AbleToScale", "True SucceededRescale").await;
+        ground.until_condition("cache", "AbleToScale", "True SucceededRescale").await;
+        ours.stop().await;
+        let hpa = ground.hpa_object("cache").await;
+        assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageValue"], "200Mi");
+        let events = ground.events("cache").await;
+        assert_eq!(events, ["Normal/SuccessfulRescale: New size: 6; reason: memory resource above target"]);
+        let hpa = ground.hpa_object("mesh").await;
+        let current = &hpa["status"]["currentMetrics"][0]["containerResource"]["current"];
+        assert_eq!((&current["averageUtilization"], &current["averageValue"]), (&json!(80), &json!("800m")));
+        let reason = "cpu container resource utilization (percentage of request) above target";
+        let events = ground.events("mesh").await;
+        assert_eq!(events, [format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")]);
     })
 }

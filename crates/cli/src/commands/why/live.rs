@@ -182,7 +182,10 @@ pub(crate) fn explanation(
         Mode::Off => say("mode", "off: nothing more is decided about this object".to_owned()),
     }
     if record.times > 1 {
-        say("repeated", format!("{} times since {}, unchanged", record.times, stamp(record.first, now)));
+        say(
+            "repeated",
+            format!("{} times since {}, with the same outcome", record.times, stamp(record.first, now)),
+        );
     }
     match at {
         Some(at) if silent(record, at) => {

@@ -1,30 +1,34 @@
 //! What tests of the controller stand on: workloads made by hand, metrics that say what the test wants, and the controller.
 
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+mod ours;
+mod proxied;
+mod witness;
+
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use cluster::Clock;
-use cluster::discovery::Discovery;
-use cluster::events::Recorder;
-use cluster::lease::Leadership;
-use cluster::metrics::Metrics;
 use cluster::request::{self, ApiError, Request};
-use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use controllers::hpa::Settings;
 use http::Method;
 use kube::Client;
 use localkube::metrics::{MetricsApi, PodUsage, Script};
+use localkube::store::Key;
 use serde_json::{Value, json};
+use testbed::Access;
+use testbed::etcd::{self, Etcd};
 use testbed::twin::{self, Failure, REAL, Stage, Workloads};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+
+pub(crate) use ours::Ours;
+pub(crate) use proxied::Proxied;
+pub(crate) use witness::{Sight, Witness};
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// How long to wait for something before giving up: busy machines are no reason to fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One test at a time: the metrics APIs of a cluster are there only once.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
+static ALONE: RwLock<()> = RwLock::new(());
 
 /// A namespace with workloads that nobody acts on but the test and the controller.
 pub(crate) struct Ground {
@@ -33,15 +37,15 @@ pub(crate) struct Ground {
     pub(crate) cluster: &'static str,
     pub(crate) kubeconfig: String,
     pub(crate) script: Script,
-    _own: Option<MetricsApi>,
+    /// Behind the API server of the real one.
+    pub(crate) access: Option<&'static Access>,
+    in_memory: Option<localkube::Cluster>,
+    _own: Option<Arc<MetricsApi>>,
 }
 
-/// A controller in this process.
-pub(crate) struct Ours {
-    pub(crate) handle: Handle,
-    stop: watch::Sender<bool>,
-    task: Option<JoinHandle<()>>,
-    recorder: Recorder,
+/// Whether to take the time for the long versions of tests.
+pub(crate) fn soak() -> bool {
+    std::env::var_os("PLIMSOLL_SOAK").is_some_and(|value| value != "0")
 }
 
 /// Runs a test on both clusters, with nobody else who acts on workloads.
@@ -50,22 +54,77 @@ where
     F: Fn(Ground) -> T,
     T: Future<Output = ()>,
 {
-    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
     twin::on_both_with(Workloads::Off, |stage| async { test(Ground::new(stage).await).await })
+}
+
+/// The same for a test that makes the metrics APIs fail, while no other runs.
+pub(crate) fn alone_on_both<F, T>(test: F) -> Result<(), Failure>
+where
+    F: Fn(Ground) -> T,
+    T: Future<Output = ()>,
+{
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    twin::on_both_with(Workloads::Off, |stage| async {
+        let ground = Ground::new(stage).await;
+        let script = ground.script.clone();
+        test(ground).await;
+        script.clear();
+    })
 }
 
 impl Ground {
     async fn new(stage: Stage) -> Self {
-        let Stage { client, namespace, cluster, kubeconfig } = stage;
+        let Stage { client, namespace, cluster, kubeconfig, access, in_memory } = stage;
         let (script, own) = if cluster == REAL {
             (real_metrics(&kubeconfig), None)
         } else {
             let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
             api.register(&client, "kube-system").await.unwrap();
-            (api.script(), Some(api))
+            (api.script(), Some(Arc::new(api)))
         };
-        script.clear();
-        Self { client, namespace, cluster, kubeconfig, script, _own: own }
+        Self { client, namespace, cluster, kubeconfig, script, access, in_memory, _own: own }
+    }
+
+    pub(crate) fn is_real(&self) -> bool {
+        self.access.is_some()
+    }
+
+    /// The same ground in a namespace of its own, for tests that do several things at once.
+    pub(crate) async fn room(&self, name: &str) -> Self {
+        let namespace = format!("{}-{name}", self.namespace);
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        self.create("/api/v1/namespaces", object).await;
+        let room = Self {
+            client: self.client.clone(),
+            namespace,
+            cluster: self.cluster,
+            kubeconfig: self.kubeconfig.clone(),
+            script: self.script.clone(),
+            access: self.access,
+            in_memory: self.in_memory.clone(),
+            _own: self._own.clone(),
+        };
+        // Pods are refused until it is there.
+        let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
+        room.until("a service account", async || room.send(Method::GET, account, None).await.map(|_| ())).await;
+        room
+    }
+
+    /// Stores an HPA as it is, past everything that would refuse it.
+    pub(crate) async fn store_raw(&self, name: &str, mut object: Value) {
+        let meta = object["metadata"].as_object_mut().unwrap();
+        meta.insert("name".into(), name.into());
+        meta.insert("namespace".into(), self.namespace.as_str().into());
+        meta.entry("uid").or_insert_with(|| format!("00000000-0000-4000-8000-{:012x}", unique()).into());
+        meta.entry("creationTimestamp").or_insert_with(|| "2026-01-01T00:00:00Z".into());
+        if let Some(cluster) = &self.in_memory {
+            let key = Key::new(&self.namespace, name);
+            assert!(cluster.store_raw("autoscaling", "horizontalpodautoscalers", &key, object));
+        } else {
+            let key = etcd::key("horizontalpodautoscalers", &self.namespace, name);
+            Etcd::of(self.access.unwrap()).put(&key, &object).await.unwrap();
+        }
     }
 
     /// Sends a request; the answer as JSON.
@@ -237,54 +296,14 @@ impl Ground {
 
     /// Starts our controller on this namespace.
     pub(crate) fn controller(&self, settings: Settings) -> Ours {
-        Ours::start(self.client.clone(), settings, Leadership::alone())
+        Ours::start(self.client.clone(), settings)
     }
 }
 
-impl Ours {
-    pub(crate) fn start(client: Client, settings: Settings, leadership: Leadership) -> Self {
-        let clock = Clock::system();
-        let discovery = Discovery::new(client.clone());
-        let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / 4);
-        let recorder = Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());
-        let (controller, handle) = Controller::new(Parts {
-            client,
-            discovery,
-            samples,
-            leadership,
-            recorder: recorder.clone(),
-            clock,
-            settings,
-            records: Records::new(50),
-        });
-        let (stop, stopped) = watch::channel(false);
-        let task = Some(tokio::spawn(controller.run(stopped)));
-        Self { handle, stop, task, recorder }
-    }
-
-    /// Stops in order.
-    pub(crate) async fn stop(mut self) {
-        let _ = self.stop.send(true);
-        if let Some(task) = self.task.take() {
-            task.await.unwrap();
-        }
-        self.recorder.flush(Duration::from_secs(5)).await;
-    }
-
-    /// Ends at once, as a crash would.
-    pub(crate) fn kill(mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-    }
-}
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
-    }
+/// A number that no other call gets.
+pub(crate) fn unique() -> u64 {
+    static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
 /// The metrics APIs of the real cluster, for all tests of this process: they live longer than a test's runtime.

@@ -39,7 +39,7 @@ fn what_surrounds_a_decision_is_told() {
         rows(None, "2026-01-05T09:15:00Z"),
         [
             "mode: shadow: another controller acts, and this one only compares",
-            "repeated: 20 times since 09:10:00, unchanged"
+            "repeated: 20 times since 09:10:00, with the same outcome"
         ]
     );
     assert_eq!(

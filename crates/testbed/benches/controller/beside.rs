@@ -1,0 +1,104 @@
+//! 1,000 autoscalers on a real API server: first Kubernetes' own controller looks after them, then ours.
+
+use localkube::metrics::{MetricsApi, Settings};
+use testbed::peer::{Peer, PeerOptions};
+use testbed::proxy::{Proxy, ProxyOptions};
+use testbed::{Access, ControlPlane, Options, twin};
+use tokio::runtime::Runtime;
+
+use crate::figures::{Measured, Subject};
+use crate::load::Load;
+use crate::ours::{Ours, free_port};
+use crate::world::World;
+use crate::{PERIOD, WINDOW, table};
+
+const WORLD: World = World { autoscalers: 1_000, namespaces: 20 };
+
+/// What acts on workloads would make pods of its own.
+const WITHOUT_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
+    -job-controller,-pod-garbage-collector-controller,-taint-eviction-controller,-disruption-controller,\
+    -endpoint-controller,-endpoint-slice-controller";
+
+/// Whether every status write was due: values change at every look, so every look writes.
+const WRITES: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+
+pub(crate) fn run(runtime: &Runtime) -> bool {
+    let options =
+        Options { controller_manager_args: vec![WITHOUT_WORKLOADS.to_owned()], ..Options::default() };
+    let plane = match ControlPlane::start(&options) {
+        Ok(plane) => plane,
+        Err(error) => {
+            eprintln!("{error}");
+            return false;
+        }
+    };
+    runtime.block_on(compare(plane.access()))
+}
+
+async fn compare(access: &Access) -> bool {
+    let kubeconfig = access.kubeconfig_for(access.admin());
+    let client =
+        twin::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
+    let metrics = MetricsApi::start(Settings::default()).await.unwrap();
+    metrics.register(&client, "kube-system").await.unwrap();
+    eprintln!("making {} autoscalers and their pods", WORLD.autoscalers);
+    WORLD.make(&client).await;
+    let load = Load::start(WORLD, metrics.script());
+
+    eprintln!("Kubernetes' own controller");
+    let theirs = theirs(access, &load).await;
+    eprintln!("ours");
+    let ours = ours(&kubeconfig, &load).await;
+
+    println!(
+        "{} autoscalers × 10 pods, one period is {} s, measured for {} s",
+        WORLD.autoscalers,
+        PERIOD.as_secs(),
+        WINDOW.as_secs()
+    );
+    let steady = table::beside("values stay as they are", &theirs[0], &ours[0]);
+    let changing = table::beside("values change at every look", &theirs[1], &ours[1]);
+    let mut good = steady && changing;
+    for (who, measured) in [("theirs", &theirs[1]), ("ours", &ours[1])] {
+        if !WRITES.contains(&measured.writes_per_sync()) {
+            println!("not what was meant: {who} wrote {:.3} statuses per sync", measured.writes_per_sync());
+            good = false;
+        }
+    }
+    good
+}
+
+async fn theirs(access: &Access, load: &Load) -> [Measured; 2] {
+    let port = free_port();
+    let args = vec![
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        "--authorization-always-allow-paths=/healthz,/metrics".to_owned(),
+    ];
+    let options = PeerOptions { counted: true, args, ..PeerOptions::default() };
+    let peer = Peer::start(access, &options).await.unwrap();
+    let subject = Subject::new(peer.pid().expect("its process is there"), port, peer.rules());
+    both(&subject, load).await
+}
+
+async fn ours(kubeconfig: &str, load: &Load) -> [Measured; 2] {
+    let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+    let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
+    let mut ours = Ours::start(&proxy.kubeconfig());
+    let subject = Subject::new(ours.pid(), ours.port, Some(proxy.rules()));
+    let measured = both(&subject, load).await;
+    ours.check();
+    measured
+}
+
+/// Both variants: values that stay, and values that change.
+async fn both(subject: &Subject, load: &Load) -> [Measured; 2] {
+    load.changes(false);
+    subject.warm(WORLD.autoscalers).await;
+    let steady = subject.measure(WINDOW).await;
+    load.changes(true);
+    tokio::time::sleep(PERIOD * 2).await;
+    let changing = subject.measure(WINDOW).await;
+    load.changes(false);
+    [steady, changing]
+}

@@ -1,0 +1,150 @@
+//! What a controller says of itself, what the kernel says of it, and what it asked for.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use http::Request;
+use kube::{Client, Config};
+use testbed::peer::ProcessUsage;
+use testbed::proxy::{Counts, Rules};
+
+/// Both controllers count their looks at autoscalers under this name.
+const SYNCS: &str = "horizontal_pod_autoscaler_controller_reconciliations_total";
+/// How long a controller may take to begin.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// A controller that is measured.
+pub(crate) struct Subject {
+    pub(crate) pid: u32,
+    client: Client,
+    rules: Option<Rules>,
+}
+
+/// What happened in some time.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) took: Duration,
+    pub(crate) cpu: Duration,
+    /// Resident memory: its mean over the time, and the most since the start, in bytes.
+    pub(crate) resident: u64,
+    pub(crate) peak: u64,
+    pub(crate) syncs: u64,
+    /// Requests by method and shape.
+    pub(crate) requests: Counts,
+    /// What the controller said of itself at the end.
+    pub(crate) after: Series,
+    /// … and at the beginning.
+    pub(crate) before: Series,
+}
+
+/// The values of `/metrics` by name and labels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Series(BTreeMap<String, f64>);
+
+impl Series {
+    fn parse(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let values = lines.filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Self(values.collect())
+    }
+
+    /// The sum over all labels.
+    pub(crate) fn sum(&self, name: &str) -> f64 {
+        self.0.iter().filter(|(key, _)| key.split('{').next() == Some(name)).map(|(_, value)| value).sum()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// Looks that went wrong, or led to scaling, which nothing here should.
+    fn odd(&self) -> f64 {
+        let plain = |key: &str| key.contains("action=\"none\"") && key.contains("error=\"none\"");
+        self.0.iter().filter(|(key, _)| key.starts_with(SYNCS) && !plain(key)).map(|(_, value)| value).sum()
+    }
+}
+
+impl Subject {
+    pub(crate) fn new(pid: u32, port: u16, rules: Option<Rules>) -> Self {
+        let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
+        // Both make a certificate of their own.
+        config.accept_invalid_certs = true;
+        Self { pid, client: Client::try_from(config).unwrap(), rules }
+    }
+
+    /// What it says of itself; none while it does not answer.
+    async fn read(&self) -> Option<Series> {
+        let request = Request::get("/metrics").body(Vec::new()).unwrap();
+        self.client.request_text(request).await.ok().map(|text| Series::parse(&text))
+    }
+
+    pub(crate) async fn series(&self) -> Series {
+        self.read().await.expect("the controller answers")
+    }
+
+    /// Waits until every autoscaler was looked at twice.
+    pub(crate) async fn warm(&self, autoscalers: usize) {
+        let begun = Instant::now();
+        loop {
+            let syncs = self.read().await.map_or(0.0, |series| series.sum(SYNCS));
+            if syncs >= 2.0 * autoscalers as f64 {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "after {PATIENCE:?} there were {syncs} looks at {autoscalers} autoscalers"
+            );
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+    }
+
+    /// What happens from now on for so long. The controller is read before and after, not meanwhile.
+    pub(crate) async fn measure(&self, window: Duration) -> Measured {
+        let before = self.series().await;
+        if let Some(rules) = &self.rules {
+            rules.clear_log();
+        }
+        let usage = || ProcessUsage::of(self.pid).expect("its process is there");
+        let (begun, first) = (Instant::now(), usage());
+        let mut resident = Vec::new();
+        while begun.elapsed() < window {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            resident.push(usage().resident);
+        }
+        let (took, last) = (begun.elapsed(), usage());
+        let requests = self.rules.as_ref().map(Rules::counts).unwrap_or_default();
+        let after = self.series().await;
+        assert!(after.odd() <= before.odd(), "looks went wrong or scaled: {after:?}");
+        Measured {
+            took,
+            cpu: last.cpu - first.cpu,
+            resident: resident.iter().sum::<u64>() / resident.len().max(1) as u64,
+            peak: last.peak,
+            syncs: (after.sum(SYNCS) - before.sum(SYNCS)) as u64,
+            requests,
+            after,
+            before,
+        }
+    }
+}
+
+impl Measured {
+    /// Microseconds on a processor for each look at an autoscaler.
+    pub(crate) fn cpu_per_sync(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.syncs.max(1) as f64
+    }
+
+    pub(crate) fn requests_per_sync(&self) -> f64 {
+        self.requests.values().sum::<u64>() as f64 / self.syncs.max(1) as f64
+    }
+
+    /// Writes of status for each look at an autoscaler.
+    pub(crate) fn writes_per_sync(&self) -> f64 {
+        let writes =
+            self.requests.iter().filter(|((method, shape), _)| method == "PUT" && shape.ends_with("/status"));
+        writes.map(|(_, count)| count).sum::<u64>() as f64 / self.syncs.max(1) as f64
+    }
+}

@@ -1,0 +1,71 @@
+//! What pods use. It never is so far from what is wanted that anybody would scale.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use localkube::metrics::{ContainerUsage, Labels, PodUsage, Script, When};
+use tokio::task::JoinHandle;
+
+use crate::PERIOD;
+use crate::world::{self, PODS, World};
+
+/// In thousandths of a core: half of what is requested, give or take a little.
+const VALUES: std::ops::Range<i64> = 98..105;
+const MEMORY: i64 = 150 << 20;
+/// Seven values, a new one every fifth of a period: whoever looks once per period sees another one each time.
+const STEP: Duration = Duration::from_secs(PERIOD.as_secs() / 5);
+
+/// Says what all pods use, for as long as it lives.
+pub(crate) struct Load {
+    changing: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Load {
+    /// The same all the time, until told otherwise.
+    pub(crate) fn start(world: World, script: Script) -> Self {
+        let changing = Arc::new(AtomicBool::new(false));
+        let labels: Vec<Arc<Labels>> = (0..world.autoscalers)
+            .map(|number| Arc::new(BTreeMap::from([("app".to_owned(), world::name(number))])))
+            .collect();
+        set(world, &script, &labels, VALUES.start);
+        let told = Arc::clone(&changing);
+        let task = tokio::spawn(async move {
+            let mut steps = tokio::time::interval(STEP);
+            for value in VALUES.cycle() {
+                steps.tick().await;
+                if told.load(Ordering::Relaxed) {
+                    set(world, &script, &labels, value);
+                }
+            }
+        });
+        Self { changing, task }
+    }
+
+    pub(crate) fn changes(&self, changing: bool) {
+        self.changing.store(changing, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn set(world: World, script: &Script, labels: &[Arc<Labels>], cpu: i64) {
+    for (number, labels) in labels.iter().enumerate() {
+        let namespace = world.namespace(number);
+        for pod in 0..PODS {
+            let usage = PodUsage {
+                labels: Arc::clone(labels),
+                containers: vec![ContainerUsage::new("app", cpu, MEMORY)],
+                when: When::Now,
+                window: Duration::from_secs(15),
+            };
+            script.set_pod(&namespace, &world::pod_name(number, pod), usage);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Our controller: the release binary as a process.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// A running controller; it ends when this is dropped.
+pub(crate) struct Ours {
+    child: Child,
+    pub(crate) port: u16,
+    folder: PathBuf,
+}
+
+impl Ours {
+    /// Starts it with the text of a kubeconfig.
+    pub(crate) fn start(kubeconfig: &str) -> Self {
+        let port = free_port();
+        let folder = std::env::temp_dir().join(format!("bench-controller-{}-{port}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, log) = (folder.join("kubeconfig"), folder.join("log"));
+        fs::write(&file, kubeconfig).unwrap();
+        let mut command = Command::new(program());
+        command.arg("controller").arg("--kubeconfig").arg(&file).args([
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            &format!("--secure-port={port}"),
+            "--authorization-always-allow-paths=/healthz,/metrics",
+        ]);
+        let child = command.stderr(File::create(log).unwrap()).spawn().unwrap();
+        Self { child, port, folder }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its process must still be there.
+    pub(crate) fn check(&mut self) {
+        if let Some(status) = self.child.try_wait().unwrap() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            panic!("our controller ended by itself ({status}):\n{log}");
+        }
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The binary lies beside the folder of this program.
+fn program() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let program = own.parent().and_then(Path::parent).unwrap().join("plimsoll");
+    assert!(program.exists(), "{} is missing: run make bench-controller", program.display());
+    program
+}
+
+/// A port that nobody listens on; a moment later somebody might, but not here.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,170 @@
+//! Namespaces full of autoscalers, their deployments and pods that run and are ready.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+/// Pods of each deployment.
+pub(crate) const PODS: usize = 10;
+/// What each pod requests, in thousandths of a core.
+pub(crate) const REQUEST: i64 = 200;
+/// Which part of it autoscalers want to be used, in percent.
+const TARGET: i64 = 50;
+const WRITERS: usize = 16;
+
+/// How much there is.
+#[derive(Clone, Copy)]
+pub(crate) struct World {
+    pub(crate) autoscalers: usize,
+    pub(crate) namespaces: usize,
+}
+
+impl World {
+    pub(crate) fn namespace(self, autoscaler: usize) -> String {
+        format!("bench-{:03}", autoscaler % self.namespaces)
+    }
+
+    /// Makes all of it.
+    pub(crate) async fn make(self, client: &Client) {
+        for number in 0..self.namespaces {
+            let name = self.namespace(number);
+            let namespace = json!({"metadata": {"name": name}});
+            write(client, Method::POST, "/api/v1/namespaces", &namespace).await;
+            // Pods are refused until it is there.
+            let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
+            while send(client, Method::GET, &account, &Value::Null).await.0 != 200 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        let next = Arc::new(AtomicUsize::new(0));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..WRITERS {
+            let (client, next) = (client.clone(), Arc::clone(&next));
+            tasks.spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= self.autoscalers {
+                        return;
+                    }
+                    workload(&client, &self.namespace(number), number).await;
+                }
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+    }
+}
+
+pub(crate) fn name(autoscaler: usize) -> String {
+    format!("checkout-{autoscaler:05}")
+}
+
+pub(crate) fn pod_name(autoscaler: usize, pod: usize) -> String {
+    format!("{}-7d4b9c6f5-{pod:05}", name(autoscaler))
+}
+
+async fn workload(client: &Client, namespace: &str, number: usize) {
+    let name = name(number);
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let spec = json!({
+        "replicas": PODS, "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": labels(&name)}, "spec": pod_spec(&name)}
+    });
+    write(client, Method::POST, &deployments, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    let status = json!({"status": {
+        "replicas": PODS, "updatedReplicas": PODS, "readyReplicas": PODS, "availableReplicas": PODS,
+        "observedGeneration": 1
+    }});
+    write(client, Method::PATCH, &format!("{deployments}/{name}/status"), &status).await;
+    for index in 0..PODS {
+        pod(client, namespace, &name, &pod_name(number, index)).await;
+    }
+    let metric = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET}});
+    let spec = json!({
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "minReplicas": 2, "maxReplicas": 40, "metrics": [{"type": "Resource", "resource": metric}]
+    });
+    let hpas = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+    write(client, Method::POST, &hpas, &json!({"metadata": {"name": name}, "spec": spec})).await;
+}
+
+async fn pod(client: &Client, namespace: &str, workload: &str, name: &str) {
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let metadata = json!({"name": name, "labels": labels(workload), "annotations": {
+        "prometheus.io/scrape": "true", "prometheus.io/port": "9102",
+        "checksum/config": "8d5e957f297893487bd98fa830fa6413c4f2ab3aaa2f6f1d3b0e6a3f7c1d2e4b",
+        "kubectl.kubernetes.io/restartedAt": "2026-03-01T09:12:44Z"
+    }});
+    write(client, Method::POST, &pods, &json!({"metadata": metadata, "spec": pod_spec(workload)})).await;
+    // Long ago, so that nobody takes it for one that is starting.
+    let since = "2026-01-01T00:00:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": since});
+    let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    let conditions: Vec<Value> = kinds.into_iter().map(condition).collect();
+    let container = json!({
+        "name": "app", "image": "registry.example/shop/checkout:1.2.3", "ready": true, "started": true, "restartCount": 0,
+        "imageID": "registry.example/shop/checkout@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "containerID": "containerd://2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+        "state": {"running": {"startedAt": since}}
+    });
+    let status = json!({"status": {
+        "phase": "Running", "startTime": since, "hostIP": "10.0.0.7", "podIP": "10.1.2.3", "qosClass": "Burstable",
+        "conditions": conditions, "containerStatuses": [container]
+    }});
+    write(client, Method::PATCH, &format!("{pods}/{name}/status"), &status).await;
+}
+
+fn labels(workload: &str) -> Value {
+    json!({
+        "app": workload, "pod-template-hash": "7d4b9c6f5", "app.kubernetes.io/part-of": "shop",
+        "app.kubernetes.io/version": "1.2.3"
+    })
+}
+
+fn pod_spec(workload: &str) -> Value {
+    let value = |name: &str, value: &str| json!({"name": name, "value": value});
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": 8080}, "periodSeconds": 10});
+    let secret = json!({"name": "DATABASE_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "database", "key": "password"}}});
+    let own_name = json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    json!({
+        "containers": [{
+            "name": "app", "image": "registry.example/shop/checkout:1.2.3",
+            "args": ["--listen=:8080", "--config=/etc/checkout/config.yaml"],
+            "env": [
+                value("SERVICE_NAME", workload), value("LOG_LEVEL", "info"), value("DATABASE_HOST", "orders.db.svc"),
+                value("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector.telemetry.svc:4317"), secret, own_name
+            ],
+            "ports": [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9102}],
+            "resources": {
+                "requests": {"cpu": format!("{REQUEST}m"), "memory": "256Mi"}, "limits": {"memory": "512Mi"}
+            },
+            "readinessProbe": probe("/ready"), "livenessProbe": probe("/alive"),
+            "volumeMounts": [{"name": "config", "mountPath": "/etc/checkout"}, {"name": "cache", "mountPath": "/cache"}]
+        }],
+        "volumes": [{"name": "config", "configMap": {"name": "checkout"}}, {"name": "cache", "emptyDir": {}}],
+        "terminationGracePeriodSeconds": 45
+    })
+}
+
+/// Writes what must succeed.
+async fn write(client: &Client, method: Method, path: &str, body: &Value) {
+    let (code, said) = send(client, method.clone(), path, body).await;
+    assert!((200..300).contains(&code), "{method} {path}: {code} {said}");
+}
+
+async fn send(client: &Client, method: Method, path: &str, body: &Value) -> (u16, String) {
+    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder().method(method).uri(path).header("content-type", kind);
+    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
+    let code = answer.status().as_u16();
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8_lossy(&text).into_owned())
+}

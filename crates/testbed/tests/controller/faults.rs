@@ -1,0 +1,158 @@
+//! An API server that fails in every way it can, seen through a proxy: one workload, one table of faults.
+//!
+//! Each row begins with a workload at six. Then something breaks, and the load falls, so that there is something to do:
+//! three would be right. While it lasts the count is six or three and nothing else; it is six where the metrics cannot be
+//! had; and the conditions say what is wrong where they can be written at all. When it is over, the count is right
+//! within two periods.
+
+mod rows;
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::json;
+use testbed::proxy::{Fault, Rule, RuleId};
+use testbed::twin::Failure;
+use tokio::time::Instant;
+
+use crate::ground::{Ground, Ours, PERIOD, Proxied, on_both, soak};
+use rows::{Broken, Row};
+
+/// What a busy machine may take longer.
+const BUSY: Duration = Duration::from_secs(3);
+/// Rows that run side by side.
+const TOGETHER: usize = 6;
+
+#[test]
+fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
+    on_both(async |ground| {
+        let rows = rows::all();
+        let lives = rows.iter().enumerate().map(|(number, row)| {
+            let ground = &ground;
+            async move {
+                let room = ground.room(&format!("row-{number}")).await;
+                let times = live(&room, row).await;
+                (row.name, times)
+            }
+        });
+        let lives: Vec<_> = futures::stream::iter(lives).buffer_unordered(TOGETHER).collect().await;
+        for (name, times) in lives {
+            let times: Vec<String> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
+            println!("{}: right again after {} s: {name}", ground.cluster, times.join(", "));
+        }
+    })
+}
+
+/// One row; how long it took after the end of each fault until all was right.
+async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
+    ground.workload("web", 4).await;
+    ground.usage("web", 4, HIGH, 1);
+    let cpu = json!([{"type": "Resource", "resource": {
+        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}
+    }}]);
+    ground.hpa("web", MIN, MAX, cpu).await;
+    let proxied = ground.proxied().await;
+    let ours = Ours::start(proxied.client.clone(), ground.settings());
+    ground.until_replicas("web", 6).await;
+    healthy(ground, row.name).await;
+    let witness = ground.witness("web").await;
+    let mut times = Vec::new();
+    let rounds = if soak() { 5 } else { 1 };
+    for round in 0..rounds {
+        let before = witness.seen().len();
+        let broken = begin(&proxied, row).await;
+        ground.usage("web", 4, LOW, 1);
+        let begun = Instant::now();
+        if let Some((kind, wanted)) = row.says {
+            let what = format!("{kind} {wanted} during {}", row.name);
+            ground
+                .until(&what, async || {
+                    let found = ground.condition("web", kind).await;
+                    if found == wanted { Ok(()) } else { Err((found, ground.replicas("web").await)) }
+                })
+                .await;
+        }
+        while begun.elapsed() < row.lasts {
+            again(&proxied, row);
+            tokio::time::sleep(PERIOD / 4).await;
+        }
+        let during = witness.seen().split_off(before);
+        if row.blind {
+            assert!(during.is_empty(), "on {}: {} without data: {during:?}", ground.cluster, row.name);
+        }
+        end(&proxied, row, broken).await;
+        let over = Instant::now();
+        ground.until_replicas("web", 3).await;
+        healthy(ground, row.name).await;
+        let took = over.elapsed();
+        let most = 2 * PERIOD + row.slow + BUSY;
+        assert!(took <= most, "on {}: {} took {took:?} to be right", ground.cluster, row.name);
+        times.push(took);
+        let counts: Vec<i64> = witness.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
+        assert_eq!(counts, [3], "on {}: written in {}, round {round}", ground.cluster, row.name);
+        ground.usage("web", 4, HIGH, 1);
+        ground.until_replicas("web", 6).await;
+        healthy(ground, row.name).await;
+    }
+    assert!(ours.is_alive(), "{} ended the controller", row.name);
+    let limits = i64::from(MIN)..=i64::from(MAX);
+    assert!(witness.counts().iter().all(|count| limits.contains(count)), "{:?}", witness.counts());
+    ours.stop().await;
+    times
+}
+
+const MIN: i32 = 2;
+const MAX: i32 = 8;
+/// Of each of four pods: six are right.
+const HIGH: i64 = 750;
+/// Three are right.
+const LOW: i64 = 375;
+
+/// Waits until the conditions say that all is well.
+async fn healthy(ground: &Ground, name: &str) {
+    ground
+        .until(&format!("all well after {name}"), async || {
+            let able = ground.condition("web", "AbleToScale").await;
+            let active = ground.condition("web", "ScalingActive").await;
+            if able.starts_with("True ") && active == "True ValidMetricFound" { Ok(()) } else { Err((able, active)) }
+        })
+        .await;
+}
+
+async fn begin(proxied: &Proxied, row: &Row) -> Vec<RuleId> {
+    match &row.broken {
+        Broken::Rules(rules) => rules.iter().map(|rule| proxied.rules.add(rule.clone())).collect(),
+        Broken::Cutting(part) => vec![proxied.rules.add(cut(part))],
+        Broken::Stalled(part) => {
+            let part = (*part).to_owned();
+            let stalled = Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(&part));
+            vec![proxied.rules.add(stalled)]
+        }
+        Broken::Down => {
+            proxied.proxy.down().await;
+            Vec::new()
+        }
+    }
+}
+
+/// What happens again and again while a fault lasts.
+fn again(proxied: &Proxied, row: &Row) {
+    if let Broken::Cutting(part) = &row.broken {
+        proxied.rules.add(cut(part));
+    }
+}
+
+async fn end(proxied: &Proxied, row: &Row, broken: Vec<RuleId>) {
+    broken.into_iter().for_each(|rule| proxied.rules.remove(rule));
+    match &row.broken {
+        // A connection that lost something does not go on as if nothing had been.
+        Broken::Stalled(part) => _ = proxied.rules.add(cut(part)),
+        Broken::Down => proxied.proxy.up().await.unwrap(),
+        Broken::Rules(_) | Broken::Cutting(_) => {}
+    }
+}
+
+/// Ends the watches of collections whose path ends so.
+fn cut(part: &'static str) -> Rule {
+    Rule::new(Fault::CutWatches).when(move |parts| parts.uri.path().ends_with(part))
+}

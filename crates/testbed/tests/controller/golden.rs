@@ -1,0 +1,402 @@
+//! Scenarios of one pass, each with the count, conditions, status and events that Kubernetes answers it with.
+//!
+//! All of a test stand side by side in one namespace, under one controller: none may disturb another. A feature gate is
+//! on in the controller alone, so that both clusters can have it: what an API server without the gate would refuse is
+//! stored past it.
+
+use std::time::Duration;
+
+use controllers::hpa::Settings;
+use http::Method;
+use localkube::metrics::Series;
+use serde_json::{Value, json};
+use testbed::proxy::{Fault, Rule};
+use testbed::twin::Failure;
+
+use crate::ground::{Ground, Ours, PERIOD, on_both};
+
+/// What a scenario must come to.
+struct Expected {
+    name: &'static str,
+    /// The count asked of the target, where there is one.
+    count: Option<i64>,
+    able: &'static str,
+    active: &'static str,
+    limited: &'static str,
+    /// `desiredReplicas` of the status.
+    desired: i64,
+    /// Events without what follows the text given here.
+    events: &'static [&'static str],
+}
+
+fn cpu(target: i32) -> Value {
+    json!({"type": "Resource", "resource": {
+        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}
+    }})
+}
+
+fn external(name: &str) -> Value {
+    json!({"type": "External", "external": {
+        "metric": {"name": name}, "target": {"type": "AverageValue", "averageValue": "10"}
+    }})
+}
+
+/// Waits until all is as expected; what differs is in the message.
+async fn expect(ground: &Ground, expected: &Expected) {
+    let name = expected.name;
+    ground
+        .until(name, async || {
+            let count = match expected.count {
+                Some(_) => Some(ground.replicas(name).await),
+                None => None,
+            };
+            let hpa = ground.hpa_object(name).await;
+            let condition = |kind: &str| {
+                let all = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let found = all.iter().find(|c| c["type"] == kind).cloned().unwrap_or_default();
+                let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+                format!("{} {}", word("status"), word("reason")).trim().to_owned()
+            };
+            let seen = (
+                count,
+                [condition("AbleToScale"), condition("ScalingActive"), condition("ScalingLimited")],
+                hpa["status"]["desiredReplicas"].as_i64().unwrap_or_default(),
+            );
+            let wanted = [expected.able, expected.active, expected.limited].map(str::to_owned);
+            if seen != (expected.count, wanted, expected.desired) {
+                return Err(format!("{seen:?}"));
+            }
+            let events = ground.events(name).await;
+            let fits = |(event, wanted): (&String, &&str)| event.starts_with(wanted);
+            if events.len() == expected.events.len() && events.iter().zip(expected.events).all(fits) {
+                Ok(())
+            } else {
+                Err(format!("{events:#?}"))
+            }
+        })
+        .await;
+}
+
+/// Lets every autoscaler have one pass: another would say other things of what has just been scaled.
+fn once(ours: &Ours, settings: Settings) {
+    ours.handle.update(Settings { period: Duration::from_hours(1), ..settings });
+}
+
+const READY: &str = "True ReadyForNewScale";
+const READ: &str = "True SucceededGetScale";
+const SCALED: &str = "True SucceededRescale";
+const VALID: &str = "True ValidMetricFound";
+const WITHIN: &str = "False DesiredWithinRange";
+const GROWN: &str =
+    "Normal/SuccessfulRescale: New size: 6; reason: cpu resource utilization (percentage of request) above target";
+const NO_SCALE: &str = "False FailedGetScale";
+
+#[test]
+fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
+    on_both(async |ground| {
+        let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+        for name in ["e2", "e3", "e4", "e5", "e7", "e11"] {
+            ground.workload(name, 3).await;
+        }
+        ground.workload("e6", 0).await;
+        let hpa = async |name: &str, max: i32, metrics: Value| ground.hpa(name, 1, max, metrics).await;
+        ground.usage("e2", 3, 500, 1);
+        hpa("e2", 10, json!([cpu(50)])).await;
+        hpa("e3", 10, json!([cpu(50)])).await;
+        let status = json!({"status": {"currentReplicas": 3, "desiredReplicas": 7}});
+        ground.patch(&format!("{hpas}/e3/status"), status).await;
+        ground.usage("e4", 3, 900, 1);
+        hpa("e4", 10, json!([cpu(50), external("nobody")])).await;
+        ground.usage("e5", 3, 100, 1);
+        hpa("e5", 10, json!([external("nobody"), cpu(50)])).await;
+        hpa("e6", 10, json!([cpu(50)])).await;
+        hpa("e7", 2, json!([cpu(50)])).await;
+        let of = |name: &str, api_version: &str, kind: &str| {
+            json!({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
+                "spec": {
+                    "maxReplicas": 10, "metrics": [cpu(50)],
+                    "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": name}
+                }
+            })
+        };
+        ground.store_raw("e8", of("e8", "a/b/c", "Deployment")).await;
+        ground.create(hpas, of("e9", "foo/v1", "Bar")).await;
+        ground.create(hpas, of("e10", "apps/v1", "Deployment")).await;
+        ground.usage("e11", 3, 900, 1);
+        hpa("e11", 10, json!([cpu(50)])).await;
+        let group = without_selector(&ground).await;
+        ground.create(hpas, of("e12", &format!("{group}/v1"), "Thing")).await;
+
+        let proxied = ground.proxied().await;
+        let boom = Fault::Status { code: 500, reason: "", message: "boom".into(), retry_after: None };
+        proxied.rules.add(Rule::new(boom).method(Method::PUT).suffix("/deployments/e11/scale"));
+        let ours = Ours::start(proxied.client.clone(), ground.settings());
+        once(&ours, ground.settings());
+
+        let rows = [
+            Expected { name: "e2", count: Some(3), able: READY, active: VALID, limited: WITHIN, desired: 3, events: &[] },
+            Expected {
+                name: "e3",
+                count: Some(3),
+                able: READ,
+                active: "False FailedGetResourceMetric",
+                limited: "",
+                desired: 7,
+                events: &[
+                    "Warning/FailedGetResourceMetric: failed to get cpu utilization",
+                    "Warning/FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1), first error is: ",
+                ],
+            },
+            Expected {
+                name: "e4",
+                count: Some(6),
+                able: SCALED,
+                active: VALID,
+                limited: WITHIN,
+                desired: 6,
+                events: &["Warning/FailedGetExternalMetric: ", GROWN],
+            },
+            Expected {
+                name: "e5",
+                count: Some(3),
+                able: READ,
+                active: "False FailedGetExternalMetric",
+                limited: "",
+                desired: 0,
+                events: &["Warning/FailedGetExternalMetric: ", "Warning/FailedComputeMetricsReplicas: "],
+            },
+            Expected {
+                name: "e6",
+                count: Some(0),
+                able: READ,
+                active: "False ScalingDisabled",
+                limited: "",
+                desired: 0,
+                events: &[],
+            },
+            Expected {
+                name: "e7",
+                count: Some(2),
+                able: SCALED,
+                active: "",
+                limited: "",
+                desired: 2,
+                events: &[
+                    "Normal/SuccessfulRescale: New size: 2; reason: Current number of replicas above Spec.MaxReplicas",
+                ],
+            },
+            Expected {
+                name: "e8",
+                count: None,
+                able: NO_SCALE,
+                active: "",
+                limited: "",
+                desired: 0,
+                events: &["Warning/FailedGetScale: unexpected GroupVersion string: a/b/c"],
+            },
+            Expected {
+                name: "e9",
+                count: None,
+                able: NO_SCALE,
+                active: "",
+                limited: "",
+                desired: 0,
+                events: &["Warning/FailedGetScale: no matches for kind \"Bar\" in group \"foo\""],
+            },
+            Expected {
+                name: "e10",
+                count: None,
+                able: NO_SCALE,
+                active: "",
+                limited: "",
+                desired: 0,
+                events: &["Warning/FailedGetScale: deployments.apps \"e10\" not found"],
+            },
+            Expected {
+                name: "e11",
+                count: Some(3),
+                able: "False FailedUpdateScale",
+                active: VALID,
+                limited: WITHIN,
+                desired: 0,
+                events: &[
+                    "Warning/FailedRescale: New size: 6; reason: cpu resource utilization (percentage of request) above \
+                     target; error: boom",
+                ],
+            },
+            Expected {
+                name: "e12",
+                count: None,
+                able: READ,
+                active: "False InvalidSelector",
+                limited: "",
+                desired: 0,
+                events: &[
+                    "Warning/SelectorRequired",
+                    "Warning/FailedComputeMetricsReplicas: selector is required",
+                ],
+            },
+        ];
+        for row in &rows {
+            expect(&ground, row).await;
+        }
+        let e3 = ground.hpa_object("e3").await;
+        assert_eq!(e3["status"]["currentMetrics"], json!([{"type": ""}]));
+        let e5 = ground.hpa_object("e5").await;
+        assert_eq!(e5["status"]["currentMetrics"][0], json!({"type": ""}));
+        assert_eq!(e5["status"]["currentMetrics"][1]["resource"]["current"]["averageUtilization"], 10);
+        ours.stop().await;
+    })
+}
+
+/// A custom resource whose scale has no selector: its group.
+async fn without_selector(ground: &Ground) -> String {
+    let group = format!("{}.example.com", ground.namespace);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("things.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": any, "status": any}}},
+                "subresources": {"scale": {
+                    "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"
+                }}
+            }]
+        }
+    });
+    ground.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    let things = format!("/apis/{group}/v1/namespaces/{{ns}}/things");
+    ground.until("things", async || ground.send(Method::GET, &things, None).await.map(|_| ())).await;
+    let thing = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "e12"},
+        "spec": {"replicas": 3}, "status": {"replicas": 3}
+    });
+    ground.create(&things, thing).await;
+    group
+}
+
+#[test]
+fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
+    on_both(async |ground| {
+        let hpa = |name: &str, min: i32, metric: &str, zero: bool| {
+            let mut object = json!({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
+                "spec": {
+                    "minReplicas": min, "maxReplicas": 10, "metrics": [external(metric)],
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+                }
+            });
+            if zero {
+                object["status"] = json!({"currentReplicas": 0, "desiredReplicas": 0, "conditions": [{
+                    "type": "ScaledToZero", "status": "True", "reason": "ScaledToZero", "message": "asleep",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"
+                }]});
+            }
+            object
+        };
+        for (name, count) in [("e17", 3), ("e18", 0), ("e19", 0), ("e20", 0)] {
+            ground.workload(name, count).await;
+        }
+        ground.script.set_external(&ground.namespace, "none", Series::milli(0));
+        ground.script.set_external(&ground.namespace, "qlen", Series::milli(25_000));
+        ground.store_raw("e17", hpa("e17", 0, "none", false)).await;
+        ground.store_raw("e18", hpa("e18", 0, "qlen", true)).await;
+        let mut e19 = hpa("e19", 2, "none", true);
+        e19["spec"]["behavior"] = json!({"scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [
+            {"type": "Pods", "value": 4, "periodSeconds": 15}
+        ]}});
+        ground.store_raw("e19", e19).await;
+        ground.store_raw("e20", hpa("e20", 0, "qlen", false)).await;
+
+        let mut config = (*ground.settings().config).clone();
+        config.gates.scale_to_zero = true;
+        let settings = Settings { config: config.into(), ..ground.settings() };
+        let ours = ground.controller(settings.clone());
+        once(&ours, settings.clone());
+
+        let rows = [
+            Expected {
+                name: "e18",
+                count: Some(3),
+                able: SCALED,
+                active: VALID,
+                limited: WITHIN,
+                desired: 3,
+                events: &["Normal/SuccessfulRescale: New size: 3; reason: external metric qlen(nil) above target"],
+            },
+            Expected {
+                name: "e19",
+                count: Some(2),
+                able: SCALED,
+                active: VALID,
+                limited: "True TooFewReplicas",
+                desired: 2,
+                events: &[
+                    "Normal/SuccessfulRescale: New size: 2; reason: Current number of replicas below Spec.MinReplicas",
+                ],
+            },
+            Expected {
+                name: "e20",
+                count: Some(0),
+                able: READ,
+                active: "False ScalingDisabled",
+                limited: "",
+                desired: 0,
+                events: &[],
+            },
+        ];
+        for row in &rows {
+            expect(&ground, row).await;
+        }
+        assert_eq!(ground.condition("e18", "ScaledToZero").await, "False NotScaledToZero");
+        let e18 = ground.hpa_object("e18").await;
+        let current = &e18["status"]["currentMetrics"][0]["external"]["current"]["averageValue"];
+        assert_eq!(current, "-9223372036854775808m");
+        // The count it had at first holds it back once, even without a window.
+        ours.handle.update(settings);
+        ground.until_replicas("e17", 0).await;
+        ground.until_condition("e17", "ScaledToZero", "True ScaledToZero").await;
+        ours.stop().await;
+        let events = ground.events("e17").await;
+        assert_eq!(events, ["Normal/SuccessfulRescale: New size: 0; reason: All metrics below target"]);
+    })
+}
+
+/// E13. Selectors are known once a pass has seen them, so the first of two may act once.
+#[test]
+fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failure> {
+    on_both(async |ground| {
+        ground.workload("web", 3).await;
+        ground.usage("web", 3, 500, 1);
+        ground.hpa("web", 1, 10, json!([cpu(50)])).await;
+        let second = json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web-too"},
+            "spec": {
+                "maxReplicas": 10, "metrics": [cpu(50)],
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+            }
+        });
+        let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+        ground.create(hpas, second).await;
+        let ours = ground.controller(ground.settings());
+        for name in ["web", "web-too"] {
+            ground.until_condition(name, "ScalingActive", "False AmbiguousSelector").await;
+        }
+        ground.usage("web", 3, 900, 1);
+        let witness = ground.witness("web").await;
+        tokio::time::sleep(4 * PERIOD).await;
+        assert_eq!(witness.counts(), [3]);
+        ground.send(Method::DELETE, &format!("{hpas}/web-too"), None).await.unwrap();
+        ground.until_replicas("web", 6).await;
+        ours.stop().await;
+        let both = format!("[{0}/web {0}/web-too]", ground.namespace);
+        let message = format!("pods by selector app=web are controlled by multiple HPAs: {both}");
+        let events = ground.events("web-too").await;
+        assert!(events.contains(&format!("Warning/AmbiguousSelector: {message}")), "{events:#?}");
+    })
+}

@@ -1,0 +1,76 @@
+//! Our controller in this process.
+
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::metrics::Metrics;
+use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A controller in this process.
+pub(crate) struct Ours {
+    pub(crate) handle: Handle,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+    recorder: Recorder,
+}
+
+impl Ours {
+    pub(crate) fn start(client: Client, settings: Settings) -> Self {
+        Self::start_with(client, settings, Leadership::alone(), Clock::system())
+    }
+
+    pub(crate) fn start_with(client: Client, settings: Settings, leadership: Leadership, clock: Clock) -> Self {
+        let discovery = Discovery::new(client.clone());
+        let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / 4);
+        let recorder = Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());
+        let (controller, handle) = Controller::new(Parts {
+            client,
+            discovery,
+            samples,
+            leadership,
+            recorder: recorder.clone(),
+            clock,
+            settings,
+            records: Records::new(50),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let task = Some(tokio::spawn(controller.run(stopped)));
+        Self { handle, stop, task, recorder }
+    }
+
+    /// Whether it still runs: a panic would have ended it.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Stops in order.
+    pub(crate) async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+        self.recorder.flush(Duration::from_secs(5)).await;
+    }
+
+    /// Ends at once, as a crash would.
+    pub(crate) async fn kill(mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

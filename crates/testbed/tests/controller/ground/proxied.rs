@@ -1,0 +1,41 @@
+//! Between our controller and the API server: a proxy that makes faults and writes down what is asked.
+
+use cluster::connect::{Target, connect};
+use http::Method;
+use kube::Client;
+use testbed::proxy::{Entry, Proxy, Rules};
+
+use super::{Ground, unique};
+
+/// A proxy, and a client that goes through it as the binary's does: HTTP/2, TLS, the gate for requests.
+pub(crate) struct Proxied {
+    pub(crate) proxy: Proxy,
+    pub(crate) rules: Rules,
+    pub(crate) client: Client,
+}
+
+impl Ground {
+    pub(crate) async fn proxied(&self) -> Proxied {
+        let proxy = Proxy::start(&self.kubeconfig).await.unwrap();
+        let file = std::env::temp_dir().join(format!("plimsoll-proxied-{}-{}", std::process::id(), unique()));
+        std::fs::write(&file, proxy.kubeconfig()).unwrap();
+        let target = Target { kubeconfig: Some(file.clone()), context: None };
+        let client = connect(&target).await.unwrap().client;
+        let _ = std::fs::remove_file(file);
+        let rules = proxy.rules();
+        Proxied { proxy, rules, client }
+    }
+}
+
+impl Proxied {
+    /// Everything that was asked for and changes something, events aside.
+    pub(crate) fn writes(&self) -> Vec<Entry> {
+        let is_write = |entry: &Entry| entry.method != Method::GET && !entry.path.contains("/events");
+        self.rules.log().into_iter().filter(is_write).collect()
+    }
+
+    /// Writes whose path ends so.
+    pub(crate) fn writes_to(&self, suffix: &str) -> Vec<Entry> {
+        self.writes().into_iter().filter(|entry| entry.path.ends_with(suffix)).collect()
+    }
+}

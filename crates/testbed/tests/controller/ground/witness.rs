@@ -1,0 +1,83 @@
+//! Sees every count that is ever asked of a deployment.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::TryStreamExt as _;
+use kube::Client;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::Ground;
+
+/// A count that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    pub(crate) at: Instant,
+    pub(crate) replicas: i64,
+    /// How often the spec had been written then.
+    pub(crate) generation: i64,
+}
+
+/// A watch of a deployment, past every proxy.
+pub(crate) struct Witness {
+    seen: Arc<Mutex<Vec<Sight>>>,
+    task: JoinHandle<()>,
+}
+
+impl Ground {
+    /// Watches a deployment from now on.
+    pub(crate) async fn witness(&self, name: &str) -> Witness {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/deployments?watch=true&timeoutSeconds=3600&fieldSelector=metadata.name%3D{name}",
+            self.namespace
+        );
+        let task = tokio::spawn(watch(self.client.clone(), path, seen.clone()));
+        let witness = Witness { seen, task };
+        self.until("a first look", async || if witness.seen().is_empty() { Err(()) } else { Ok(()) }).await;
+        witness
+    }
+}
+
+async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let events = client.request_events::<Value>(request).await.unwrap();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.try_next().await.unwrap() {
+        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else { continue };
+        let (Some(replicas), Some(generation)) =
+            (object["spec"]["replicas"].as_i64(), object["metadata"]["generation"].as_i64())
+        else {
+            continue;
+        };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.last().is_none_or(|last: &Sight| last.generation != generation || last.replicas != replicas) {
+            seen.push(Sight { at: Instant::now(), replicas, generation });
+        }
+    }
+}
+
+impl Witness {
+    /// What was seen so far, the first look included.
+    pub(crate) fn seen(&self) -> Vec<Sight> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The counts alone.
+    pub(crate) fn counts(&self) -> Vec<i64> {
+        self.seen().iter().map(|sight| sight.replicas).collect()
+    }
+
+    /// When the count last became what it is.
+    pub(crate) fn last(&self) -> Sight {
+        self.seen().last().copied().unwrap()
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

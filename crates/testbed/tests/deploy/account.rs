@@ -1,0 +1,29 @@
+//! Clients with the rights of a service account.
+
+use kube::Client;
+use testbed::proxy::{Caller, Proxy, ProxyOptions, Rules};
+use testbed::twin;
+
+use crate::ground::Ground;
+
+/// Somebody, and a log of all that he asks for.
+pub(crate) struct Account {
+    pub(crate) client: Client,
+    pub(crate) rules: Rules,
+    _proxy: Proxy,
+}
+
+/// What is applied for real; of the rest it is enough that the server would take it.
+pub(crate) fn really(kind: &str) -> bool {
+    kind == "Namespace" || kind == "ServiceAccount" || kind.contains("Role")
+}
+
+impl Ground {
+    pub(crate) async fn account(&self, namespace: &str, name: &str) -> Account {
+        let options = ProxyOptions { caller: Caller::Itself, remember_lists: false };
+        let proxy = Proxy::start_with(&self.kubeconfig, options).await.unwrap();
+        let token = self.token(namespace, name).await;
+        let client = twin::connect(&proxy.kubeconfig_with(&token)).await.unwrap();
+        Account { client, rules: proxy.rules(), _proxy: proxy }
+    }
+}

@@ -1,0 +1,254 @@
+//! The controller under its own role: it does all that it does, is never refused, and needs every permission it has.
+
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::lease::{Election, Settings as Lease};
+use controllers::hpa::Settings;
+use http::Method;
+use localkube::metrics::{Described, Series};
+use serde_json::json;
+use testbed::twin::{Failure, REAL};
+
+use crate::account::{Account, really};
+use crate::ground::{Ground, Ours, alone_on_both};
+use crate::manifests::{ask, folder, may, path};
+use crate::{roles, serving};
+
+const SYSTEM: &str = "plimsoll-system";
+const CONTROLLER: &str = "plimsoll-controller";
+
+/// What localkube does not know.
+const MISSING: &str = "ReplicationController";
+
+/// What the controller must not be able to do, wherever.
+const NEVER: [(&str, &str); 20] = [
+    ("get", "/secrets"),
+    ("list", "/secrets"),
+    ("list", "/configmaps"),
+    ("create", "/pods"),
+    ("delete", "/pods"),
+    ("create", "/pods/exec"),
+    ("create", "/serviceaccounts/token"),
+    ("impersonate", "/users"),
+    ("get", "/nodes"),
+    ("create", "apps/deployments"),
+    ("update", "apps/deployments"),
+    ("patch", "apps/deployments"),
+    ("delete", "apps/deployments"),
+    ("patch", "apps/deployments/scale"),
+    ("update", "apps/deployments/status"),
+    ("update", "autoscaling/horizontalpodautoscalers"),
+    ("delete", "autoscaling/horizontalpodautoscalers"),
+    ("delete", "plimsoll.dev/autoscalers"),
+    ("delete", "/events"),
+    ("create", "rbac.authorization.k8s.io/clusterrolebindings"),
+];
+
+impl Ground {
+    /// A metric that nobody serves, and one of each kind that somebody does: `queue` is what scales.
+    async fn autoscalers(&self) {
+        self.workload("web", 2).await;
+        self.usage("web", 2, 100, 1 << 20);
+        for number in 0..2 {
+            let pod = Described::pod(&self.namespace, &format!("web-{number}"));
+            self.script.set_custom(pod, "rps", Series::milli(1000).of_object(&[("app", "web")]));
+        }
+        self.queue(20);
+        let aim = json!({"type": "AverageValue", "averageValue": "10"});
+        let external =
+            |name: &str| json!({"type": "External", "external": {"metric": {"name": name}, "target": aim}});
+        let metrics = json!([
+            external("queue"),
+            {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": aim}},
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+        ]);
+        self.hpa("web", 1, 10, metrics).await;
+        self.workload("blind", 1).await;
+        self.hpa("blind", 1, 10, json!([external("nobody-knows")])).await;
+        self.workload("own", 1).await;
+        let own = json!({
+            "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": "own"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "own"}, "maxReplicas": 3,
+                "metrics": [external("queue")]
+            }
+        });
+        self.create("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers", own).await;
+        self.other_targets().await;
+    }
+
+    /// A target of each other kind that is watched and that the cluster knows.
+    async fn other_targets(&self) {
+        let template = json!({
+            "metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}
+        });
+        let selector = json!({"matchLabels": {"app": "other"}});
+        for (version, kind) in
+            [("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")]
+        {
+            if self.cluster != REAL && kind == MISSING {
+                continue;
+            }
+            let name = kind.to_lowercase();
+            let mut spec = json!({"replicas": 0, "selector": selector, "template": template});
+            if version == "v1" {
+                spec["selector"] = json!({"app": "other"});
+            }
+            let metadata = json!({"name": name, "namespace": self.namespace});
+            let object = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
+            let one = path(&object);
+            self.create(one.rsplit_once('/').unwrap().0, object).await;
+            let hpa = json!({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
+                "spec": {"scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name}, "maxReplicas": 3}
+            });
+            self.create("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", hpa).await;
+        }
+    }
+
+    fn queue(&self, length: i64) {
+        self.script.set_external(&self.namespace, "queue", Series::milli(length * 1000));
+    }
+
+    /// A service account in the test's namespace, with a role of the cluster's in it, if any.
+    async fn user(&self, name: &str, role: Option<&str>) -> Account {
+        self.create("/api/v1/namespaces/{ns}/serviceaccounts", json!({"metadata": {"name": name}})).await;
+        if let Some(role) = role.filter(|_| self.cluster == REAL) {
+            let binding = json!({
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": self.namespace}]
+            });
+            self.create("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings", binding).await;
+        }
+        self.account(&self.namespace, name).await
+    }
+}
+
+#[test]
+fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failure> {
+    alone_on_both(async |ground| {
+        ground.define().await;
+        let manifests = folder("deploy");
+        ground.apply(&manifests, really).await;
+        ground.autoscalers().await;
+        let account = ground.account(SYSTEM, CONTROLLER).await;
+
+        let lease = Lease {
+            lease_duration: Duration::from_secs(5),
+            renew_deadline: Duration::from_secs(3),
+            retry_period: Duration::from_millis(500),
+            ..Lease::new(SYSTEM, CONTROLLER, "deploy")
+        };
+        let (election, leadership) = Election::start(account.client.clone(), lease, Clock::system());
+        let settings = Settings { namespaces: Vec::new(), ..ground.settings() };
+        let ours = Ours::start_with(account.client.clone(), settings, leadership, Clock::system());
+        let served = serving::start(&account.client, &ours.handle, SYSTEM, CONTROLLER).await;
+        let registered = served.api_services();
+        ground.apply(&registered, |_| true).await;
+
+        ground.until_replicas("web", 2).await;
+        ground.queue(70);
+        ground.until_replicas("web", 7).await;
+        ground.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+        ground.tell("web", 7).await;
+        ground.queue(30);
+        ground.until_replicas("web", 3).await;
+        ground.until_replicas("own", 3).await;
+        remembers(&ground).await;
+        repeats(&ground, "blind").await;
+        is_shown(&ground, &served).await;
+        let holder = ground
+            .get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}"))
+            .await;
+        assert_eq!(holder["spec"]["holderIdentity"], "deploy");
+
+        ours.stop().await;
+        election.release().await;
+        for object in registered.iter().rev() {
+            ask(&ground.client, Method::DELETE, &path(object), None).await;
+        }
+        assert!(ground.events("web").await.iter().any(|event| event.contains("New size: 7")));
+        let mut role = roles::granted(&manifests, CONTROLLER);
+        role.retain(|held| ground.cluster == REAL || held.resource != format!("{MISSING}s").to_lowercase());
+        let log = account.rules.log();
+        roles::check_answers(&ground, &log);
+        roles::check(&role, &log);
+        if ground.cluster == REAL {
+            is_confined(&ground, &account).await;
+        }
+    })
+}
+
+/// Waits until what survives a restart is kept on the Autoscaler, for which it is patched.
+async fn remembers(ground: &Ground) {
+    ground
+        .until("memory", async || {
+            let own = ground.get("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
+            let kept = own["metadata"]["annotations"]["plimsoll.dev/memory"].is_string();
+            if kept && own["status"]["desiredReplicas"] == 3 { Ok(()) } else { Err(own) }
+        })
+        .await;
+}
+
+/// Waits until an event was counted a second time, for which it is patched.
+async fn repeats(ground: &Ground, name: &str) {
+    ground
+        .until("an event twice", async || {
+            let events = ground.get("/api/v1/namespaces/{ns}/events").await;
+            let items = events["items"].as_array().unwrap();
+            let twice =
+                |e: &serde_json::Value| e["involvedObject"]["name"] == name && e["count"].as_i64() > Some(1);
+            if items.iter().any(twice) { Ok(()) } else { Err(items.len()) }
+        })
+        .await;
+}
+
+/// Whoever may view the namespace sees decisions through the API server; others do not. Who comes straight to the
+/// controller is asked who he is.
+async fn is_shown(ground: &Ground, served: &serving::Served) {
+    let decisions =
+        format!("/apis/decisions.plimsoll.dev/v1alpha1/namespaces/{}/decisions", ground.namespace);
+    let (viewer, stranger) = (ground.user("viewer", Some("view")).await, ground.user("stranger", None).await);
+    ground
+        .until("decisions", async || {
+            let (code, said) = ask(&viewer.client, Method::GET, &decisions, None).await;
+            let seen = said["items"].as_array().map_or(0, Vec::len);
+            if code == 200 && seen > 3 { Ok(()) } else { Err((code, said)) }
+        })
+        .await;
+    if ground.cluster == REAL {
+        let (code, said) = ask(&stranger.client, Method::GET, &decisions, None).await;
+        assert_eq!(code, 403, "{said}");
+        assert_eq!(
+            ask(&viewer.client, Method::GET, &decisions.replace(&ground.namespace, "default"), None).await.0,
+            403
+        );
+    }
+    let token = ground.token(&ground.namespace, "stranger").await;
+    let (code, said) = ask(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
+    assert_eq!(code, if ground.cluster == REAL { 403 } else { 200 }, "{said}");
+    let nobody = served.client(None).await;
+    assert_eq!(ask(&nobody, Method::GET, "/readyz", None).await.0, 200);
+    let code = ask(&nobody, Method::GET, "/metrics", None).await.0;
+    assert!(matches!(code, 401 | 403), "{code}");
+}
+
+async fn is_confined(ground: &Ground, account: &Account) {
+    for (verb, resource) in NEVER {
+        assert!(!may(&account.client, verb, resource, &ground.namespace).await, "may {verb} {resource}");
+    }
+    assert!(!may(&account.client, "create", "coordination.k8s.io/leases", &ground.namespace).await);
+    assert!(
+        !may(&account.client, "update", "coordination.k8s.io/leases", SYSTEM).await,
+        "any lease, not only its own"
+    );
+    assert!(may(&account.client, "update", "apps/deployments/scale", &ground.namespace).await);
+    let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", ground.namespace);
+    let (code, _) = ask(&account.client, Method::DELETE, &deployment, None).await;
+    assert_eq!(code, 403);
+    let (code, _) =
+        ask(&account.client, Method::PUT, &deployment, Some(&ground.get(&deployment).await)).await;
+    assert_eq!(code, 403);
+}

@@ -1,0 +1,30 @@
+//! What is in `deploy/`, on localkube and on a real Kubernetes. localkube knows no roles: there, only that nothing more is
+//! asked for than they grant.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `definition` | the definition of Autoscaler takes every field, defaults as documented, and refuses nonsense |
+//! | `active` | the controller does all it does under its role, and needs all of it |
+//! | `shadow` | so does shadow mode, which cannot write status or scale |
+//! | `manifests`, `account`, `serving`, `roles`, `full` | what these stand on |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "tests"
+)]
+
+mod account;
+mod active;
+mod definition;
+mod full;
+#[path = "../controller/ground/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]
+mod ground;
+mod manifests;
+mod roles;
+mod serving;
+mod shadow;

@@ -1,0 +1,100 @@
+//! The rules of roles, against the requests that were made.
+
+use std::collections::BTreeSet;
+
+use localkube::access::{Attributes, Target};
+use localkube::request::{Path, Query};
+use serde_json::Value;
+use testbed::proxy::Entry;
+
+use crate::ground::Ground;
+
+/// A permission: a verb on a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Permission {
+    pub(crate) group: String,
+    /// With its subresource, as in `deployments/scale`; `*` and `*/scale` stand for all of them.
+    pub(crate) resource: String,
+    pub(crate) verb: String,
+}
+
+/// All permissions of the roles with this name.
+pub(crate) fn granted(objects: &[Value], name: &str) -> Vec<Permission> {
+    let texts = |rule: &Value, field: &str| -> Vec<String> {
+        rule[field].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let is_role = |object: &&Value| {
+        matches!(object["kind"].as_str(), Some("Role" | "ClusterRole")) && object["metadata"]["name"] == name
+    };
+    let mut all = Vec::new();
+    for rule in objects.iter().filter(is_role).flat_map(|role| role["rules"].as_array().unwrap()) {
+        for group in texts(rule, "apiGroups") {
+            for resource in texts(rule, "resources") {
+                for verb in texts(rule, "verbs") {
+                    all.push(Permission { group: group.clone(), resource: resource.clone(), verb });
+                }
+            }
+        }
+    }
+    assert!(!all.is_empty(), "no role is called {name}");
+    all
+}
+
+/// What the requests needed. What everybody may (discovery) and what another role grants (whom the cluster trusts) is
+/// left out.
+pub(crate) fn needed(log: &[Entry]) -> BTreeSet<Permission> {
+    let needed = log.iter().filter_map(|entry| {
+        let (path, query) = entry.path.split_once('?').unwrap_or((&entry.path, ""));
+        let wanted = Attributes::of(&entry.method, &Path::parse(path)?, path, &Query::parse(query)?);
+        let Target::Resource(target) = wanted.target else { return None };
+        let sub = target.subresource.map(|sub| format!("/{sub}")).unwrap_or_default();
+        Some(Permission { group: target.group, resource: target.resource + &sub, verb: wanted.verb })
+    });
+    needed.filter(|permission| permission.resource != "configmaps").collect()
+}
+
+impl Permission {
+    /// Whether this covers what was needed.
+    pub(crate) fn covers(&self, needed: &Self) -> bool {
+        let group = self.group == "*" || self.group == needed.group;
+        let resource = match self.resource.strip_prefix('*') {
+            Some(rest) => needed.resource.ends_with(rest),
+            None => self.resource == needed.resource,
+        };
+        group && resource && self.verb == needed.verb
+    }
+}
+
+/// None was refused, but for what tests before left behind: in a namespace that ends, nothing can be created.
+pub(crate) fn check_answers(ground: &Ground, log: &[Entry]) {
+    let ours = format!("/namespaces/{}/", ground.namespace);
+    let refused = log.iter().filter(|entry| matches!(entry.status, Some(401 | 403)));
+    let refused =
+        refused.filter(|entry| entry.path.contains(&ours) || !entry.path.contains("/namespaces/both-"));
+    let refused: BTreeSet<_> = refused.map(|entry| (entry.method.to_string(), &entry.path)).collect();
+    assert!(refused.is_empty(), "refused: {refused:#?}");
+}
+
+/// Every request was covered by the role, and every permission was needed.
+pub(crate) fn check(role: &[Permission], log: &[Entry]) {
+    let needed = needed(log);
+    let missing: Vec<_> = needed.iter().filter(|need| !role.iter().any(|held| held.covers(need))).collect();
+    assert!(missing.is_empty(), "asked for, but not granted: {missing:#?}");
+    let idle: Vec<_> = role.iter().filter(|held| !needed.iter().any(|need| held.covers(need))).collect();
+    assert!(idle.is_empty(), "granted, but never needed: {idle:#?}");
+}
+
+#[test]
+fn rules_cover_what_they_name() {
+    let permission = |group: &str, resource: &str, verb: &str| Permission {
+        group: group.into(),
+        resource: resource.into(),
+        verb: verb.into(),
+    };
+    let scale = permission("*", "*/scale", "update");
+    assert!(scale.covers(&permission("apps", "deployments/scale", "update")));
+    assert!(!scale.covers(&permission("apps", "deployments", "update")));
+    assert!(!scale.covers(&permission("apps", "deployments/scale", "get")));
+    assert!(permission("g", "*", "get").covers(&permission("g", "pods/rps", "get")));
+    assert!(!permission("", "pods", "list").covers(&permission("metrics.k8s.io", "pods", "list")));
+}

@@ -1,0 +1,89 @@
+//! Shadow mode under its own role: it decides, compares and tells, and could not write if it wanted to.
+
+use api::decisions::Mode;
+use controllers::hpa::Settings;
+use http::Method;
+use localkube::metrics::Series;
+use serde_json::{Value, json};
+use testbed::twin::{Failure, REAL};
+
+use crate::account::really;
+use crate::ground::{Ours, alone_on_both};
+use crate::manifests::{ask, folder, may};
+use crate::roles;
+
+const NAME: &str = "plimsoll-shadow";
+const HPA: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web/status";
+
+/// What shadow mode must not be able to do, on top of what nobody of ours may.
+const NEVER: [(&str, &str); 8] = [
+    ("update", "autoscaling/horizontalpodautoscalers/status"),
+    ("patch", "autoscaling/horizontalpodautoscalers/status"),
+    ("update", "plimsoll.dev/autoscalers/status"),
+    ("patch", "plimsoll.dev/autoscalers"),
+    ("update", "apps/deployments/scale"),
+    ("patch", "apps/deployments/scale"),
+    ("create", "coordination.k8s.io/leases"),
+    ("get", "/secrets"),
+];
+
+#[test]
+fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
+    alone_on_both(async |ground| {
+        ground.define().await;
+        let manifests = folder("deploy/shadow");
+        ground.apply(&manifests, really).await;
+        ground.workload("web", 2).await;
+        ground.script.set_external(&ground.namespace, "queue", Series::milli(40_000));
+        let metric = json!([{"type": "External", "external": {
+            "metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}
+        }}]);
+        ground.hpa("web", 1, 10, metric).await;
+        // The controller that acts sees no reason to.
+        let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": ""});
+        let status = json!({"status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": [
+            condition("AbleToScale", "ReadyForNewScale"), condition("ScalingActive", "ValidMetricFound"),
+        ]}});
+        let before = ground.patch(HPA, status).await;
+
+        let account = ground.account(NAME, NAME).await;
+        let settings = Settings { namespaces: Vec::new(), mode: Mode::Shadow, ..ground.settings() };
+        let ours = Ours::start(account.client.clone(), settings);
+        ground
+            .until("a difference", async || {
+                let events = ground.events("web").await;
+                let told =
+                    events.iter().any(|event| event.contains("ShadowDifference") && event.contains("say 4"));
+                if told { Ok(()) } else { Err((events, ours.handle.records().latest(None).len())) }
+            })
+            .await;
+        let decided = ours.handle.records().of(&ground.namespace, "hpa.web");
+        assert_eq!(decided.last().unwrap().decision.desired, 4);
+        ours.stop().await;
+
+        assert_eq!(ground.replicas("web").await, 2);
+        let after = ground.hpa_object("web").await;
+        assert_eq!(after["status"], before["status"]);
+        assert_eq!(after["metadata"]["annotations"], Value::Null);
+        let log = account.rules.log();
+        roles::check_answers(&ground, &log);
+        let role = roles::granted(&manifests, NAME);
+        for needed in roles::needed(&log) {
+            assert!(role.iter().any(|held| held.covers(&needed)), "{needed:?}");
+        }
+        let writes = role.iter().filter(|held| !matches!(held.verb.as_str(), "get" | "list" | "watch"));
+        let writes: Vec<_> = writes.map(|held| format!("{} {}", held.verb, held.resource)).collect();
+        let questions = ["create tokenreviews", "create subjectaccessreviews"];
+        assert_eq!(writes, [&["create events", "patch events"][..], &questions].concat());
+        if ground.cluster == REAL {
+            for (verb, resource) in NEVER {
+                assert!(
+                    !may(&account.client, verb, resource, &ground.namespace).await,
+                    "may {verb} {resource}"
+                );
+            }
+            let uri = HPA.replace("{ns}", &ground.namespace);
+            assert_eq!(ask(&account.client, Method::PUT, &uri, Some(&after)).await.0, 403);
+        }
+    })
+}

@@ -1,0 +1,74 @@
+//! How fast an autoscaler may act.
+
+use serde_json::{Value, json};
+
+use super::chance::Chance;
+
+/// A behavior, and how many seconds it remembers.
+///
+/// Windows and periods are so short that they are over when a step is compared. All policies of an autoscaler have one
+/// period: with several, the sizes on the way would depend on when exactly each controller looks.
+#[derive(Clone, Debug)]
+pub(crate) struct Behavior {
+    pub(crate) json: Value,
+    pub(crate) memory: i64,
+}
+
+impl Behavior {
+    pub(crate) fn any(chance: &mut Chance) -> Self {
+        let period = chance.between(1, 2);
+        let (mut json, mut memory) = (json!({}), 0);
+        for direction in ["scaleUp", "scaleDown"] {
+            if chance.once_in(4) {
+                continue;
+            }
+            let (rules, remembers) = rules(chance, period);
+            memory = memory.max(remembers);
+            if let Some(json) = json.as_object_mut() {
+                json.insert(direction.to_owned(), rules);
+            }
+        }
+        // What is not said is Kubernetes' own: 100 % or 4 pods in 15 seconds, longer than a step may take.
+        let defaults = json!({"policies": [{"type": "Percent", "value": 900, "periodSeconds": period}]});
+        if let Some(json) = json.as_object_mut() {
+            for direction in ["scaleUp", "scaleDown"] {
+                let rules = json.entry(direction).or_insert_with(|| defaults.clone());
+                if let Some(rules) = rules.as_object_mut() {
+                    rules.entry("policies").or_insert_with(|| defaults["policies"].clone());
+                }
+            }
+        }
+        Self { json, memory: memory.max(period) }
+    }
+}
+
+fn rules(chance: &mut Chance, period: i64) -> (Value, i64) {
+    let mut rules = serde_json::Map::new();
+    let mut memory = 0;
+    if chance.once_in(2) {
+        let window = chance.of([0, 0, 1, 2]);
+        rules.insert("stabilizationWindowSeconds".to_owned(), window.into());
+        memory = window;
+    }
+    let policy = |chance: &mut Chance| {
+        let (kind, value) =
+            if chance.once_in(2) { ("Pods", chance.of([1, 2, 4, 100])) } else { ("Percent", chance.of([10, 50, 100, 900])) };
+        json!({"type": kind, "value": value, "periodSeconds": period})
+    };
+    let first = policy(chance);
+    let mut policies = vec![first];
+    if chance.once_in(2) {
+        policies.push(policy(chance));
+    }
+    rules.insert("policies".to_owned(), policies.into());
+    match chance.below(8) {
+        0 => rules.insert("selectPolicy".to_owned(), "Disabled".into()),
+        1 | 2 => rules.insert("selectPolicy".to_owned(), "Min".into()),
+        3 => rules.insert("selectPolicy".to_owned(), "Max".into()),
+        _ => None,
+    };
+    if chance.once_in(3) {
+        rules.insert("tolerance".to_owned(), chance.of(["0", "50m", "0.2", "500m", "3"]).into());
+    }
+    (rules.into(), memory)
+}

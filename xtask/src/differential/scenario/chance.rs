@@ -1,0 +1,81 @@
+//! Chance that can be repeated.
+
+/// A stream of numbers that depends on its seed alone (SplitMix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// The stream of one scenario of a run.
+    pub(crate) fn new(seed: u64, scenario: u64) -> Self {
+        let mut chance = Self(seed ^ scenario.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        chance.next();
+        chance
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        value ^ (value >> 31)
+    }
+
+    /// From 0 to below `end`; 0 if there is nothing below it.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// From `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1).max(1) as usize) as i64
+    }
+
+    /// True once in `times`.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of these; there must be one.
+    pub(crate) fn of<T: Copy, const N: usize>(&mut self, these: [T; N]) -> T {
+        const { assert!(N > 0) };
+        let place = self.below(N);
+        these.into_iter().nth(place).unwrap_or(these[0])
+    }
+
+    /// The place of one of these weights, each as likely as it is heavy.
+    pub(crate) fn weighted(&mut self, weights: impl IntoIterator<Item = usize> + Clone) -> usize {
+        let mut left = self.below(weights.clone().into_iter().sum());
+        let heavy = |weight: usize| {
+            let here = left < weight;
+            left = left.saturating_sub(weight);
+            here
+        };
+        weights.into_iter().map(heavy).position(|here| here).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_says_it_all() {
+        let draw = |seed, scenario| {
+            let mut chance = Chance::new(seed, scenario);
+            (0..9).map(|_| chance.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(1, 2), draw(1, 2));
+        assert_ne!(draw(1, 2), draw(1, 3));
+        assert_ne!(draw(1, 2), draw(2, 2));
+    }
+
+    #[test]
+    fn weights_are_kept() {
+        let mut chance = Chance::new(1, 1);
+        let mut seen = [0; 3];
+        for _ in 0..3000 {
+            seen[chance.weighted([1, 0, 5])] += 1;
+        }
+        assert!(seen[0] > 400 && seen[0] < 600 && seen[1] == 0, "{seen:?}");
+        assert_eq!(chance.weighted([]), 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! What is done to a twin: plain data, the same for both, with `{ns}` in the place of the namespace.
+
+use http::Method;
+use jiff::SignedDuration;
+use localkube::metrics::{Group, Outage};
+use serde_json::Value;
+
+/// One thing that is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    /// A request to the API server.
+    Ask {
+        method: Method,
+        /// With `{ns}`.
+        path: String,
+        /// `null`: none.
+        body: Value,
+    },
+    /// What a pod uses from now on, as metrics.k8s.io says it; absent: nobody knows.
+    Usage { pod: String, usage: Option<Usage> },
+    /// A custom metric of a pod.
+    OfPod { pod: String, metric: String, value: Option<String> },
+    /// A custom metric of another object (resource and name; the name `{ns}` is the namespace); each value is a series.
+    OfObject { resource: &'static str, name: String, metric: String, values: Vec<String> },
+    /// An external metric: the series with the value of their label `queue`; absent: no such metric.
+    External { metric: String, series: Option<Vec<(&'static str, String)>> },
+    /// A whole API fails, or does no longer.
+    Fail(Group, Outage),
+}
+
+/// A sample of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Usage {
+    /// The label that selectors look at.
+    pub(crate) app: String,
+    /// Container, cpu and memory; what is not there is not served.
+    pub(crate) containers: Vec<(String, Option<String>, Option<String>)>,
+    /// When it was measured.
+    pub(crate) when: Age,
+    /// Over how many seconds.
+    pub(crate) window: u32,
+}
+
+/// How long ago something was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// At any time just now.
+    Fresh,
+    /// So long before the step.
+    Old(SignedDuration),
+    /// Nobody said.
+    Unknown,
+}
+
+/// One step: what is done at the same moment to both twins.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// For people.
+    pub(crate) title: String,
+    pub(crate) deeds: Vec<Deed>,
+}
+
+impl Step {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), deeds: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, deeds: impl IntoIterator<Item = Deed>) -> Self {
+        self.deeds.extend(deeds);
+        self
+    }
+}
+
+impl Deed {
+    pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
+        Self::Ask { method: Method::POST, path: path.into(), body }
+    }
+
+    pub(crate) fn patch(path: impl Into<String>, body: Value) -> Self {
+        Self::Ask { method: Method::PATCH, path: path.into(), body }
+    }
+
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::Ask { method: Method::DELETE, path: path.into(), body: Value::Null }
+    }
+}
+
+impl std::fmt::Display for Deed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ask { method, path, body: Value::Null } => write!(f, "{method} {path}"),
+            Self::Ask { method, path, body } => write!(f, "{method} {path} {body}"),
+            Self::Usage { pod, usage: None } => write!(f, "usage of {pod}: unknown"),
+            Self::Usage { pod, usage: Some(usage) } => {
+                write!(f, "usage of {pod}: {:?}, measured {:?} over {} s", usage.containers, usage.when, usage.window)
+            }
+            Self::OfPod { pod, metric, value } => write!(f, "{metric} of {pod}: {}", value.as_deref().unwrap_or("unknown")),
+            Self::OfObject { resource, name, metric, values } => write!(f, "{metric} of {resource}/{name}: {values:?}"),
+            Self::External { metric, series: None } => write!(f, "external {metric}: unknown"),
+            Self::External { metric, series: Some(series) } => write!(f, "external {metric}: {series:?}"),
+            Self::Fail(group, outage) => write!(f, "{} fails: {outage:?}", group.name()),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! What autoscalers look at, and what it says.
+
+use serde_json::{Value, json};
+
+use super::chance::Chance;
+use super::deed::Deed;
+use super::pod::Pod;
+use super::target::Kind;
+
+/// One metric of an autoscaler.
+#[derive(Clone, Debug)]
+pub(crate) enum Metric {
+    Resource { name: &'static str, container: Option<&'static str>, target: Goal },
+    Pods { metric: String, selector: Choice, target: Goal },
+    Object { metric: String, selector: Choice, target: Goal, of: Of },
+    External { metric: String, selector: Choice, target: Goal },
+}
+
+/// What a metric shall be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    Utilization(i64),
+    Average(&'static str),
+    Value(&'static str),
+}
+
+/// Which series of a metric count. All custom series and the first external one have `queue: a`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    All,
+    A,
+    AOrB,
+    Nobody,
+    /// Not a selector at all; the API server does not look.
+    Bogus,
+}
+
+/// Which object a metric describes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Of {
+    Target(Kind),
+    Namespace,
+    Service,
+    UnknownKind,
+}
+
+impl Goal {
+    fn json(self) -> Value {
+        match self {
+            Self::Utilization(percent) => json!({"type": "Utilization", "averageUtilization": percent}),
+            Self::Average(amount) => json!({"type": "AverageValue", "averageValue": amount}),
+            Self::Value(amount) => json!({"type": "Value", "value": amount}),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Utilization(percent) => percent.to_string(),
+            Self::Average(amount) | Self::Value(amount) => amount.to_owned(),
+        }
+    }
+
+    fn amount(chance: &mut Chance) -> &'static str {
+        chance.of(["10", "7500m", "3", "1", "12345m", "2k"])
+    }
+}
+
+impl Choice {
+    fn any(chance: &mut Chance) -> Self {
+        match chance.below(12) {
+            0 | 1 => Self::A,
+            2 => Self::AOrB,
+            3 => Self::Nobody,
+            4 if chance.once_in(3) => Self::Bogus,
+            _ => Self::All,
+        }
+    }
+
+    fn identifier(self, name: &str) -> Value {
+        let expression = |operator: &str, values: Value| {
+            json!({"matchExpressions": [{"key": "queue", "operator": operator, "values": values}]})
+        };
+        let selector = match self {
+            Self::All => return json!({"name": name}),
+            Self::A => json!({"matchLabels": {"queue": "a"}}),
+            Self::AOrB => expression("In", json!(["b", "a"])),
+            Self::Nobody => json!({"matchLabels": {"queue": "z"}}),
+            Self::Bogus => expression("Bogus", json!(["a"])),
+        };
+        json!({"name": name, "selector": selector})
+    }
+}
+
+impl Metric {
+    /// Any metric; `number` makes its name the only one.
+    pub(crate) fn any(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
+        match chance.weighted([30, 12, 14, 18, 20]) {
+            of_pods @ (0 | 1) => {
+                let name = Self::resource(chance);
+                let container = if chance.once_in(4) { "side" } else { "app" };
+                let target = Self::resource_goal(chance, name);
+                Self::Resource { name, container: (of_pods == 1).then_some(container), target }
+            }
+            2 => Self::Pods {
+                metric: format!("{app}-qps-{number}"),
+                selector: Choice::any(chance),
+                target: Goal::Average(Goal::amount(chance)),
+            },
+            3 => Self::object(chance, app, number, target),
+            _ => Self::external(chance, app, number),
+        }
+    }
+
+    /// One that is known when there are no pods.
+    pub(crate) fn outside(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
+        if chance.once_in(3) { Self::object(chance, app, number, target) } else { Self::external(chance, app, number) }
+    }
+
+    fn object(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
+        let of = match chance.below(10) {
+            0..4 => Of::Namespace,
+            4..6 => Of::Service,
+            6 => Of::UnknownKind,
+            _ => Of::Target(target),
+        };
+        Self::Object {
+            // Capitals are part of a custom metric's name.
+            metric: format!("{app}-Depth-{number}"),
+            selector: Choice::any(chance),
+            target: Self::outside_goal(chance),
+            of,
+        }
+    }
+
+    fn external(chance: &mut Chance, app: &str, number: usize) -> Self {
+        let metric = format!("{app}-{}-{number}", chance.of(["queue", "Queue"]));
+        Self::External { metric, selector: Choice::any(chance), target: Self::outside_goal(chance) }
+    }
+
+    fn outside_goal(chance: &mut Chance) -> Goal {
+        let amount = Goal::amount(chance);
+        if chance.once_in(2) { Goal::Average(amount) } else { Goal::Value(amount) }
+    }
+
+    fn resource(chance: &mut Chance) -> &'static str {
+        match chance.below(12) {
+            0..8 => "cpu",
+            8..11 => "memory",
+            _ => "example.com/gpu",
+        }
+    }
+
+    /// Amounts fit the resource: a memory target of half a byte would overflow, where we differ on purpose.
+    fn resource_goal(chance: &mut Chance, name: &str) -> Goal {
+        if chance.below(10) < 6 {
+            Goal::Utilization(chance.of([1, 30, 50, 80, 100, 150]))
+        } else if name == "memory" {
+            Goal::Average(chance.of(["512Mi", "300M", "1Gi", "123456789"]))
+        } else {
+            Goal::Average(chance.of(["500m", "450m", "1", "333333u"]))
+        }
+    }
+
+    pub(crate) fn is_outside(&self) -> bool {
+        matches!(self, Self::Object { .. } | Self::External { .. })
+    }
+
+    /// The same metric with another target.
+    pub(crate) fn retargeted(&self, chance: &mut Chance) -> Self {
+        let mut new = self.clone();
+        match &mut new {
+            Self::Resource { name, target, .. } => *target = Self::resource_goal(chance, name),
+            Self::Pods { target, .. } => *target = Goal::Average(Goal::amount(chance)),
+            Self::Object { target, .. } | Self::External { target, .. } => *target = Self::outside_goal(chance),
+        }
+        new
+    }
+
+    /// As it stands in the spec of an autoscaler of this workload.
+    pub(crate) fn json(&self, app: &str) -> Value {
+        match self {
+            Self::Resource { name, container: None, target } => {
+                json!({"type": "Resource", "resource": {"name": name, "target": target.json()}})
+            }
+            Self::Resource { name, container: Some(container), target } => json!({
+                "type": "ContainerResource",
+                "containerResource": {"name": name, "container": container, "target": target.json()},
+            }),
+            Self::Pods { metric, selector, target } => {
+                json!({"type": "Pods", "pods": {"metric": selector.identifier(metric), "target": target.json()}})
+            }
+            Self::Object { metric, selector, target, of } => json!({
+                "type": "Object",
+                "object": {
+                    "metric": selector.identifier(metric), "target": target.json(), "describedObject": of.reference(app),
+                },
+            }),
+            Self::External { metric, selector, target } => {
+                json!({"type": "External", "external": {"metric": selector.identifier(metric), "target": target.json()}})
+            }
+        }
+    }
+
+    /// The percentage, if it is what the old API has a field for.
+    pub(crate) fn cpu_utilization(&self) -> Option<i64> {
+        match self {
+            Self::Resource { name: "cpu", container: None, target: Goal::Utilization(percent) } => Some(*percent),
+            _ => None,
+        }
+    }
+
+    /// As it stands in an annotation of the old API; none if there is a field for it.
+    pub(crate) fn flat(&self, app: &str) -> Option<Value> {
+        if self.cpu_utilization().is_some() {
+            return None;
+        }
+        let new = self.json(app);
+        let old = match self {
+            Self::Resource { name, container, target } => {
+                let mut old = match target {
+                    Goal::Utilization(percent) => json!({"name": name, "targetAverageUtilization": percent}),
+                    Goal::Average(amount) | Goal::Value(amount) => json!({"name": name, "targetAverageValue": amount}),
+                };
+                if let (Some(container), Some(old)) = (container, old.as_object_mut()) {
+                    old.insert("container".to_owned(), (*container).into());
+                }
+                let field = if container.is_some() { "containerResource" } else { "resource" };
+                json!({"type": new["type"], field: old})
+            }
+            Self::Pods { metric, target, .. } => json!({"type": "Pods", "pods": {
+                "metricName": metric, "targetAverageValue": target.text(), "selector": new["pods"]["metric"]["selector"],
+            }}),
+            Self::Object { metric, target, of, .. } => {
+                let mut old = json!({
+                    "target": of.reference(app), "metricName": metric, "selector": new["object"]["metric"]["selector"],
+                    "targetValue": "0",
+                });
+                let field = if matches!(target, Goal::Value(_)) { "targetValue" } else { "averageValue" };
+                if let Some(old) = old.as_object_mut() {
+                    old.insert(field.to_owned(), target.text().into());
+                }
+                json!({"type": "Object", "object": old})
+            }
+            Self::External { metric, target, .. } => {
+                let field = if matches!(target, Goal::Value(_)) { "targetValue" } else { "targetAverageValue" };
+                json!({"type": "External", "external": {
+                    "metricName": metric, "metricSelector": new["external"]["metric"]["selector"], field: target.text(),
+                }})
+            }
+        };
+        Some(old)
+    }
+
+    /// New values; metrics of pods for some pods only, once in a while. Resource metrics are said by the pods.
+    pub(crate) fn say(&self, chance: &mut Chance, app: &str, pods: &[Pod]) -> Vec<Deed> {
+        match self {
+            Self::Resource { .. } => Vec::new(),
+            Self::Pods { metric, .. } => {
+                let level = chance.of([0, 1, 333, 2_999, 4_999, 7_500, 8_251, 10_000, 10_001, 15_500, 50_000, 1_000_000_000, -5_000]);
+                let some = chance.once_in(4);
+                let each = pods.iter().map(|pod| {
+                    let value = (!some || chance.once_in(2)).then(|| milli(level + chance.between(0, 3)));
+                    Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value }
+                });
+                each.collect()
+            }
+            Self::Object { metric, of, .. } => {
+                let mut values = vec![milli(Self::total(chance, 1_000_000_000))];
+                if chance.once_in(10) {
+                    values.push(milli(4_000));
+                }
+                vec![of.deed(app, metric, values)]
+            }
+            Self::External { metric, .. } => {
+                // Thousandths that just fit; two of them do not.
+                let mut series = vec![("a", milli(Self::total(chance, 9_000_000_000_000_000_000)))];
+                if chance.once_in(3) {
+                    series.push(("b", milli(Self::total(chance, 9_000_000_000_000_000_000))));
+                }
+                if chance.once_in(12) {
+                    series.clear();
+                }
+                vec![Deed::External { metric: metric.clone(), series: Some(series) }]
+            }
+        }
+    }
+
+    /// Nobody knows it any more.
+    pub(crate) fn forget(&self, app: &str, pods: &[Pod]) -> Vec<Deed> {
+        match self {
+            Self::Resource { .. } => {
+                pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }).collect()
+            }
+            Self::Pods { metric, .. } => {
+                let of = |pod: &Pod| Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value: None };
+                pods.iter().map(of).collect()
+            }
+            Self::Object { metric, of, .. } => vec![of.deed(app, metric, Vec::new())],
+            Self::External { metric, .. } => vec![Deed::External { metric: metric.clone(), series: None }],
+        }
+    }
+
+    fn total(chance: &mut Chance, huge: i64) -> i64 {
+        chance.of([0, 0, 1, 7_777, 20_000, 29_999, 33_000, 45_001, 60_000, 90_000, 100_001, huge, -20_000])
+    }
+}
+
+impl Of {
+    fn reference(self, app: &str) -> Value {
+        match self {
+            Self::Target(kind) => kind.reference(app),
+            Self::Namespace => json!({"apiVersion": "v1", "kind": "Namespace", "name": "any"}),
+            Self::Service => json!({"apiVersion": "v1", "kind": "Service", "name": app}),
+            Self::UnknownKind => json!({"apiVersion": "example.com/v1", "kind": "Gizmo", "name": app}),
+        }
+    }
+
+    fn deed(self, app: &str, metric: &str, values: Vec<String>) -> Deed {
+        let (resource, name) = match self {
+            Self::Target(kind) => (kind.resource(), app),
+            Self::Namespace => ("namespaces", "{ns}"),
+            Self::Service => ("services", app),
+            Self::UnknownKind => ("gizmos.example.com", app),
+        };
+        Deed::OfObject { resource, name: name.to_owned(), metric: metric.to_owned(), values }
+    }
+}
+
+fn milli(amount: i64) -> String {
+    format!("{amount}m")
+}

@@ -1,0 +1,293 @@
+//! One workload with its autoscaler, and what happens to it: a function of a seed and a number.
+
+mod behavior;
+mod chance;
+pub(crate) mod deed;
+mod metric;
+mod pod;
+mod steps;
+pub(crate) mod target;
+
+use jiff::Timestamp;
+use localkube::metrics::{Group, Outage};
+use serde_json::{Value, json};
+
+use behavior::Behavior;
+use chance::Chance;
+use deed::{Deed, Step};
+use metric::Metric;
+use pod::{Condition, Level, Pod, Shape};
+use target::Kind;
+
+/// What a scenario must know to go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The count that is asked of the target, the same on both sides; absent: there is no target.
+    pub(crate) replicas: Option<i64>,
+    pub(crate) now: Timestamp,
+}
+
+/// One workload with its autoscaler, as it was last left.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    /// The name of its objects.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    chance: Chance,
+    to_zero: bool,
+    pods: Vec<Pod>,
+    pods_made: usize,
+    metrics: Vec<Metric>,
+    metrics_made: usize,
+    level: Level,
+    behavior: Option<Behavior>,
+    min: Option<i64>,
+    max: i64,
+    /// The API version through which the autoscaler is written.
+    old_api: bool,
+    /// What must be undone in the next step.
+    broken: Option<Broken>,
+    /// Whether there is a second autoscaler.
+    rival: bool,
+    steps_left: usize,
+    made: bool,
+    /// What was done so far.
+    pub(crate) done: Vec<Step>,
+}
+
+/// What is not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    NoTarget,
+    NoAutoscaler,
+    Reference,
+    Api(Group),
+}
+
+/// The most replicas that anybody asks for, save once in a while.
+const MOST: i64 = 12;
+/// No more pods are made, however many replicas there are.
+const MOST_PODS: usize = 6;
+
+impl Scenario {
+    /// The scenario of this number; `to_zero` if the cluster lets autoscalers scale to zero.
+    pub(crate) fn new(seed: u64, number: u64, to_zero: bool) -> Self {
+        let mut chance = Chance::new(seed, number);
+        let place = chance.weighted([40, 12, 12, 10, 20, 3]);
+        let kind = Kind::ALL.into_iter().nth(place).unwrap_or(Kind::Deployment);
+        let steps_left = chance.between(4, 7) as usize;
+        let level = Level::any(&mut chance);
+        let mut scenario = Self {
+            name: format!("s{number}"),
+            kind,
+            chance,
+            to_zero,
+            pods: Vec::new(),
+            pods_made: 0,
+            metrics: Vec::new(),
+            metrics_made: 0,
+            level,
+            behavior: None,
+            min: None,
+            max: 1,
+            old_api: false,
+            broken: None,
+            rival: false,
+            steps_left,
+            made: false,
+            done: Vec::new(),
+        };
+        scenario.draw_bounds();
+        scenario.draw_metrics();
+        if scenario.chance.once_in(3) {
+            scenario.behavior = Some(Behavior::any(&mut scenario.chance));
+        }
+        scenario.old_api = scenario.chance.once_in(8);
+        scenario
+    }
+
+    /// Whether there is nothing left to do.
+    pub(crate) fn is_over(&self) -> bool {
+        self.steps_left == 0
+    }
+
+    /// The names of its autoscalers, present and past.
+    pub(crate) fn autoscalers(&self) -> [String; 2] {
+        [self.name.clone(), format!("{}-b", self.name)]
+    }
+
+    /// For how long after the last change something may still be remembered, in seconds.
+    pub(crate) fn memory(&self) -> i64 {
+        self.behavior.as_ref().map_or(0, |behavior| behavior.memory)
+    }
+
+    /// How many warnings a pass can tell at most.
+    pub(crate) fn warnings_per_pass(&self) -> usize {
+        self.metrics.len() + 1
+    }
+
+    /// The next step.
+    pub(crate) fn step(&mut self, facts: Facts) -> Step {
+        self.steps_left = self.steps_left.saturating_sub(1);
+        let step = if self.made { self.change(facts) } else { self.begin(facts) };
+        self.done.push(step.clone());
+        step
+    }
+
+    /// A step in which a whole API fails, for everybody.
+    pub(crate) fn outage(&mut self, group: Group, outage: &Outage) -> Step {
+        self.broken = Some(Broken::Api(group));
+        let step = Step::new(format!("{} fails for everybody: {outage:?}", group.name()));
+        self.done.push(step.clone());
+        step
+    }
+
+    /// The step after it.
+    pub(crate) fn mended(&mut self, group: Group) -> Step {
+        if self.broken == Some(Broken::Api(group)) {
+            self.broken = None;
+        }
+        let step = Step::new(format!("{} answers again", group.name()));
+        self.done.push(step.clone());
+        step
+    }
+
+    /// Whether an outage may come: something else that is broken is mended first.
+    pub(crate) fn can_bear_outage(&self) -> bool {
+        self.made && self.broken.is_none()
+    }
+
+    /// Removes everything.
+    pub(crate) fn end(&self) -> Vec<Deed> {
+        let mine = format!("labelSelector=scenario%3D{}", self.name);
+        let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+        let mut deeds = vec![
+            Deed::delete(format!("{hpas}?{mine}")),
+            Deed::delete(format!("{}?{mine}", self.kind.collection())),
+            Deed::delete(format!("/api/v1/namespaces/{{ns}}/pods?{mine}&gracePeriodSeconds=0")),
+        ];
+        for metric in &self.metrics {
+            deeds.extend(metric.forget(&self.name, &self.pods));
+        }
+        deeds.extend(self.pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }));
+        deeds.extend(self.autoscalers().iter().map(|name| {
+            Deed::delete(format!("/api/v1/namespaces/{{ns}}/events?fieldSelector=involvedObject.name%3D{name}"))
+        }));
+        deeds
+    }
+
+    /// Target, pods, values and autoscaler.
+    fn begin(&mut self, facts: Facts) -> Step {
+        self.made = true;
+        let replicas = self.chance.between(1, 5);
+        let mut deeds = self.kind.create(&self.name, replicas);
+        let pods = if self.chance.once_in(5) { self.chance.below(5) } else { replicas as usize };
+        for _ in 0..pods {
+            let (shape, condition) = (self.usual_shape(), self.usual_condition());
+            deeds.extend(self.add_pod(shape, condition, facts.now));
+        }
+        deeds.extend(self.say_all());
+        deeds.push(self.create_autoscaler());
+        let title = format!("a {} of {replicas} with {pods} pods and its autoscaler", self.kind.kind());
+        Step::new(title).with(deeds)
+    }
+
+    fn usual_shape(&mut self) -> Shape {
+        if self.chance.once_in(10) { Shape::any(&mut self.chance) } else { Shape::Plain }
+    }
+
+    fn usual_condition(&mut self) -> Condition {
+        if self.chance.once_in(10) { Condition::any(&mut self.chance) } else { Condition::Ready }
+    }
+
+    fn add_pod(&mut self, shape: Shape, condition: Condition, now: Timestamp) -> Vec<Deed> {
+        let pod = Pod { name: format!("{}-{}", self.name, self.pods_made), shape, condition };
+        self.pods_made += 1;
+        let mut deeds = pod.create(&self.name, now);
+        deeds.push(pod.usage(&self.name, self.level, &mut self.chance));
+        self.pods.push(pod);
+        deeds
+    }
+
+    /// New values of all metrics that pods do not say by themselves.
+    fn say_all(&mut self) -> Vec<Deed> {
+        let Self { metrics, chance, name, pods, .. } = self;
+        metrics.iter().flat_map(|metric| metric.say(chance, name, pods)).collect()
+    }
+
+    fn draw_bounds(&mut self) {
+        let lowest = i64::from(!self.to_zero || !self.metrics.iter().any(Metric::is_outside));
+        self.min = (!self.chance.once_in(5)).then(|| self.chance.between(lowest.max(0), 4));
+        let least = self.min.unwrap_or(1).max(1);
+        self.max = if self.chance.once_in(12) { 40 } else { self.chance.between(least, MOST) };
+    }
+
+    fn draw_metrics(&mut self) {
+        let count = 1 + self.chance.weighted([60, 25, 15]);
+        self.metrics.clear();
+        for place in 0..count {
+            self.metrics_made += 1;
+            let number = self.metrics_made;
+            let outside = self.to_zero && place == 0;
+            let make = if outside { Metric::outside } else { Metric::any };
+            self.metrics.push(make(&mut self.chance, &self.name, number, self.kind));
+        }
+        if self.to_zero && self.chance.once_in(2) {
+            self.min = Some(0);
+        }
+    }
+
+    fn metrics_json(&self) -> Value {
+        self.metrics.iter().map(|metric| metric.json(&self.name)).collect()
+    }
+
+    fn hpa_path(&self) -> String {
+        let version = if self.old_api { "v1" } else { "v2" };
+        format!("/apis/autoscaling/{version}/namespaces/{{ns}}/horizontalpodautoscalers")
+    }
+
+    fn create_autoscaler(&self) -> Deed {
+        Deed::post(self.hpa_path(), self.autoscaler(&self.name))
+    }
+
+    fn autoscaler(&self, name: &str) -> Value {
+        let mut metadata = json!({"name": name, "labels": {"scenario": self.name}, "annotations": {"team": "a"}});
+        let mut spec = json!({
+            "scaleTargetRef": self.kind.reference(&self.name), "minReplicas": self.min, "maxReplicas": self.max,
+        });
+        let behavior = self.behavior.as_ref().map(|behavior| behavior.json.clone());
+        let mut set = |key: &str, value: Value| {
+            if let Some(spec) = spec.as_object_mut() {
+                spec.insert(key.to_owned(), value);
+            }
+        };
+        if self.old_api {
+            let flat: Vec<Value> = self.metrics.iter().filter_map(|metric| metric.flat(&self.name)).collect();
+            let annotation = |name: &str| format!("autoscaling.alpha.kubernetes.io/{name}");
+            if let Some(annotations) = metadata.pointer_mut("/annotations").and_then(Value::as_object_mut) {
+                annotations.insert(annotation("metrics"), json!(flat).to_string().into());
+                if let Some(behavior) = behavior {
+                    annotations.insert(annotation("behavior"), behavior.to_string().into());
+                }
+            }
+            if let Some(percent) = self.metrics.iter().find_map(Metric::cpu_utilization) {
+                set("targetCPUUtilizationPercentage", percent.into());
+            }
+        } else {
+            set("metrics", self.metrics_json());
+            if let Some(behavior) = behavior {
+                set("behavior", behavior);
+            }
+        }
+        let version = if self.old_api { "autoscaling/v1" } else { "autoscaling/v2" };
+        json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec})
+    }
+
+    fn patch_autoscaler(&self, spec: Value) -> Deed {
+        let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
+        Deed::patch(path, json!({"spec": spec}))
+    }
+}
+
+#[cfg(test)]
+mod tests;

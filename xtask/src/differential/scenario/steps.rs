@@ -1,0 +1,231 @@
+//! The steps of a scenario after the first.
+//!
+//! A step changes either the autoscaler, in one write, or the world around it: a pass that has begun before it has read
+//! the autoscaler, and nothing else.
+
+use serde_json::{Value, json};
+
+use super::behavior::Behavior;
+use super::deed::{Deed, Step};
+use super::metric::Metric;
+use super::pod::{Condition, Level, Shape};
+use super::{Broken, Facts, MOST_PODS, Scenario};
+
+type Make = fn(&mut Scenario, Facts) -> Step;
+
+/// What can happen, and how often.
+const CHANGES: [(usize, Make); 19] = [
+    (26, Scenario::new_values),
+    (5, Scenario::some_samples_gone),
+    (6, Scenario::metric_gone),
+    (12, Scenario::catch_up),
+    (8, Scenario::pods_change),
+    (6, Scenario::odd_pod),
+    (3, Scenario::pod_gone),
+    (6, Scenario::scaled_by_hand),
+    (3, Scenario::roll_out),
+    (2, Scenario::target_gone),
+    (8, Scenario::other_bounds),
+    (5, Scenario::other_goals),
+    (6, Scenario::other_metrics),
+    (9, Scenario::other_behavior),
+    (3, Scenario::other_reference),
+    (3, Scenario::autoscaler_anew),
+    (2, Scenario::autoscaler_gone),
+    (2, Scenario::rival),
+    (2, Scenario::nothing),
+];
+
+impl Scenario {
+    pub(super) fn change(&mut self, facts: Facts) -> Step {
+        if self.rival {
+            // Anything else could let two act at once, and who comes first is chance.
+            if self.chance.once_in(3) {
+                return self.new_values(facts);
+            }
+            self.rival = false;
+            return Step::new("the second autoscaler goes").with([self.delete_autoscaler(1)]);
+        }
+        match self.broken.take() {
+            Some(Broken::NoTarget) => {
+                let replicas = self.chance.between(1, 5);
+                return Step::new(format!("the target comes back with {replicas}"))
+                    .with(self.kind.create(&self.name, replicas));
+            }
+            Some(Broken::NoAutoscaler) => return Step::new("the autoscaler comes back").with([self.create_autoscaler()]),
+            Some(Broken::Reference) => {
+                let reference = json!({"scaleTargetRef": self.kind.reference(&self.name)});
+                return Step::new("the reference is right again").with([self.patch_autoscaler(reference)]);
+            }
+            Some(Broken::Api(_)) | None => {}
+        }
+        let place = self.chance.weighted(CHANGES.iter().map(|(weight, _)| *weight));
+        CHANGES.get(place).map_or_else(|| self.nothing(facts), |(_, make)| make(self, facts))
+    }
+
+    fn new_values(&mut self, _: Facts) -> Step {
+        self.level = Level::any(&mut self.chance);
+        let Self { pods, chance, name, level, .. } = self;
+        let usage: Vec<Deed> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
+        let said = self.say_all();
+        Step::new("new values").with(usage).with(said)
+    }
+
+    fn some_samples_gone(&mut self, _: Facts) -> Step {
+        let Self { pods, chance, .. } = self;
+        let gone = pods.iter().filter(|_| chance.once_in(2)).map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None });
+        Step::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
+    }
+
+    fn metric_gone(&mut self, _: Facts) -> Step {
+        let place = self.chance.below(self.metrics.len());
+        let deeds = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
+        Step::new(format!("nobody knows metric {place}")).with(deeds.into_iter().flatten())
+    }
+
+    /// Pods and status become what was asked for.
+    fn catch_up(&mut self, facts: Facts) -> Step {
+        let Some(replicas) = facts.replicas else { return self.new_values(facts) };
+        let wanted = usize::try_from(replicas).unwrap_or_default().min(MOST_PODS);
+        let mut deeds = vec![self.kind.tell(&self.name, replicas)];
+        while self.pods.len() > wanted
+            && let Some(pod) = self.pods.pop()
+        {
+            deeds.extend([pod.remove(), Deed::Usage { pod: pod.name.clone(), usage: None }]);
+        }
+        while self.pods.len() < wanted {
+            let condition = self.usual_condition();
+            deeds.extend(self.add_pod(Shape::Plain, condition, facts.now));
+        }
+        Step::new(format!("the workload has {replicas}")).with(deeds)
+    }
+
+    fn pods_change(&mut self, facts: Facts) -> Step {
+        let condition = if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
+        let most = self.chance.once_in(3);
+        let Self { pods, chance, name, level, .. } = self;
+        let mut deeds = Vec::new();
+        for pod in pods.iter_mut().filter(|pod| pod.condition != Condition::Terminating) {
+            if most || chance.once_in(2) {
+                pod.condition = condition;
+                deeds.extend(pod.become_so(facts.now));
+                deeds.push(pod.usage(name, *level, chance));
+            }
+        }
+        Step::new(format!("some pods are {condition:?}")).with(deeds)
+    }
+
+    fn odd_pod(&mut self, facts: Facts) -> Step {
+        let (shape, condition) = (Shape::any(&mut self.chance), self.usual_condition());
+        let deeds = self.add_pod(shape, condition, facts.now);
+        Step::new(format!("another pod: {shape:?}, {condition:?}")).with(deeds)
+    }
+
+    fn pod_gone(&mut self, facts: Facts) -> Step {
+        let Some(pod) = self.pods.pop() else { return self.odd_pod(facts) };
+        // Its sample stays for a while, as in life.
+        Step::new(format!("pod {} is gone", pod.name)).with([pod.remove()])
+    }
+
+    fn scaled_by_hand(&mut self, _: Facts) -> Step {
+        let replicas = self.chance.of([0, 0, 1, 2, 3, 5, 8, 20]);
+        Step::new(format!("scaled to {replicas} by hand")).with([self.kind.scale(&self.name, replicas)])
+    }
+
+    fn roll_out(&mut self, facts: Facts) -> Step {
+        let replicas = facts.replicas.unwrap_or(1) + self.chance.of([1, 2, 3]);
+        Step::new(format!("the status says {replicas}")).with([self.kind.tell(&self.name, replicas)])
+    }
+
+    fn target_gone(&mut self, _: Facts) -> Step {
+        self.broken = Some(Broken::NoTarget);
+        let orphan = json!({"propagationPolicy": "Orphan"});
+        let delete = Deed::Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan };
+        Step::new("the target is deleted").with([delete])
+    }
+
+    fn other_bounds(&mut self, _: Facts) -> Step {
+        self.draw_bounds();
+        let edit = self.patch_autoscaler(json!({"minReplicas": self.min, "maxReplicas": self.max}));
+        Step::new(format!("between {:?} and {}", self.min, self.max)).with([edit])
+    }
+
+    fn other_goals(&mut self, _: Facts) -> Step {
+        let Self { metrics, chance, .. } = self;
+        *metrics = metrics.iter().map(|metric| metric.retargeted(chance)).collect();
+        let edit = self.patch_autoscaler(json!({"metrics": self.metrics_json()}));
+        Step::new("other targets").with([edit])
+    }
+
+    /// The values of new metrics are said before anybody asks for them, so this is one write that matters.
+    fn other_metrics(&mut self, _: Facts) -> Step {
+        let before = self.min;
+        self.draw_metrics();
+        self.min = before;
+        if self.to_zero && before == Some(0) && !self.metrics.iter().any(Metric::is_outside) {
+            self.min = Some(1);
+        }
+        let said = self.say_all();
+        let edit = self.patch_autoscaler(json!({"metrics": self.metrics_json(), "minReplicas": self.min}));
+        Step::new("other metrics").with(said).with([edit])
+    }
+
+    fn other_behavior(&mut self, _: Facts) -> Step {
+        let behavior = (!self.chance.once_in(5)).then(|| Behavior::any(&mut self.chance));
+        // A merge keeps what is not said, so everything is said.
+        let edit = behavior.as_ref().map_or(Value::Null, |behavior| {
+            let said = |direction: &str| {
+                let unsaid = ["stabilizationWindowSeconds", "selectPolicy", "tolerance"].map(|key| (key.to_owned(), Value::Null));
+                let rules = behavior.json.get(direction).and_then(Value::as_object).cloned().unwrap_or_default();
+                unsaid.into_iter().chain(rules).collect::<Value>()
+            };
+            json!({"scaleUp": said("scaleUp"), "scaleDown": said("scaleDown")})
+        });
+        self.behavior = behavior;
+        Step::new("other behavior").with([self.patch_autoscaler(json!({"behavior": edit}))])
+    }
+
+    fn other_reference(&mut self, _: Facts) -> Step {
+        self.broken = Some(Broken::Reference);
+        let (title, reference) = match self.chance.below(5) {
+            0 => ("nobody", json!({"apiVersion": self.kind.api_version(), "kind": self.kind.kind(), "name": "nobody"})),
+            1 => ("an unknown kind", json!({"apiVersion": "example.com/v1", "kind": "Gizmo", "name": self.name})),
+            2 => ("a kind without scale", json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": self.name})),
+            3 => ("a kind in lower case", json!({"apiVersion": "apps/v1", "kind": "deployment", "name": self.name})),
+            _ => ("a version that is not there", json!({"apiVersion": "apps/v9", "kind": "Deployment", "name": self.name})),
+        };
+        let edit = self.patch_autoscaler(json!({"scaleTargetRef": reference}));
+        Step::new(format!("the reference names {title}")).with([edit])
+    }
+
+    fn delete_autoscaler(&self, place: usize) -> Deed {
+        let names = self.autoscalers();
+        let name = names.get(place).unwrap_or(&self.name);
+        Deed::delete(format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}"))
+    }
+
+    fn autoscaler_anew(&mut self, _: Facts) -> Step {
+        Step::new("the autoscaler is deleted and made anew").with([self.delete_autoscaler(0), self.create_autoscaler()])
+    }
+
+    fn autoscaler_gone(&mut self, _: Facts) -> Step {
+        self.broken = Some(Broken::NoAutoscaler);
+        Step::new("the autoscaler is deleted").with([self.delete_autoscaler(0)])
+    }
+
+    /// A second autoscaler of the same target.
+    fn rival(&mut self, facts: Facts) -> Step {
+        // Without pods their selectors do not overlap, and both act.
+        if self.pods.is_empty() || facts.replicas.is_none() {
+            return self.new_values(facts);
+        }
+        self.rival = true;
+        let names = self.autoscalers();
+        let name = names.last().unwrap_or(&self.name);
+        Step::new("a second autoscaler of the same target").with([Deed::post(self.hpa_path(), self.autoscaler(name))])
+    }
+
+    fn nothing(&mut self, _: Facts) -> Step {
+        Step::new("nothing")
+    }
+}

@@ -1,0 +1,57 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn play(seed: u64, number: u64) -> Vec<String> {
+    let mut scenario = Scenario::new(seed, number, number.is_multiple_of(2));
+    let facts = Facts { replicas: Some(3), now: Timestamp::UNIX_EPOCH };
+    let mut lines = Vec::new();
+    while !scenario.is_over() {
+        let step = scenario.step(facts);
+        lines.push(step.title);
+        lines.extend(step.deeds.iter().map(ToString::to_string));
+    }
+    lines
+}
+
+#[test]
+fn a_number_says_it_all() {
+    assert_eq!(play(1, 7), play(1, 7));
+    assert_ne!(play(1, 7), play(2, 7));
+}
+
+#[test]
+fn everything_happens_sooner_or_later() {
+    let all: String = (0..400).flat_map(|number| play(1, number)).collect::<Vec<_>>().join("\n");
+    let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Worker", "Blind"];
+    let types = ["Resource", "ContainerResource", "Pods", "Object", "External"].map(|kind| format!("\"type\":\"{kind}\""));
+    let titles = [
+        "new values", "samples of some pods are gone", "nobody knows metric", "the workload has", "some pods are Terminating",
+        "another pod: PodLevel", "is gone", "to 0 by hand", "the status says", "the target is deleted",
+        "the target comes back", "between None", "other targets", "other metrics", "other behavior", "names an unknown kind",
+        "the reference is right again", "made anew", "the autoscaler comes back", "a second autoscaler",
+        "the second autoscaler goes", "autoscaling.alpha.kubernetes.io/metrics", "\"Bogus\"", "\"minReplicas\":0",
+    ];
+    let wanted: BTreeSet<&str> =
+        kinds.into_iter().chain(types.iter().map(String::as_str)).chain(titles).filter(|text| !all.contains(text)).collect();
+    assert!(wanted.is_empty(), "never seen: {wanted:?}");
+}
+
+#[test]
+fn a_step_changes_the_autoscaler_in_one_write_or_the_world() {
+    for number in 0..400 {
+        let mut scenario = Scenario::new(3, number, false);
+        let facts = Facts { replicas: Some(3), now: Timestamp::UNIX_EPOCH };
+        scenario.step(facts);
+        while !scenario.is_over() {
+            let step = scenario.step(facts);
+            let of_autoscaler = |deed: &&Deed| matches!(deed, Deed::Ask { path, .. } if path.contains("horizontalpodautoscalers"));
+            let edits = step.deeds.iter().filter(of_autoscaler).count();
+            let asks = step.deeds.iter().filter(|deed| matches!(deed, Deed::Ask { .. })).count();
+            let anew = step.title.contains("anew");
+            assert!(edits == 0 || edits == asks && (edits == 1 || anew), "{}: {:?}", step.title, step.deeds);
+        }
+    }
+}
