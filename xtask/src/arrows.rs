@@ -18,7 +18,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("controllers", &["api", "cluster", "engine", "quantity"]),
     ("testbed", &["localkube"]),
     ("plimsoll", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim"]),
-    ("xtask", &["api", "engine", "localkube", "quantity", "sim", "testbed"]),
+    ("xtask", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "sim", "testbed"]),
 ];
 
 /// What a crate must not reach, however far down.

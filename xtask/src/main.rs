@@ -2,6 +2,7 @@
 
 mod arrows;
 mod conformance;
+mod differential;
 mod generate;
 mod local;
 mod real;
@@ -18,6 +19,8 @@ use clap::Parser;
 enum Task {
     /// Hold Plimsoll against recorded answers of the real thing.
     Conformance(conformance::Args),
+    /// Hold Plimsoll's controller against Kubernetes' own, live on a real API server.
+    Differential(differential::Args),
     /// Check that dependencies between our crates point one way, as docs/architecture.md says.
     Arrows,
     /// Write the files that are made from code: the definition of Autoscaler.
@@ -36,6 +39,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Conformance(args) => conformance::run(&args),
+        Task::Differential(args) => differential::run(&args),
         Task::Arrows => arrows::run(),
         Task::Generate(args) => generate::run(&args),
         Task::Local(args) => local::run(&args),

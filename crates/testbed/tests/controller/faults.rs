@@ -5,6 +5,7 @@
 //! had; and the conditions say what is wrong where they can be written at all. When it is over, the count is right
 //! within two periods.
 
+mod missed;
 mod rows;
 
 use std::time::Duration;
@@ -15,11 +16,9 @@ use testbed::proxy::{Fault, Rule, RuleId};
 use testbed::twin::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{Ground, Ours, PERIOD, Proxied, on_both, soak};
+use crate::ground::{BUSY, Ground, Ours, PERIOD, Proxied, cpu, on_both, soak};
 use rows::{Broken, Row};
 
-/// What a busy machine may take longer.
-const BUSY: Duration = Duration::from_secs(3);
 /// Rows that run side by side.
 const TOGETHER: usize = 6;
 
@@ -47,10 +46,7 @@ fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
 async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
     ground.workload("web", 4).await;
     ground.usage("web", 4, HIGH, 1);
-    let cpu = json!([{"type": "Resource", "resource": {
-        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}
-    }}]);
-    ground.hpa("web", MIN, MAX, cpu).await;
+    ground.hpa("web", MIN, MAX, json!([cpu(50)])).await;
     let proxied = ground.proxied().await;
     let ours = Ours::start(proxied.client.clone(), ground.settings());
     ground.until_replicas("web", 6).await;
@@ -79,6 +75,10 @@ async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
         let during = witness.seen().split_off(before);
         if row.blind {
             assert!(during.is_empty(), "on {}: {} without data: {during:?}", ground.cluster, row.name);
+        }
+        for rule in &broken {
+            let bites = proxied.rules.hits(*rule) > 0 || !matches!(row.broken, Broken::Rules(_) | Broken::Relisted(_));
+            assert!(bites, "on {}: nothing met {}", ground.cluster, row.name);
         }
         end(&proxied, row, broken).await;
         let over = Instant::now();
@@ -121,7 +121,13 @@ async fn healthy(ground: &Ground, name: &str) {
 
 async fn begin(proxied: &Proxied, row: &Row) -> Vec<RuleId> {
     match &row.broken {
-        Broken::Rules(rules) => rules.iter().map(|rule| proxied.rules.add(rule.clone())).collect(),
+        Broken::Rules(rules) | Broken::Relisted(rules) => {
+            let added = rules.iter().map(|rule| proxied.rules.add(rule.clone())).collect();
+            if matches!(row.broken, Broken::Relisted(_)) {
+                proxied.rules.add(cut(""));
+            }
+            added
+        }
         Broken::Cutting(part) => vec![proxied.rules.add(cut(part))],
         Broken::Stalled(part) => {
             let part = (*part).to_owned();
@@ -148,7 +154,7 @@ async fn end(proxied: &Proxied, row: &Row, broken: Vec<RuleId>) {
         // A connection that lost something does not go on as if nothing had been.
         Broken::Stalled(part) => _ = proxied.rules.add(cut(part)),
         Broken::Down => proxied.proxy.up().await.unwrap(),
-        Broken::Rules(_) | Broken::Cutting(_) => {}
+        Broken::Rules(_) | Broken::Relisted(_) | Broken::Cutting(_) => {}
     }
 }
 

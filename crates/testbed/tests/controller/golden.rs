@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testbed::proxy::{Fault, Rule};
 use testbed::twin::Failure;
 
-use crate::ground::{Ground, Ours, PERIOD, on_both};
+use crate::ground::{Ground, Ours, PERIOD, cpu, on_both};
 
 /// What a scenario must come to.
 struct Expected {
@@ -27,12 +27,6 @@ struct Expected {
     desired: i64,
     /// Events without what follows the text given here.
     events: &'static [&'static str],
-}
-
-fn cpu(target: i32) -> Value {
-    json!({"type": "Resource", "resource": {
-        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}
-    }})
 }
 
 fn external(name: &str) -> Value {
@@ -334,7 +328,7 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
                 count: Some(2),
                 able: SCALED,
                 active: VALID,
-                limited: "True TooFewReplicas",
+                limited: WITHIN,
                 desired: 2,
                 events: &[
                     "Normal/SuccessfulRescale: New size: 2; reason: Current number of replicas below Spec.MinReplicas",

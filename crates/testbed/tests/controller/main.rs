@@ -24,7 +24,9 @@
     reason = "tests"
 )]
 
+mod clocks;
 mod faults;
 mod golden;
 mod ground;
 mod metric_types;
+mod metrics_faults;

@@ -61,7 +61,6 @@ enum Broken {
     NoTarget,
     NoAutoscaler,
     Reference,
-    Api(Group),
 }
 
 /// The most replicas that anybody asks for, save once in a while.
@@ -136,7 +135,6 @@ impl Scenario {
 
     /// A step in which a whole API fails, for everybody.
     pub(crate) fn outage(&mut self, group: Group, outage: &Outage) -> Step {
-        self.broken = Some(Broken::Api(group));
         let step = Step::new(format!("{} fails for everybody: {outage:?}", group.name()));
         self.done.push(step.clone());
         step
@@ -144,17 +142,14 @@ impl Scenario {
 
     /// The step after it.
     pub(crate) fn mended(&mut self, group: Group) -> Step {
-        if self.broken == Some(Broken::Api(group)) {
-            self.broken = None;
-        }
         let step = Step::new(format!("{} answers again", group.name()));
         self.done.push(step.clone());
         step
     }
 
-    /// Whether an outage may come: something else that is broken is mended first.
-    pub(crate) fn can_bear_outage(&self) -> bool {
-        self.made && self.broken.is_none()
+    /// Whether it has begun.
+    pub(crate) fn is_made(&self) -> bool {
+        self.made
     }
 
     /// Removes everything.

@@ -38,6 +38,9 @@ pub(crate) struct Process {
 
 /// Runs until told to stop.
 pub(super) fn run(args: &Args, options: Options) -> Outcome {
+    // What the user got wrong is told before anything is tried.
+    options.settings()?;
+    lease(&options)?;
     // One thread: passes wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -133,10 +136,17 @@ fn stand(
     options: &Options,
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
+    let Some(lease) = lease(options)? else { return Ok((None, Leadership::alone())) };
+    let (election, leadership) = Election::start(connection.client.clone(), lease, clock.clone());
+    Ok((Some(election), leadership))
+}
+
+/// The lease to stand for; none if nobody else can be there.
+fn lease(options: &Options) -> Result<Option<Lease>, Failure> {
     // Whoever writes nothing needs no lease: several may look on.
     let acts = matches!(options.mode, None | Some(super::options::ModeName::Active));
     if !options.leader_elect.unwrap_or(acts) {
-        return Ok((None, Leadership::alone()));
+        return Ok(None);
     }
     let or = |given: Option<GoDuration>, default: u64| {
         let given = given.and_then(|GoDuration(duration)| Duration::try_from(duration).ok());
@@ -151,8 +161,7 @@ fn stand(
         retry_period: or(options.leader_elect_retry_period, 2),
     };
     lease.validate().map_err(Failure::input)?;
-    let (election, leadership) = Election::start(connection.client.clone(), lease, clock.clone());
-    Ok((Some(election), leadership))
+    Ok(Some(lease))
 }
 
 /// Where our own objects live: the pod's namespace, or that of Kubernetes' own controllers.

@@ -11,7 +11,7 @@ use cluster::request::{self, ApiError, Request};
 use controllers::hpa::Settings;
 use http::Method;
 use kube::Client;
-use localkube::metrics::{MetricsApi, PodUsage, Script};
+use localkube::metrics::{MetricsApi, PodUsage, Script, Series};
 use localkube::store::Key;
 use serde_json::{Value, json};
 use testbed::Access;
@@ -24,6 +24,8 @@ pub(crate) use witness::{Sight, Witness};
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
+/// What a busy machine may take longer.
+pub(crate) const BUSY: Duration = Duration::from_secs(3);
 /// How long to wait for something before giving up: busy machines are no reason to fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -129,7 +131,11 @@ impl Ground {
 
     /// Sends a request; the answer as JSON.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, ApiError> {
-        let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let content = match method {
+            Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let request = Request {
             method,
             uri: path.replace("{ns}", &self.namespace),
@@ -156,6 +162,14 @@ impl Ground {
 
     /// A deployment of `replicas`, and as many pods that run and are ready and request 1 cpu and 1Gi of memory.
     pub(crate) async fn workload(&self, name: &str, replicas: usize) {
+        self.deployment(name, replicas).await;
+        for number in 0..replicas {
+            self.pod(name, number).await;
+        }
+    }
+
+    /// A deployment without pods, for metrics that are not of pods.
+    pub(crate) async fn deployment(&self, name: &str, replicas: usize) {
         let labels = json!({"app": name});
         let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
@@ -166,9 +180,6 @@ impl Ground {
         });
         self.create("/apis/apps/v1/namespaces/{ns}/deployments", deployment).await;
         self.tell(name, replicas).await;
-        for number in 0..replicas {
-            self.pod(name, number).await;
-        }
     }
 
     /// Says how many replicas a deployment has, as its controller would.
@@ -202,6 +213,11 @@ impl Ground {
             let usage = PodUsage::new(&[("app", workload)], &[("app", cpu_milli, memory)]);
             self.script.set_pod(&self.namespace, &format!("{workload}-{number}"), usage);
         }
+    }
+
+    /// Sets the external metric of the name of a workload, so that so many replicas are right for [`queue`].
+    pub(crate) fn ask_for(&self, workload: &str, replicas: i64) {
+        self.script.set_external(&self.namespace, workload, Series::milli(replicas * 10_000));
     }
 
     /// An HPA of the deployment of the same name.
@@ -298,6 +314,20 @@ impl Ground {
     pub(crate) fn controller(&self, settings: Settings) -> Ours {
         Ours::start(self.client.clone(), settings)
     }
+}
+
+/// The external metric of the name of a workload, ten for each replica.
+pub(crate) fn queue(workload: &str) -> Value {
+    json!({"type": "External", "external": {
+        "metric": {"name": workload}, "target": {"type": "AverageValue", "averageValue": "10"}
+    }})
+}
+
+/// Usage of cpu in percent of what was requested.
+pub(crate) fn cpu(percent: i32) -> Value {
+    json!({"type": "Resource", "resource": {
+        "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}
+    }})
 }
 
 /// A number that no other call gets.

@@ -1,0 +1,57 @@
+//! Clocks that jump: windows keep their length.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::lease::Leadership;
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use testbed::twin::Failure;
+use tokio::time::Instant;
+
+use crate::ground::{BUSY, Ground, Ours, PERIOD, on_both, queue};
+
+const WINDOW: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_window_is_neither_shorter_nor_longer_when_the_clock_is_set() -> Result<(), Failure> {
+    on_both(async |ground| {
+        join_all([("forward", 3600), ("back", -3600), ("a-year", 365 * 24 * 3600)].map(|(name, seconds)| {
+            let ground = &ground;
+            async move { jump(&ground.room(name).await, seconds).await }
+        }))
+        .await;
+    })
+}
+
+async fn jump(ground: &Ground, seconds: i64) {
+    ground.deployment("web", 4).await;
+    ground.ask_for("web", 6);
+    let window = json!({"scaleDown": {"stabilizationWindowSeconds": WINDOW.as_secs()}});
+    let spec = json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue("web")], "behavior": window});
+    ground.hpa_with("web", spec).await;
+    let offset = Arc::new(AtomicI64::new(0));
+    let told = offset.clone();
+    let clock = Clock::new(move || Timestamp::now() + SignedDuration::from_secs(told.load(Ordering::Relaxed)));
+    let client = ground.proxied().await;
+    let ours = Ours::start_with(client.client.clone(), ground.settings(), Leadership::alone(), clock);
+    ground.until_replicas("web", 6).await;
+    let witness = ground.witness("web").await;
+    ground.ask_for("web", 3);
+    let fell = Instant::now();
+    ground.until_condition("web", "AbleToScale", "True ScaleDownStabilized").await;
+    offset.store(seconds, Ordering::Relaxed);
+    ground.until_replicas("web", 3).await;
+    let held = witness.last().at - fell;
+    println!("{}: set by {seconds} s, a window of {WINDOW:?} held for {held:?}", ground.cluster);
+    // What was asked for last may be as old as a period, and windows count whole seconds.
+    let shortest = WINDOW - PERIOD - Duration::from_secs(1);
+    let longest = WINDOW + Duration::from_secs(1) + 2 * PERIOD + BUSY;
+    assert!((shortest..=longest).contains(&held), "on {}: set by {seconds} s: {held:?}", ground.cluster);
+    assert_eq!(witness.counts(), [6, 3]);
+    assert!(ours.is_alive());
+    ours.stop().await;
+}

@@ -1,0 +1,109 @@
+//! What changed while a watch was broken is seen when it is not.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::Method;
+use serde_json::json;
+use testbed::proxy::{Fault, Rule};
+use testbed::twin::Failure;
+
+use super::{HIGH, MAX, MIN, cut};
+use crate::ground::{BUSY, Ground, Ours, PERIOD, cpu, on_both};
+
+/// What changes meanwhile.
+#[derive(Clone, Copy, Debug)]
+enum Changed {
+    /// A pod goes: five are right for the three that stay.
+    Pod,
+    /// At most five are allowed.
+    Autoscaler,
+    /// Somebody scales to four by hand: six are right.
+    Target,
+}
+
+/// How the watch is broken.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// It stays open and tells nothing, and ends with the fault.
+    Stalled,
+    /// It ends, and no other can be opened.
+    Refused,
+    /// It ends, and the versions it knew are forgotten: everything must be listed again.
+    Expired,
+}
+
+#[test]
+fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Failure> {
+    on_both(async |ground| {
+        let changes = [(Changed::Pod, "/pods"), (Changed::Autoscaler, "/horizontalpodautoscalers"), (Changed::Target, "/deployments")];
+        let hows = [How::Stalled, How::Refused, How::Expired];
+        let all = changes.into_iter().flat_map(|change| hows.map(|how| (change, how))).enumerate();
+        join_all(all.map(|(number, ((changed, part), how))| {
+            let ground = &ground;
+            async move {
+                let room = ground.room(&format!("missed-{number}")).await;
+                miss(&room, changed, part, how).await;
+            }
+        }))
+        .await;
+    })
+}
+
+async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
+    ground.workload("web", 4).await;
+    ground.usage("web", 4, HIGH, 1);
+    ground.hpa("web", MIN, MAX, json!([cpu(50)])).await;
+    let proxied = ground.proxied().await;
+    let ours = Ours::start(proxied.client.clone(), ground.settings());
+    ground.until_replicas("web", 6).await;
+    ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+
+    let of_part = move |parts: &http::request::Parts| {
+        parts.uri.path().ends_with(part) && parts.uri.query().is_some_and(|query| query.contains("watch=true"))
+    };
+    let refused = |code, reason| {
+        let fault = Fault::Status { code, reason, message: "injected".into(), retry_after: None };
+        Rule::new(fault).when(of_part)
+    };
+    let rule = match how {
+        How::Stalled => proxied.rules.add(Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(part))),
+        How::Refused => proxied.rules.add(refused(500, "InternalError")),
+        How::Expired => proxied.rules.add(refused(410, "Expired").times(3)),
+    };
+    if !matches!(how, How::Stalled) {
+        proxied.rules.add(cut(part));
+    }
+    let hpa = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web";
+    let right = match changed {
+        Changed::Pod => {
+            let pod = "/api/v1/namespaces/{ns}/pods/web-3?gracePeriodSeconds=0";
+            ground.send(Method::DELETE, pod, None).await.unwrap();
+            ground.script.remove_pod(&ground.namespace, "web-3");
+            5
+        }
+        Changed::Autoscaler => {
+            ground.patch(hpa, json!({"spec": {"maxReplicas": 5}})).await;
+            5
+        }
+        Changed::Target => {
+            let web = "/apis/apps/v1/namespaces/{ns}/deployments/web";
+            ground.patch(web, json!({"spec": {"replicas": 4}})).await;
+            6
+        }
+    };
+    tokio::time::sleep(3 * PERIOD).await;
+    proxied.rules.remove(rule);
+    if matches!(how, How::Stalled) {
+        proxied.rules.add(cut(part));
+    }
+    let over = tokio::time::Instant::now();
+    ground.until_replicas("web", right).await;
+    // Tries come after waits that double, and wait at most as long as the fault has lasted.
+    let most = 2 * PERIOD + Duration::from_millis(1600) + BUSY;
+    let took = over.elapsed();
+    assert!(took <= most, "on {}: {changed:?} {how:?} was seen after {took:?}", ground.cluster);
+    println!("{}: {changed:?} missed by a watch that was {how:?}: right after {:.2} s", ground.cluster, took.as_secs_f64());
+    assert!(ours.is_alive());
+    ours.stop().await;
+}

@@ -1,0 +1,202 @@
+//! Metrics APIs that are gone, broken or lie. What cannot be read is never taken for zero.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::Method;
+use jiff::Timestamp;
+use localkube::metrics::{Described, Group, Outage, PodUsage, Series, When};
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+use tokio::time::Instant;
+
+use crate::ground::{BUSY, Ground, PERIOD, Witness, alone_on_both, cpu, on_both, queue};
+
+/// A request that nobody answers is given up after this time.
+const GIVEN_UP: Duration = Duration::from_secs(10);
+/// How long an API server may take to find an API that has come back.
+const FOUND_AGAIN: Duration = Duration::from_secs(30);
+
+const SERVICES: [&str; 4] = [
+    "v1beta1.metrics.k8s.io",
+    "v1beta2.custom.metrics.k8s.io",
+    "v1beta1.custom.metrics.k8s.io",
+    "v1beta1.external.metrics.k8s.io",
+];
+
+/// One workload for each API, all of the same size.
+const WORKLOADS: [(&str, &str); 3] = [
+    ("by-cpu", "False FailedGetResourceMetric"),
+    ("by-pods", "False FailedGetPodsMetric"),
+    ("by-queue", "False FailedGetExternalMetric"),
+];
+
+#[test]
+fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Failure> {
+    alone_on_both(async |ground| {
+        let unavailable = Outage::Status { code: 503, reason: "ServiceUnavailable", message: "not now".into() };
+        let outages = [
+            ("503", Some(unavailable), Duration::ZERO),
+            ("another answer than JSON", Some(Outage::Text { code: 502, body: "bad gateway".into() }), Duration::ZERO),
+            ("empty lists", Some(Outage::Empty), Duration::ZERO),
+            ("garbage", Some(Outage::Garbage), Duration::ZERO),
+            ("cut answers", Some(Outage::Cut), Duration::ZERO),
+            ("no answer", Some(Outage::Hang), GIVEN_UP),
+            ("not registered", None, FOUND_AGAIN),
+        ];
+        for name in ["by-cpu", "by-pods"] {
+            ground.workload(name, 4).await;
+        }
+        ground.deployment("by-queue", 4).await;
+        set(&ground, 6);
+        ground.hpa("by-cpu", 2, 8, json!([cpu(50)])).await;
+        let rps = json!({"type": "Pods", "pods": {
+            "metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}
+        }});
+        ground.hpa("by-pods", 2, 8, json!([rps])).await;
+        ground.hpa("by-queue", 2, 8, json!([queue("by-queue")])).await;
+        let ours = ground.controller(ground.settings());
+        settled(&ground, 6).await;
+        let witnesses = join_all(WORKLOADS.map(|(name, _)| ground.witness(name))).await;
+        let seen = || witnesses.iter().map(|witness| witness.seen().len()).collect::<Vec<_>>();
+        for (name, outage, slow) in outages {
+            let before = seen();
+            let removed = begin(&ground, outage.as_ref()).await;
+            set(&ground, 3);
+            for (workload, condition) in WORKLOADS {
+                ground.until_condition(workload, "ScalingActive", condition).await;
+            }
+            tokio::time::sleep(2 * PERIOD).await;
+            assert_eq!(seen(), before, "on {}: something was scaled during {name}", ground.cluster);
+            end(&ground, removed).await;
+            let over = Instant::now();
+            settled(&ground, 3).await;
+            let took = over.elapsed();
+            println!("{}: right {:.2} s after {name}", ground.cluster, took.as_secs_f64());
+            assert!(took <= 2 * PERIOD + slow + BUSY, "on {}: {name} took {took:?}", ground.cluster);
+            set(&ground, 6);
+            settled(&ground, 6).await;
+        }
+        assert!(witnesses.iter().flat_map(Witness::counts).all(|count| count == 6 || count == 3 || count == 4));
+        assert!(ours.is_alive());
+        ours.stop().await;
+    })
+}
+
+/// Makes this count right for all of them.
+fn set(ground: &Ground, right: i64) {
+    ground.usage("by-cpu", 4, right * 125, 1);
+    for number in 0..4 {
+        let pod = Described::pod(&ground.namespace, &format!("by-pods-{number}"));
+        ground.script.set_custom(pod, "rps", Series::milli(right * 2_500).of_object(&[("app", "by-pods")]));
+    }
+    ground.ask_for("by-queue", right);
+}
+
+async fn settled(ground: &Ground, count: i64) {
+    for (workload, _) in WORKLOADS {
+        ground.until_replicas(workload, count).await;
+        ground.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
+    }
+}
+
+/// Breaks all three APIs, or takes them out of the cluster: what was taken out.
+async fn begin(ground: &Ground, outage: Option<&Outage>) -> Vec<Value> {
+    let Some(outage) = outage else {
+        let mut removed = Vec::new();
+        for name in SERVICES {
+            let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}");
+            removed.push(ground.get(&path).await);
+            ground.send(Method::DELETE, &path, None).await.unwrap();
+        }
+        return removed;
+    };
+    for group in [Group::Resource, Group::Custom, Group::External] {
+        ground.script.fail(group, outage.clone());
+    }
+    Vec::new()
+}
+
+async fn end(ground: &Ground, removed: Vec<Value>) {
+    for group in [Group::Resource, Group::Custom, Group::External] {
+        ground.script.fail(group, Outage::None);
+    }
+    for service in removed {
+        let new = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": service["metadata"]["name"]}, "spec": service["spec"]
+        });
+        ground.create("/apis/apiregistration.k8s.io/v1/apiservices", new).await;
+    }
+}
+
+/// A lie, and what it may lead to.
+struct Lie {
+    name: &'static str,
+    /// What is said of each of four pods, by number; none: nothing.
+    says: fn(usize) -> Option<PodUsage>,
+    /// The count it leads to from six; none: it is no data, and nothing is done.
+    count: Option<i64>,
+}
+
+fn pod(cpu: i64) -> PodUsage {
+    PodUsage::new(&[("app", "web")], &[("app", cpu, 1)])
+}
+
+const LOW: i64 = 375;
+
+/// As Kubernetes reads them; what it makes of each was read off the engine's scenarios.
+const LIES: [Lie; 9] = [
+    Lie { name: "nothing", says: |_| None, count: None },
+    Lie { name: "no containers", says: |_| Some(PodUsage::new(&[("app", "web")], &[])), count: None },
+    Lie { name: "another container", says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW, 1)])), count: Some(3) },
+    Lie { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), count: Some(4) },
+    Lie { name: "old samples", says: |_| Some(pod(LOW).at(When::At(Timestamp::UNIX_EPOCH))), count: Some(3) },
+    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(When::Never)), count: Some(3) },
+    Lie { name: "less than nothing", says: |_| Some(pod(-5000)), count: Some(2) },
+    Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), count: Some(8) },
+    Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), count: Some(2) },
+];
+
+#[test]
+fn whatever_metrics_say_the_count_stays_within_its_limits() -> Result<(), Failure> {
+    on_both(async |ground| {
+        join_all(LIES.iter().enumerate().map(|(number, lie)| {
+            let ground = &ground;
+            async move { believe(&ground.room(&format!("lie-{number}")).await, lie).await }
+        }))
+        .await;
+    })
+}
+
+async fn believe(ground: &Ground, lie: &Lie) {
+    ground.workload("web", 4).await;
+    ground.usage("web", 4, 750, 1);
+    ground.hpa("web", 2, 8, json!([cpu(50)])).await;
+    let ours = ground.controller(ground.settings());
+    ground.until_replicas("web", 6).await;
+    let witness = ground.witness("web").await;
+    ground.script.clear_pods(&ground.namespace);
+    for number in 0..4 {
+        if let Some(usage) = (lie.says)(number) {
+            ground.script.set_pod(&ground.namespace, &format!("web-{number}"), usage);
+        }
+    }
+    match lie.count {
+        Some(count) => {
+            let reached = ground.until_replicas("web", count);
+            let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
+            assert!(reached.is_ok(), "on {}: {} led to {:?}", ground.cluster, lie.name, witness.counts());
+        }
+        None => ground.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
+    }
+    tokio::time::sleep(2 * PERIOD).await;
+    let counts = witness.counts();
+    let expected = [6].into_iter().chain(lie.count).collect::<Vec<_>>();
+    assert_eq!(counts, expected, "on {}: {}", ground.cluster, lie.name);
+    ground.usage("web", 4, LOW, 1);
+    ground.until_replicas("web", 3).await;
+    ground.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+    assert!(ours.is_alive());
+    ours.stop().await;
+}

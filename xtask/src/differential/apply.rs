@@ -1,0 +1,154 @@
+//! Deeds are done, to both twins at once, and what can be seen afterwards is read.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use http::Method;
+use jiff::Timestamp;
+use localkube::metrics::{ContainerUsage, Described, PodUsage, Series, When};
+use quantity::Quantity;
+use serde_json::Value;
+
+use super::compare::View;
+use super::ground::Ground;
+use super::scenario::Scenario;
+use super::scenario::deed::{Age, Deed, Usage};
+use super::scenario::target::Kind;
+
+impl Ground {
+    /// Does the deeds of one scenario to both twins; what was refused, and by whom.
+    pub(crate) async fn apply(&self, deeds: &[Deed], now: Timestamp) -> Vec<String> {
+        let [theirs, ours] = &self.namespaces;
+        let (theirs, ours) = join(self.apply_to(theirs, deeds, now), self.apply_to(ours, deeds, now)).await;
+        theirs.into_iter().chain(ours).collect()
+    }
+
+    async fn apply_to(&self, namespace: &str, deeds: &[Deed], now: Timestamp) -> Vec<String> {
+        let mut refused = Vec::new();
+        for deed in deeds {
+            let done = match deed {
+                Deed::Ask { method, path, body } => {
+                    let (path, body) = (path.replace("{ns}", namespace), body.clone());
+                    self.send(method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
+                }
+                told => self.tell(namespace, told, now),
+            };
+            refused.extend(done.err().map(|error| format!("{namespace}: {deed}: {error}")));
+        }
+        refused
+    }
+
+    /// Sets what the metrics APIs say.
+    fn tell(&self, namespace: &str, deed: &Deed, now: Timestamp) -> Result<(), String> {
+        let script = &self.script;
+        match deed {
+            Deed::Ask { .. } => {}
+            Deed::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
+            Deed::Usage { pod, usage: Some(usage) } => script.set_pod(namespace, pod, sample(usage, now)?),
+            Deed::OfPod { pod, metric, value: None } => script.remove_custom(&Described::pod(namespace, pod), metric),
+            Deed::OfPod { pod, metric, value: Some(value) } => {
+                // Its labels are those of its workload: the name without the number.
+                let app = pod.rsplit_once('-').map_or(pod.as_str(), |(app, _)| app);
+                let series = series("a", value)?.of_object(&[("app", app)]);
+                script.set_custom(Described::pod(namespace, pod), metric, series);
+            }
+            Deed::OfObject { resource, name, metric, values } => {
+                let object = if name == "{ns}" {
+                    Described::namespace(namespace)
+                } else {
+                    Described::new(namespace, resource, name)
+                };
+                script.remove_custom(&object, metric);
+                for (label, value) in ["a", "b"].into_iter().zip(values) {
+                    script.set_custom(object.clone(), metric, series(label, value)?);
+                }
+            }
+            Deed::External { metric, series: all } => {
+                script.remove_external(namespace, metric);
+                let Some(all) = all else { return Ok(()) };
+                for (label, value) in all {
+                    script.set_external(namespace, metric, series(label, value)?);
+                }
+            }
+            Deed::Fail(group, outage) => script.fail(*group, outage.clone()),
+        }
+        Ok(())
+    }
+
+    /// What can be seen of scenarios, theirs and ours; events too, if they are asked for.
+    pub(crate) async fn look(&self, scenarios: &[&Scenario], events: bool) -> anyhow::Result<Vec<[View; 2]>> {
+        let [theirs, ours] = &self.namespaces;
+        let seen = join(self.look_at(theirs, scenarios, events), self.look_at(ours, scenarios, events)).await;
+        Ok(seen.0?.into_iter().zip(seen.1?).map(|(theirs, ours)| [theirs, ours]).collect())
+    }
+
+    async fn look_at(&self, namespace: &str, scenarios: &[&Scenario], events: bool) -> anyhow::Result<Vec<View>> {
+        let mut views = vec![View::default(); scenarios.len()];
+        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| scenarios.iter().any(|s| s.kind == *kind)).collect();
+        let lists = join_all(kinds.iter().map(|kind| self.list(namespace, kind.collection()))).await;
+        let mut targets = BTreeMap::new();
+        for (kind, list) in kinds.iter().zip(lists) {
+            for item in list? {
+                targets.insert((kind.kind(), name(&item, "/metadata/name")), item);
+            }
+        }
+        let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers".to_owned();
+        let hpas = self.list(namespace, hpas).await?;
+        for (scenario, view) in scenarios.iter().zip(&mut views) {
+            let target = targets.get(&(scenario.kind.kind(), scenario.name.clone()));
+            view.replicas = target.and_then(|target| target.pointer("/spec/replicas")).and_then(Value::as_i64);
+            let names = scenario.autoscalers();
+            for hpa in hpas.iter().filter(|hpa| names.contains(&name(hpa, "/metadata/name"))) {
+                view.add_autoscaler(namespace, &name(hpa, "/metadata/name"), hpa);
+            }
+        }
+        if events {
+            let events = self.list(namespace, "/api/v1/namespaces/{ns}/events".to_owned()).await?;
+            for (scenario, view) in scenarios.iter().zip(&mut views) {
+                let names = scenario.autoscalers();
+                for event in events.iter().filter(|event| names.contains(&name(event, "/involvedObject/name"))) {
+                    view.add_event(namespace, event);
+                }
+            }
+        }
+        Ok(views)
+    }
+
+    async fn list(&self, namespace: &str, path: String) -> anyhow::Result<Vec<Value>> {
+        let mut list = self.send(Method::GET, &path.replace("{ns}", namespace), &Value::Null).await?;
+        Ok(list.get_mut("items").map(Value::take).and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default())
+    }
+}
+
+fn name(object: &Value, path: &str) -> String {
+    object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn series(label: &str, value: &str) -> Result<Series, String> {
+    Ok(Series::new(amount(value)?).labelled(&[("queue", label)]))
+}
+
+fn amount(text: &str) -> Result<Quantity, String> {
+    Quantity::parse(text).map_err(|error| format!("{text}: {error}"))
+}
+
+fn sample(usage: &Usage, now: Timestamp) -> Result<PodUsage, String> {
+    let mut sample = PodUsage::new(&[("app", &usage.app)], &[]);
+    for (name, cpu, memory) in &usage.containers {
+        let mut container = ContainerUsage::new(name, 0, 0);
+        container.usage.clear();
+        for (resource, said) in [("cpu", cpu), ("memory", memory)] {
+            if let Some(said) = said {
+                container.usage.insert(resource.to_owned(), amount(said)?);
+            }
+        }
+        sample.containers.push(container);
+    }
+    let when = match usage.when {
+        Age::Fresh => When::Now,
+        Age::Old(age) => When::At(now - age),
+        Age::Unknown => When::Never,
+    };
+    Ok(sample.at(when).over(Duration::from_secs(usage.window.into())))
+}

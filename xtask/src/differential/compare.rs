@@ -1,0 +1,233 @@
+//! What is compared: everything that users see, except what is masked, and that is listed here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Something that is not compared.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Mask {
+    pub(crate) what: &'static str,
+    pub(crate) why: &'static str,
+}
+
+/// All that is not compared.
+pub(crate) const MASKED: &[Mask] = &[
+    Mask {
+        what: "lastScaleTime and lastTransitionTime, beyond that they are there",
+        why: "the two controllers look at different moments",
+    },
+    Mask { what: "count, times and names of events", why: "the same: as many as there were passes" },
+    Mask { what: "annotations plimsoll.dev/*", why: "ours: what survives a restart" },
+    Mask { what: "namespaces in texts, uid, resourceVersion", why: "the twins are two objects" },
+    Mask {
+        what: "the order of autoscalers in AmbiguousSelector",
+        why: "random in Kubernetes, sorted here (deliberate difference)",
+    },
+    Mask {
+        what: "which pod is named when several lack a request or a container",
+        why: "Kubernetes names any of them",
+    },
+];
+
+/// What can be seen of one twin.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct View {
+    /// The count asked of the target; absent: there is none.
+    pub(crate) replicas: Option<i64>,
+    /// Autoscalers by name: annotations, spec and status.
+    pub(crate) autoscalers: BTreeMap<String, Value>,
+    /// `type reason: message` of events so far.
+    pub(crate) events: BTreeSet<String>,
+    /// How many warnings were told.
+    pub(crate) warnings: u64,
+}
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Field {
+    pub(crate) field: String,
+    pub(crate) theirs: String,
+    pub(crate) ours: String,
+}
+
+impl View {
+    /// Adds an autoscaler as the server shows it.
+    pub(crate) fn add_autoscaler(&mut self, namespace: &str, name: &str, object: &Value) {
+        let mut seen = serde_json::Map::new();
+        let mut annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.retain(|key, _| !key.starts_with("plimsoll.dev/"));
+        }
+        seen.insert("annotations".to_owned(), annotations);
+        for part in ["spec", "status"] {
+            let mut value = object.get(part).cloned().unwrap_or_default();
+            mask(&mut value, namespace);
+            seen.insert(part.to_owned(), value);
+        }
+        self.autoscalers.insert(name.to_owned(), seen.into());
+    }
+
+    /// Adds an event.
+    pub(crate) fn add_event(&mut self, namespace: &str, event: &Value) {
+        let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("/type");
+        if kind == "Warning" {
+            self.warnings += event.get("count").and_then(Value::as_u64).unwrap_or(1);
+        }
+        let message = masked(text("/message"), namespace);
+        self.events.insert(format!(
+            "{kind} {}: {message} (about {} {} {}, from {})",
+            text("/reason"),
+            text("/involvedObject/apiVersion"),
+            text("/involvedObject/kind"),
+            text("/involvedObject/name"),
+            text("/source/component"),
+        ));
+    }
+
+    /// What changes while a step settles.
+    pub(crate) fn same_state(&self, other: &Self) -> bool {
+        self.replicas == other.replicas && self.autoscalers == other.autoscalers
+    }
+
+    /// Where the two differ.
+    pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
+        let (mut left, mut right) = (BTreeMap::new(), BTreeMap::new());
+        for (view, fields) in [(theirs, &mut left), (ours, &mut right)] {
+            let replicas = view.replicas.map_or_else(|| "no target".to_owned(), |replicas| replicas.to_string());
+            fields.insert("target.spec.replicas".to_owned(), replicas);
+            for (name, object) in &view.autoscalers {
+                flatten(&format!("hpa/{name}"), object, fields);
+            }
+            for event in &view.events {
+                fields.insert(format!("event {event}"), "told".to_owned());
+            }
+        }
+        let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+        let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "-".to_owned());
+        names
+            .into_iter()
+            .filter(|name| left.get(*name) != right.get(*name))
+            .map(|name| Field { field: name.clone(), theirs: shown(left.get(name)), ours: shown(right.get(name)) })
+            .collect()
+    }
+}
+
+fn flatten(path: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(object) => {
+            object.iter().for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, fields));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(place, item)| flatten(&format!("{path}[{place}]"), item, fields));
+        }
+        Value::String(text) => {
+            fields.insert(path.to_owned(), text.clone());
+        }
+        other => {
+            fields.insert(path.to_owned(), other.to_string());
+        }
+    }
+}
+
+fn mask(value: &mut Value, namespace: &str) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object.iter_mut() {
+                if matches!(key.as_str(), "lastScaleTime" | "lastTransitionTime") && value.is_string() {
+                    *value = "(a time)".into();
+                } else {
+                    mask(value, namespace);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, namespace)),
+        Value::String(text) => *text = masked(text, namespace),
+        _ => {}
+    }
+}
+
+/// A text without what is masked.
+fn masked(text: &str, namespace: &str) -> String {
+    let text = text.replace(namespace, "{ns}");
+    let text = sorted(&text, "are controlled by multiple HPAs: [");
+    ["of Pod ", "in Pod "].iter().fold(text, |text, before| unnamed(&text, before))
+}
+
+/// Sorts the words between `before` and the next `]`.
+fn sorted(text: &str, before: &str) -> String {
+    let Some((head, rest)) = text.split_once(before) else { return text.to_owned() };
+    let Some((list, tail)) = rest.split_once(']') else { return text.to_owned() };
+    let mut words: Vec<&str> = list.split(' ').collect();
+    words.sort_unstable();
+    format!("{head}{before}{}]{}", words.join(" "), sorted(tail, before))
+}
+
+/// Leaves out the word after `before`.
+fn unnamed(text: &str, before: &str) -> String {
+    let Some((head, rest)) = text.split_once(before) else { return text.to_owned() };
+    let end = rest.find(' ').unwrap_or(rest.len());
+    format!("{head}{before}(any){}", unnamed(rest.get(end..).unwrap_or_default(), before))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(namespace: &str, status: &Value) -> View {
+        let mut view = View { replicas: Some(3), ..View::default() };
+        let annotations = json!({"team": "a", "plimsoll.dev/memory": namespace});
+        let object = json!({"metadata": {"annotations": annotations}, "spec": {"maxReplicas": 3}, "status": status});
+        view.add_autoscaler(namespace, "web", &object);
+        view
+    }
+
+    #[test]
+    fn only_what_is_masked_is_left_out() {
+        let status = |time: &str, list: &str, pod: &str| {
+            json!({
+                "lastScaleTime": time,
+                "conditions": [
+                    {"message": format!("pods by selector a=b are controlled by multiple HPAs: [{list}]"), "lastTransitionTime": time},
+                    {"message": format!("missing request for cpu in container app of Pod {pod}")},
+                ],
+            })
+        };
+        let one = view("n1", &status("2026-01-01T00:00:00Z", "n1/a n1/b", "x-1"));
+        let other = view("n2", &status("2026-01-01T00:00:09Z", "n2/b n2/a", "x-2"));
+        assert_eq!(View::differences(&one, &other), []);
+        let without = view("n2", &json!({"conditions": status("", "n2/b n2/a", "x")["conditions"]}));
+        let found = View::differences(&one, &without);
+        assert_eq!(found.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), ["hpa/web.status.lastScaleTime"]);
+    }
+
+    #[test]
+    fn every_other_field_counts() {
+        let one = view("n1", &json!({"currentReplicas": 1, "currentMetrics": [{"type": "Pods"}, null]}));
+        let other = view("n2", &json!({"currentReplicas": 2, "currentMetrics": [{"type": ""}]}));
+        let fields: Vec<String> = View::differences(&one, &other).into_iter().map(|field| field.field).collect();
+        let wanted = ["currentMetrics[0].type", "currentMetrics[1]", "currentReplicas"];
+        assert_eq!(fields, wanted.map(|field| format!("hpa/web.status.{field}")));
+        let scaled = View { replicas: None, ..one.clone() };
+        assert_eq!(View::differences(&one, &scaled)[0].ours, "no target");
+    }
+
+    #[test]
+    fn events_are_a_set() {
+        let event = |reason: &str, count: u64| json!({"type": "Warning", "reason": reason, "message": "in n1", "count": count});
+        let (mut one, mut other) = (View::default(), View::default());
+        one.add_event("n1", &event("A", 3));
+        other.add_event("n1", &event("A", 5));
+        assert_eq!(View::differences(&one, &other), []);
+        assert_eq!((one.warnings, other.warnings), (3, 5));
+        other.add_event("n1", &event("B", 1));
+        let found = View::differences(&one, &other);
+        assert!(found.len() == 1 && found[0].theirs == "-" && found[0].field.starts_with("event Warning B: in {ns}"), "{found:?}");
+    }
+}

@@ -1,0 +1,256 @@
+//! A real control plane with both controllers on it, each on a namespace of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use api::decisions::Mode;
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::metrics::Metrics;
+use cluster::request::{self, ApiError, Request};
+use controllers::hpa::{Controller, Handle, Parts, Records, Settings};
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use localkube::metrics::{MetricsApi, Script};
+use serde_json::{Value, json};
+use testbed::peer::{Peer, PeerOptions};
+use testbed::proxy::{Fault, Proxy, Rule, Rules};
+use testbed::{Access, ControlPlane, Options};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::scenario::target;
+
+/// How both controllers are configured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// For people.
+    pub(crate) name: &'static str,
+    /// `HPAScaleToZero`, on the API server too.
+    pub(crate) to_zero: bool,
+    /// `--horizontal-pod-autoscaler-downscale-stabilization`.
+    pub(crate) stabilization: Duration,
+}
+
+/// Time between two looks at an autoscaler.
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+
+/// The control plane with nobody who acts on workloads.
+const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
+    -replicationcontroller-controller,-job-controller,-cronjob-controller,-daemonset-controller,-ttl-controller,\
+    -pod-garbage-collector-controller,-taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
+
+/// For how long nobody must have asked for anything.
+const SILENCE: Duration = Duration::from_millis(120);
+/// How long a pass that has begun may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(30);
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Both controllers and what they act on. Fields end in this order.
+pub(crate) struct Ground {
+    ours: Ours,
+    _peer: Peer,
+    peers_rules: Rules,
+    hold: watch::Sender<bool>,
+    _api: MetricsApi,
+    pub(crate) script: Script,
+    pub(crate) client: Client,
+    /// Theirs and ours.
+    pub(crate) namespaces: [String; 2],
+    _plane: ControlPlane,
+}
+
+struct Ours {
+    handle: Handle,
+    settings: Settings,
+    rules: Rules,
+    task: JoinHandle<()>,
+    _stop: watch::Sender<bool>,
+    _proxy: Proxy,
+}
+
+/// Starts the control plane; blocks.
+pub(crate) fn plane(setting: &Setting) -> anyhow::Result<ControlPlane> {
+    let options = Options {
+        controller_manager_args: vec![NO_WORKLOADS.to_owned()],
+        feature_gates: gates(setting),
+        ..Options::default()
+    };
+    Ok(ControlPlane::start(&options)?)
+}
+
+fn gates(setting: &Setting) -> std::collections::BTreeMap<String, bool> {
+    if setting.to_zero { [("HPAScaleToZero".to_owned(), true)].into() } else { [].into() }
+}
+
+impl Ground {
+    /// Starts both controllers, held.
+    pub(crate) async fn start(plane: ControlPlane, setting: &Setting) -> anyhow::Result<Self> {
+        let access = plane.access().clone();
+        let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+        let api = MetricsApi::start(localkube::metrics::Settings::default()).await?;
+        api.register(&client, "kube-system").await?;
+        // Before the controllers begin: what kinds there are, they ask seldom.
+        for definition in target::definitions() {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            send(&client, Method::POST, path, &definition).await.context("failed to define a custom resource")?;
+        }
+        let namespaces = ["theirs", "ours"].map(str::to_owned);
+        for namespace in &namespaces {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            send(&client, Method::POST, "/api/v1/namespaces", &object).await.context("failed to make a namespace")?;
+            let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+            until_found(&client, &account).await?;
+            for kind in [target::Kind::Worker, target::Kind::Blind] {
+                until_found(&client, &kind.collection().replace("{ns}", namespace)).await?;
+            }
+        }
+        let [theirs, ours] = &namespaces;
+        let (hold, held) = watch::channel(true);
+        let peer = peer(&access, setting, theirs).await?;
+        let peers_rules = peer.rules().context("the peer has no proxy")?;
+        // Every pass begins with the scale, and its pods and metrics are looked at after that.
+        peers_rules.add(Rule::new(Fault::Hold(held)).method(Method::GET).suffix("/scale"));
+        let ours = Ours::start(&access, setting, ours).await?;
+        let script = api.script();
+        Ok(Self { ours, _peer: peer, peers_rules, hold, _api: api, script, client, namespaces, _plane: plane })
+    }
+
+    /// Lets both controllers look.
+    pub(crate) fn open(&self) {
+        self.peers_rules.clear_log();
+        self.ours.rules.clear_log();
+        self.ours.handle.update(self.ours.settings.clone());
+        let _ = self.hold.send(false);
+    }
+
+    /// Holds both controllers; passes that have begun end first.
+    pub(crate) async fn close(&self) -> anyhow::Result<()> {
+        self.ours.handle.update(Settings { mode: Mode::Off, ..self.ours.settings.clone() });
+        let _ = self.hold.send(true);
+        let (until, mut before, mut since) = (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
+        loop {
+            let now = [traffic(&self.peers_rules), traffic(&self.ours.rules)];
+            if now != before || now.iter().any(|(_, waiting)| *waiting > 0) {
+                (before, since) = (now, Instant::now());
+            }
+            if since.elapsed() > SILENCE {
+                break;
+            }
+            if Instant::now() > until {
+                bail!("the controllers do not come to rest: {before:?} requests and requests under way");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        if self.ours.task.is_finished() {
+            bail!("our controller has ended");
+        }
+        Ok(())
+    }
+
+    /// Asks the API server.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, ApiError> {
+        send(&self.client, method, path, body).await
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Ours {
+    async fn start(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Result<Self> {
+        let proxy = Proxy::start(&access.kubeconfig_for(access.admin())).await?;
+        let file = access.folder.join("ours.kubeconfig");
+        std::fs::write(&file, proxy.kubeconfig()).context("failed to write a kubeconfig")?;
+        let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
+        let client = cluster::connect::connect(&target).await?.client;
+        let mut config = engine::Config {
+            downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
+            ..engine::Config::default()
+        };
+        config.gates.scale_to_zero = setting.to_zero;
+        let settings = Settings {
+            config: Arc::new(config),
+            period: PERIOD,
+            namespaces: vec![namespace.to_owned()],
+            ..Settings::default()
+        };
+        let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
+        let (controller, handle) = Controller::new(Parts {
+            samples: Metrics::new(client.clone(), discovery.clone(), PERIOD / 4),
+            recorder: Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
+            client,
+            discovery,
+            leadership: Leadership::alone(),
+            clock,
+            settings: Settings { mode: Mode::Off, ..settings.clone() },
+            records: Records::new(1),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(controller.run(stopped));
+        let until = Instant::now() + DEADLINE;
+        while !handle.synced() {
+            anyhow::ensure!(Instant::now() < until, "our controller has not begun after {} s", DEADLINE.as_secs());
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(Self { handle, settings, rules: proxy.rules(), task, _stop: stop, _proxy: proxy })
+    }
+}
+
+async fn peer(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Result<Peer> {
+    let options = PeerOptions {
+        namespace: Some(namespace.to_owned()),
+        sync_period: Some(PERIOD),
+        downscale_stabilization: Some(setting.stabilization),
+        // One that is held must not keep another waiting.
+        concurrent_syncs: Some(200),
+        feature_gates: gates(setting),
+        ..PeerOptions::default()
+    };
+    Ok(Peer::start(access, &options).await?)
+}
+
+/// How many requests there were, and how many are under way; not those that are held.
+fn traffic(rules: &Rules) -> (usize, usize) {
+    let log = rules.log();
+    let held = |path: &str, method: &Method| method == Method::GET && path.ends_with("/scale");
+    let waiting = log.iter().filter(|entry| entry.status.is_none() && !held(&entry.path, &entry.method));
+    (log.iter().filter(|entry| !held(&entry.path, &entry.method)).count(), waiting.count())
+}
+
+async fn until_found(client: &Client, path: &str) -> anyhow::Result<()> {
+    let until = Instant::now() + DEADLINE;
+    while let Err(error) = send(client, Method::GET, path, &Value::Null).await {
+        anyhow::ensure!(Instant::now() < until, "{path}: {error}");
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
+async fn send(client: &Client, method: Method, path: &str, body: &Value) -> Result<Value, ApiError> {
+    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let request = Request {
+        method,
+        uri: path.to_owned(),
+        resource: String::new(),
+        name: String::new(),
+        body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
+        deadline: DEADLINE,
+    };
+    let answer = request::send(client, request).await?;
+    Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+}
+
+/// What time it is.
+pub(crate) fn now() -> Timestamp {
+    Clock::system().now()
+}

@@ -1,0 +1,104 @@
+//! `cargo xtask differential`: Kubernetes' own HPA controller and ours on the same real API server, over twin workloads
+//! with the same scripted metrics, compared step by step.
+//!
+//! ```text
+//! scenario   what happens to a workload: a function of a seed and a number        pure
+//! ground     a control plane with both controllers, which can be held
+//! apply      deeds are done to both twins, and what can be seen is read
+//! rounds     hold, change, let go, wait until nothing changes, hold, compare
+//! compare    what is compared, and the list of what is masked                     pure
+//! report     what was found
+//! ```
+//!
+//! Both controllers are held while something is changed, so that none of them sees half of a change: theirs at the
+//! scale, with which each of its passes begins, ours by its mode.
+
+mod apply;
+mod compare;
+mod ground;
+mod report;
+mod rounds;
+mod scenario;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use ground::{Ground, Setting};
+use report::{Outcome, Progress};
+use rounds::Play;
+
+/// Compares Plimsoll with Kubernetes, live.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What is compared.
+    #[arg(value_enum, default_value_t = What::Hpa)]
+    what: What,
+    /// How many steps are compared, in all lanes together.
+    #[arg(long, default_value_t = 500)]
+    steps: usize,
+    /// What chance depends on.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many workloads are played with at once.
+    #[arg(long, default_value_t = 10)]
+    lanes: usize,
+    /// Play this scenario alone.
+    #[arg(long, value_name = "SCENARIO")]
+    only: Option<u64>,
+    /// How the outcome is shown.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The HPA controller.
+    Hpa,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Scenarios from this number on are played with scaling to zero.
+const TO_ZERO: u64 = 1_000_000;
+
+const SETTINGS: [(Setting, u64); 2] = [
+    (Setting { name: "as Kubernetes comes", to_zero: false, stabilization: Duration::ZERO }, 0),
+    (Setting { name: "HPAScaleToZero", to_zero: true, stabilization: Duration::from_secs(1) }, TO_ZERO),
+];
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let What::Hpa = args.what;
+    let (mut outcome, mut progress) = (Outcome::default(), Progress::new(args.steps));
+    // A quarter with scaling to zero.
+    let to_zero = args.steps / 4;
+    for ((setting, first), steps) in SETTINGS.iter().zip([args.steps - to_zero, to_zero]) {
+        let elsewhere = args.only.is_some_and(|only| (only >= TO_ZERO) != setting.to_zero);
+        if steps == 0 || elsewhere {
+            continue;
+        }
+        progress.note(&format!("starting a control plane: {}", setting.name));
+        let plane = ground::plane(setting)?;
+        let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };
+        let runtime = crate::local::runtime()?;
+        runtime.block_on(async {
+            let ground = Ground::start(plane, setting).await?;
+            rounds::play(&ground, setting, play, &mut outcome, &mut progress).await
+        })?;
+        runtime.shutdown_timeout(Duration::from_secs(5));
+    }
+    progress.end();
+    match args.output {
+        Format::Table => print!("{}", outcome.text(args.seed, progress.since())),
+        Format::Json => println!("{}", outcome.json(args.seed, progress.since())?),
+    }
+    let same = outcome.differences.is_empty() && outcome.refused.is_empty();
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,141 @@
+//! What was found, for people and for programs.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use serde::Serialize;
+use testbed::progress::human;
+
+use super::compare::{Field, MASKED, Mask};
+use super::ground::Setting;
+use super::rounds::lines;
+use super::scenario::deed::Step;
+
+/// What a run has found.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outcome {
+    pub(crate) steps: usize,
+    pub(crate) scenarios: usize,
+    /// Rounds in which a twin took longer to settle.
+    pub(crate) late: usize,
+    /// Steps whose events were too many to be told, and so to be compared.
+    pub(crate) events_left_out: usize,
+    /// Writes of the test itself that the API server refused.
+    pub(crate) refused: Vec<String>,
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// A step after which the twins were not the same.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Difference {
+    seed: u64,
+    setting: &'static str,
+    scenario: String,
+    step: usize,
+    /// What was done up to it.
+    done: Vec<Done>,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Serialize)]
+struct Done {
+    title: String,
+    deeds: Vec<String>,
+}
+
+/// A line on a terminal that changes.
+pub(crate) struct Progress {
+    terminal: bool,
+    since: Instant,
+    steps: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    seed: u64,
+    seconds: f64,
+    masked: &'static [Mask],
+}
+
+impl Difference {
+    pub(crate) fn new(seed: u64, setting: &Setting, scenario: &str, done: &[Step], fields: Vec<Field>) -> Self {
+        let done: Vec<Done> = done.iter().map(|step| Done { title: step.title.clone(), deeds: lines(step) }).collect();
+        Self { seed, setting: setting.name, scenario: scenario.to_owned(), step: done.len(), done, fields }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let Self { seed, setting, scenario, step, done, fields } = self;
+        let number = scenario.trim_start_matches('s');
+        let mut text = format!("DIFFERENT: scenario {number}, step {step} ({setting})\n");
+        text += &format!("  again with: cargo xtask differential --seed {seed} --only {number}\n");
+        for (place, done) in done.iter().enumerate() {
+            text += &format!("  {}. {}\n", place + 1, done.title);
+            done.deeds.iter().for_each(|deed| text += &format!("       {deed}\n"));
+        }
+        for Field { field, theirs, ours } in fields {
+            text += &format!("  {field}\n       theirs  {theirs}\n       ours    {ours}\n");
+        }
+        text
+    }
+}
+
+impl Outcome {
+    pub(crate) fn text(&self, seed: u64, since: Instant) -> String {
+        let mut text = self.differences.iter().map(|difference| difference.text() + "\n").collect::<String>();
+        for refused in &self.refused {
+            text += &format!("refused by the API server: {refused}\n");
+        }
+        let differences = match self.differences.len() {
+            1 => "1 difference".to_owned(),
+            count => format!("{count} differences"),
+        };
+        text += &format!(
+            "{} steps in {} scenarios, {differences}, {} (seed {seed}; {} rounds settled late, events of {} steps beyond the limit)\n",
+            self.steps,
+            self.scenarios,
+            human(since.elapsed()),
+            self.late,
+            self.events_left_out,
+        );
+        text += "masked:\n";
+        MASKED.iter().for_each(|mask| text += &format!("  {}: {}\n", mask.what, mask.why));
+        text
+    }
+
+    pub(crate) fn json(&self, seed: u64, since: Instant) -> serde_json::Result<String> {
+        let seconds = since.elapsed().as_secs_f64();
+        serde_json::to_string_pretty(&Document { outcome: self, seed, seconds, masked: MASKED })
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(steps: usize) -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), since: Instant::now(), steps }
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// What is done at this moment.
+    pub(crate) fn note(&self, text: &str) {
+        if self.terminal {
+            // Nothing depends on whether progress can be shown.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+
+    pub(crate) fn show(&self, outcome: &Outcome) {
+        let (done, all, time) = (outcome.steps, self.steps, human(self.since.elapsed()));
+        self.note(&format!("{done}/{all} steps  {time}  {} differences", outcome.differences.len()));
+    }
+
+    pub(crate) fn end(&self) {
+        self.note("");
+    }
+}

@@ -1,0 +1,241 @@
+//! Rounds: one step of every lane while both controllers are held, then both look until nothing changes, then the twins
+//! are compared.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use localkube::metrics::{Group, Outage};
+
+use super::compare::View;
+use super::ground::{Ground, PERIOD, Setting, now};
+use super::report::{Difference, Outcome, Progress};
+use super::scenario::deed::{Deed, Step};
+use super::scenario::{Facts, Scenario};
+
+/// What is to be played.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Play {
+    pub(crate) seed: u64,
+    pub(crate) steps: usize,
+    pub(crate) lanes: usize,
+    /// The number of the first scenario.
+    pub(crate) first: u64,
+    /// Play this scenario alone.
+    pub(crate) only: Option<u64>,
+}
+
+struct Rounds<'a> {
+    ground: &'a Ground,
+    setting: &'a Setting,
+    play: Play,
+    lanes: Vec<Lane>,
+    next: u64,
+    /// The API that fails now.
+    failing: Option<Group>,
+    outages: usize,
+}
+
+struct Lane {
+    scenario: Scenario,
+    /// As it was when it was last compared.
+    views: [View; 2],
+    over: bool,
+}
+
+/// How often twins are looked at while they settle.
+const POLL: Duration = Duration::from_millis(250);
+/// How long watches may take to tell what was written.
+const WATCHED: Duration = Duration::from_millis(250);
+/// No step takes longer to settle.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How often twins that differ may settle once more: a pass may have been late.
+const AGAIN: usize = 2;
+/// One source may tell 25 events of one kind about an object.
+const EVENTS: usize = 25;
+/// From 10 different messages of one reason on, they are combined.
+const MESSAGES: usize = 6;
+/// How many passes a step takes, when nothing is late.
+const PASSES: usize = 5;
+/// Every so many rounds a whole API fails.
+const CALM: usize = 6;
+
+/// Plays scenarios until there were as many steps as were asked for.
+pub(crate) async fn play(
+    ground: &Ground,
+    setting: &Setting,
+    play: Play,
+    outcome: &mut Outcome,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let next = play.only.unwrap_or(play.first);
+    let mut rounds = Rounds { ground, setting, play, lanes: Vec::new(), next, failing: None, outages: 0 };
+    let until = outcome.steps + play.steps;
+    let mut round = 0;
+    while outcome.steps < until {
+        round += 1;
+        rounds.end_scenarios(outcome).await;
+        rounds.begin_scenarios(outcome, until - outcome.steps);
+        if rounds.lanes.is_empty() {
+            break;
+        }
+        rounds.step(round, outcome).await;
+        tokio::time::sleep(WATCHED).await;
+        rounds.settle(outcome).await?;
+        progress.show(outcome);
+    }
+    Ok(())
+}
+
+impl Rounds<'_> {
+    async fn end_scenarios(&mut self, outcome: &mut Outcome) {
+        let (over, lanes): (Vec<Lane>, Vec<Lane>) =
+            std::mem::take(&mut self.lanes).into_iter().partition(|lane| lane.over || lane.scenario.is_over());
+        self.lanes = lanes;
+        outcome.scenarios += over.len();
+        join_all(over.iter().map(|lane| async {
+            // What is already gone cannot be deleted, and nothing depends on it.
+            let deeds = lane.scenario.end();
+            self.ground.apply(&deeds, now()).await;
+        }))
+        .await;
+    }
+
+    fn begin_scenarios(&mut self, outcome: &Outcome, steps_left: usize) {
+        let lanes = if self.play.only.is_some() { usize::from(outcome.steps == 0) } else { self.play.lanes };
+        while self.lanes.len() < lanes.min(steps_left) {
+            let scenario = Scenario::new(self.play.seed, self.next, self.setting.to_zero);
+            self.lanes.push(Lane { scenario, views: [View::default(), View::default()], over: false });
+            self.next += 1;
+        }
+    }
+
+    /// Does one step in every lane.
+    async fn step(&mut self, round: usize, outcome: &mut Outcome) {
+        let at = now();
+        let outage = self.outage(round);
+        let mended = if outage.is_some() { None } else { self.failing.take() };
+        let mut steps: Vec<Step> = Vec::new();
+        for lane in &mut self.lanes {
+            let facts = Facts { replicas: lane.views.first().and_then(|view| view.replicas), now: at };
+            steps.push(match (&outage, mended) {
+                (Some((group, outage)), _) if lane.scenario.is_made() => lane.scenario.outage(*group, outage),
+                (None, Some(group)) if lane.scenario.is_made() => lane.scenario.mended(group),
+                _ => lane.scenario.step(facts),
+            });
+        }
+        if let Some((group, outage)) = outage {
+            self.failing = Some(group);
+            self.ground.script.fail(group, outage);
+        }
+        if let Some(group) = mended {
+            self.ground.script.fail(group, Outage::None);
+        }
+        let done = join_all(steps.iter().map(|step| self.ground.apply(&step.deeds, at))).await;
+        for refused in done.into_iter().flatten() {
+            outcome.refused.push(refused);
+        }
+    }
+
+    /// What fails in this round, if anything.
+    fn outage(&mut self, round: usize) -> Option<(Group, Outage)> {
+        if !round.is_multiple_of(CALM) || self.play.only.is_some() {
+            return None;
+        }
+        let status = |code, reason, message: &str| Outage::Status { code, reason, message: message.to_owned() };
+        let outages = [
+            (Group::Resource, status(503, "ServiceUnavailable", "the server is currently unable to handle the request")),
+            (Group::Custom, Outage::Empty),
+            (Group::External, status(500, "InternalError", "Internal error occurred: no data")),
+            (Group::Resource, Outage::Empty),
+            (Group::Custom, status(403, "Forbidden", "not today")),
+            (Group::External, Outage::Text { code: 404, body: "404 page not found".to_owned() }),
+            (Group::Resource, status(404, "NotFound", "no such thing")),
+            (Group::Custom, status(429, "TooManyRequests", "slower")),
+            (Group::External, Outage::Empty),
+        ];
+        let place = (self.play.seed as usize + self.outages) % outages.len();
+        self.outages += 1;
+        outages.into_iter().nth(place)
+    }
+
+    /// Lets both controllers look until nothing changes, and compares.
+    async fn settle(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
+        for attempt in 0..=AGAIN {
+            self.ground.open();
+            self.wait().await?;
+            self.ground.close().await?;
+            let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
+            let views = self.ground.look(&scenarios, true).await?;
+            let differ = views.iter().any(|[theirs, ours]| !View::differences(theirs, ours).is_empty());
+            if differ && attempt < AGAIN {
+                outcome.late += 1;
+                continue;
+            }
+            for (lane, views) in self.lanes.iter_mut().zip(views) {
+                lane.views = views;
+            }
+            break;
+        }
+        for lane in &mut self.lanes {
+            lane.judge(self.play.seed, self.setting, outcome);
+        }
+        Ok(())
+    }
+
+    /// Waits until no twin has changed for as long as anything is remembered, and two looks more.
+    async fn wait(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
+        let calm = |scenario: &Scenario| {
+            let memory = Duration::from_secs(scenario.memory().unsigned_abs()).max(self.setting.stabilization);
+            PERIOD * 5 / 2 + memory
+        };
+        let mut before: Vec<[View; 2]> = Vec::new();
+        let mut since = vec![began; scenarios.len()];
+        loop {
+            tokio::time::sleep(POLL).await;
+            let seen = self.ground.look(&scenarios, false).await?;
+            for ((old, new), since) in before.iter().zip(&seen).zip(&mut since) {
+                if !old.iter().zip(new).all(|(old, new)| old.same_state(new)) {
+                    *since = Instant::now();
+                }
+            }
+            before = seen;
+            let settled = scenarios.iter().zip(&since).all(|(scenario, since)| since.elapsed() >= calm(scenario));
+            // What never settles is compared all the same, and will differ.
+            if settled || began.elapsed() > LONGEST {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn judge(&mut self, seed: u64, setting: &Setting, outcome: &mut Outcome) {
+        outcome.steps += 1;
+        let [theirs, ours] = &self.views;
+        let warnings = usize::try_from(theirs.warnings.max(ours.warnings)).unwrap_or(usize::MAX);
+        let mut fields = View::differences(theirs, ours);
+        if warnings >= EVENTS {
+            // Events beyond the limit are dropped, and which those are depends on how many passes there were.
+            fields.retain(|field| !field.field.starts_with("event "));
+            outcome.events_left_out += 1;
+        }
+        if !fields.is_empty() {
+            self.over = true;
+            let done = &self.scenario.done;
+            outcome.differences.push(Difference::new(seed, setting, &self.scenario.name, done, fields));
+        }
+        // An object may tell only so much: before it is too much, there is a new one.
+        let rescales = theirs.events.iter().filter(|event| event.contains("SuccessfulRescale")).count();
+        let next = PASSES * self.scenario.warnings_per_pass();
+        if warnings > 0 && warnings + next > EVENTS || rescales >= MESSAGES {
+            self.over = true;
+        }
+    }
+}
+
+/// Deeds as people read them.
+pub(crate) fn lines(step: &Step) -> Vec<String> {
+    step.deeds.iter().map(Deed::to_string).collect()
+}
