@@ -43,7 +43,7 @@ clusters: ## What runs on localkube and on a real Kubernetes (which it builds th
 	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
 	@$(CARGO) xtask real build >/dev/null; status=$$?; \
 	case $$status in \
-	0) $(CARGO) test --package testbed --locked --quiet ;; \
+	0) $(CARGO) test --package testbed --locked --quiet && $(CARGO) xtask differential --steps 60 ;; \
 	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were left out; localkube was only held against recorded answers."; \
 	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(LEFT_OUT); \
 	   $(CARGO) test --package testbed --locked --quiet --test api --test servers ;; \

@@ -21,11 +21,12 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "quantity", run: targets::quantity::run, examples: false },
     Target { name: "selector", run: targets::selector::run, examples: false },
     Target { name: "text", run: targets::text::run, examples: true },
     Target { name: "hpa", run: targets::hpa::run, examples: true },
     Target { name: "step", run: targets::step::run, examples: false },
+    Target { name: "memory", run: targets::memory::run, examples: false },
     Target { name: "scenario", run: targets::scenario::run, examples: true },
 ];

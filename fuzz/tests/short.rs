@@ -39,6 +39,11 @@ fn step() {
 }
 
 #[test]
+fn memory() {
+    short("memory");
+}
+
+#[test]
 fn scenario() {
     short("scenario");
 }

@@ -1,6 +1,7 @@
 //! What is fuzzed, one file each.
 
 pub mod hpa;
+pub mod memory;
 pub mod quantity;
 pub mod scenario;
 pub mod selector;

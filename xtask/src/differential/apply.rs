@@ -46,7 +46,9 @@ impl Ground {
             Deed::Ask { .. } => {}
             Deed::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
             Deed::Usage { pod, usage: Some(usage) } => script.set_pod(namespace, pod, sample(usage, now)?),
-            Deed::OfPod { pod, metric, value: None } => script.remove_custom(&Described::pod(namespace, pod), metric),
+            Deed::OfPod { pod, metric, value: None } => {
+                script.remove_custom(&Described::pod(namespace, pod), metric);
+            }
             Deed::OfPod { pod, metric, value: Some(value) } => {
                 // Its labels are those of its workload: the name without the number.
                 let app = pod.rsplit_once('-').map_or(pod.as_str(), |(app, _)| app);
@@ -71,7 +73,6 @@ impl Ground {
                     script.set_external(namespace, metric, series(label, value)?);
                 }
             }
-            Deed::Fail(group, outage) => script.fail(*group, outage.clone()),
         }
         Ok(())
     }
@@ -83,9 +84,15 @@ impl Ground {
         Ok(seen.0?.into_iter().zip(seen.1?).map(|(theirs, ours)| [theirs, ours]).collect())
     }
 
-    async fn look_at(&self, namespace: &str, scenarios: &[&Scenario], events: bool) -> anyhow::Result<Vec<View>> {
+    async fn look_at(
+        &self,
+        namespace: &str,
+        scenarios: &[&Scenario],
+        events: bool,
+    ) -> anyhow::Result<Vec<View>> {
         let mut views = vec![View::default(); scenarios.len()];
-        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| scenarios.iter().any(|s| s.kind == *kind)).collect();
+        let kinds: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|kind| scenarios.iter().any(|s| s.kind == *kind)).collect();
         let lists = join_all(kinds.iter().map(|kind| self.list(namespace, kind.collection()))).await;
         let mut targets = BTreeMap::new();
         for (kind, list) in kinds.iter().zip(lists) {
@@ -97,7 +104,8 @@ impl Ground {
         let hpas = self.list(namespace, hpas).await?;
         for (scenario, view) in scenarios.iter().zip(&mut views) {
             let target = targets.get(&(scenario.kind.kind(), scenario.name.clone()));
-            view.replicas = target.and_then(|target| target.pointer("/spec/replicas")).and_then(Value::as_i64);
+            view.replicas =
+                target.and_then(|target| target.pointer("/spec/replicas")).and_then(Value::as_i64);
             let names = scenario.autoscalers();
             for hpa in hpas.iter().filter(|hpa| names.contains(&name(hpa, "/metadata/name"))) {
                 view.add_autoscaler(namespace, &name(hpa, "/metadata/name"), hpa);
@@ -107,7 +115,9 @@ impl Ground {
             let events = self.list(namespace, "/api/v1/namespaces/{ns}/events".to_owned()).await?;
             for (scenario, view) in scenarios.iter().zip(&mut views) {
                 let names = scenario.autoscalers();
-                for event in events.iter().filter(|event| names.contains(&name(event, "/involvedObject/name"))) {
+                for event in
+                    events.iter().filter(|event| names.contains(&name(event, "/involvedObject/name")))
+                {
                     view.add_event(namespace, event);
                 }
             }
@@ -117,7 +127,11 @@ impl Ground {
 
     async fn list(&self, namespace: &str, path: String) -> anyhow::Result<Vec<Value>> {
         let mut list = self.send(Method::GET, &path.replace("{ns}", namespace), &Value::Null).await?;
-        Ok(list.get_mut("items").map(Value::take).and_then(|items| serde_json::from_value(items).ok()).unwrap_or_default())
+        Ok(list
+            .get_mut("items")
+            .map(Value::take)
+            .and_then(|items| serde_json::from_value(items).ok())
+            .unwrap_or_default())
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct View {
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Field {
-    pub(crate) field: String,
+    pub(crate) name: String,
     pub(crate) theirs: String,
     pub(crate) ours: String,
 }
@@ -87,6 +87,29 @@ impl View {
         ));
     }
 
+    /// Conditions, types of metrics with a value, and events, without their texts.
+    pub(crate) fn kinds(&self) -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        let text =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let list = |object: &Value, path: &str| {
+            object.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        for object in self.autoscalers.values() {
+            for condition in list(object, "/status/conditions") {
+                let [kind, status, reason] = ["type", "status", "reason"].map(|key| text(&condition, key));
+                kinds.insert(format!("condition {kind}={status} {reason}"));
+            }
+            for metric in list(object, "/status/currentMetrics") {
+                let kind = text(&metric, "type");
+                kinds.insert(format!("metric {}", if kind.is_empty() { "that failed" } else { &kind }));
+            }
+        }
+        let event = |event: &String| event.split(':').next().map(|kind| format!("event {kind}"));
+        kinds.extend(self.events.iter().filter_map(event));
+        kinds
+    }
+
     /// What changes while a step settles.
     pub(crate) fn same_state(&self, other: &Self) -> bool {
         self.replicas == other.replicas && self.autoscalers == other.autoscalers
@@ -96,7 +119,8 @@ impl View {
     pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
         let (mut left, mut right) = (BTreeMap::new(), BTreeMap::new());
         for (view, fields) in [(theirs, &mut left), (ours, &mut right)] {
-            let replicas = view.replicas.map_or_else(|| "no target".to_owned(), |replicas| replicas.to_string());
+            let replicas =
+                view.replicas.map_or_else(|| "no target".to_owned(), |replicas| replicas.to_string());
             fields.insert("target.spec.replicas".to_owned(), replicas);
             for (name, object) in &view.autoscalers {
                 flatten(&format!("hpa/{name}"), object, fields);
@@ -110,7 +134,11 @@ impl View {
         names
             .into_iter()
             .filter(|name| left.get(*name) != right.get(*name))
-            .map(|name| Field { field: name.clone(), theirs: shown(left.get(name)), ours: shown(right.get(name)) })
+            .map(|name| Field {
+                name: name.clone(),
+                theirs: shown(left.get(name)),
+                ours: shown(right.get(name)),
+            })
             .collect()
     }
 }
@@ -121,7 +149,10 @@ fn flatten(path: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
             object.iter().for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, fields));
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| flatten(&format!("{path}[{place}]"), item, fields));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(place, item)| flatten(&format!("{path}[{place}]"), item, fields));
         }
         Value::String(text) => {
             fields.insert(path.to_owned(), text.clone());
@@ -183,7 +214,8 @@ mod tests {
     fn view(namespace: &str, status: &Value) -> View {
         let mut view = View { replicas: Some(3), ..View::default() };
         let annotations = json!({"team": "a", "plimsoll.dev/memory": namespace});
-        let object = json!({"metadata": {"annotations": annotations}, "spec": {"maxReplicas": 3}, "status": status});
+        let object =
+            json!({"metadata": {"annotations": annotations}, "spec": {"maxReplicas": 3}, "status": status});
         view.add_autoscaler(namespace, "web", &object);
         view
     }
@@ -204,14 +236,18 @@ mod tests {
         assert_eq!(View::differences(&one, &other), []);
         let without = view("n2", &json!({"conditions": status("", "n2/b n2/a", "x")["conditions"]}));
         let found = View::differences(&one, &without);
-        assert_eq!(found.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), ["hpa/web.status.lastScaleTime"]);
+        assert_eq!(
+            found.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
+            ["hpa/web.status.lastScaleTime"]
+        );
     }
 
     #[test]
     fn every_other_field_counts() {
         let one = view("n1", &json!({"currentReplicas": 1, "currentMetrics": [{"type": "Pods"}, null]}));
         let other = view("n2", &json!({"currentReplicas": 2, "currentMetrics": [{"type": ""}]}));
-        let fields: Vec<String> = View::differences(&one, &other).into_iter().map(|field| field.field).collect();
+        let fields: Vec<String> =
+            View::differences(&one, &other).into_iter().map(|field| field.name).collect();
         let wanted = ["currentMetrics[0].type", "currentMetrics[1]", "currentReplicas"];
         assert_eq!(fields, wanted.map(|field| format!("hpa/web.status.{field}")));
         let scaled = View { replicas: None, ..one.clone() };
@@ -228,6 +264,11 @@ mod tests {
         assert_eq!((one.warnings, other.warnings), (3, 5));
         other.add_event("n1", &event("B", 1));
         let found = View::differences(&one, &other);
-        assert!(found.len() == 1 && found[0].theirs == "-" && found[0].field.starts_with("event Warning B: in {ns}"), "{found:?}");
+        assert!(
+            found.len() == 1
+                && found[0].theirs == "-"
+                && found[0].name.starts_with("event Warning B: in {ns}"),
+            "{found:?}"
+        );
     }
 }

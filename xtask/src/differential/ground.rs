@@ -34,6 +34,10 @@ pub(crate) struct Setting {
     pub(crate) to_zero: bool,
     /// `--horizontal-pod-autoscaler-downscale-stabilization`.
     pub(crate) stabilization: Duration,
+    /// `--horizontal-pod-autoscaler-tolerance`.
+    pub(crate) tolerance: f64,
+    /// Ours decides by another tolerance than theirs, to see whether that is found.
+    pub(crate) sabotage: bool,
 }
 
 /// Time between two looks at an autoscaler.
@@ -45,7 +49,9 @@ const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-con
     -pod-garbage-collector-controller,-taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
 
 /// For how long nobody must have asked for anything.
-const SILENCE: Duration = Duration::from_millis(120);
+const SILENCE: Duration = Duration::from_millis(150);
+/// How long a watch may take to tell a controller what it has written itself.
+const TOLD: Duration = Duration::from_millis(200);
 /// How long a pass that has begun may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(30);
@@ -99,12 +105,16 @@ impl Ground {
         // Before the controllers begin: what kinds there are, they ask seldom.
         for definition in target::definitions() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            send(&client, Method::POST, path, &definition).await.context("failed to define a custom resource")?;
+            send(&client, Method::POST, path, &definition)
+                .await
+                .context("failed to define a custom resource")?;
         }
         let namespaces = ["theirs", "ours"].map(str::to_owned);
         for namespace in &namespaces {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            send(&client, Method::POST, "/api/v1/namespaces", &object).await.context("failed to make a namespace")?;
+            send(&client, Method::POST, "/api/v1/namespaces", &object)
+                .await
+                .context("failed to make a namespace")?;
             let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
             until_found(&client, &account).await?;
             for kind in [target::Kind::Worker, target::Kind::Blind] {
@@ -117,9 +127,23 @@ impl Ground {
         let peers_rules = peer.rules().context("the peer has no proxy")?;
         // Every pass begins with the scale, and its pods and metrics are looked at after that.
         peers_rules.add(Rule::new(Fault::Hold(held)).method(Method::GET).suffix("/scale"));
+        // A key that was held is looked at again as soon as its pass is over, often before the watch has told the pass's
+        // own write: then the next write conflicts. Passes that end a little later do not.
+        let status = Rule::new(Fault::DelayAnswer(TOLD)).method(Method::PUT).prefix("/apis/autoscaling/");
+        peers_rules.add(status.suffix("/status"));
         let ours = Ours::start(&access, setting, ours).await?;
         let script = api.script();
-        Ok(Self { ours, _peer: peer, peers_rules, hold, _api: api, script, client, namespaces, _plane: plane })
+        Ok(Self {
+            ours,
+            _peer: peer,
+            peers_rules,
+            hold,
+            _api: api,
+            script,
+            client,
+            namespaces,
+            _plane: plane,
+        })
     }
 
     /// Lets both controllers look.
@@ -134,7 +158,8 @@ impl Ground {
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
         self.ours.handle.update(Settings { mode: Mode::Off, ..self.ours.settings.clone() });
         let _ = self.hold.send(true);
-        let (until, mut before, mut since) = (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
+        let (until, mut before, mut since) =
+            (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
         loop {
             let now = [traffic(&self.peers_rules), traffic(&self.ours.rules)];
             if now != before || now.iter().any(|(_, waiting)| *waiting > 0) {
@@ -175,6 +200,7 @@ impl Ours {
         let client = cluster::connect::connect(&target).await?.client;
         let mut config = engine::Config {
             downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
+            tolerance: setting.tolerance + if setting.sabotage { 0.2 } else { 0.0 },
             ..engine::Config::default()
         };
         config.gates.scale_to_zero = setting.to_zero;
@@ -199,7 +225,11 @@ impl Ours {
         let task = tokio::spawn(controller.run(stopped));
         let until = Instant::now() + DEADLINE;
         while !handle.synced() {
-            anyhow::ensure!(Instant::now() < until, "our controller has not begun after {} s", DEADLINE.as_secs());
+            anyhow::ensure!(
+                Instant::now() < until,
+                "our controller has not begun after {} s",
+                DEADLINE.as_secs()
+            );
             tokio::time::sleep(POLL).await;
         }
         Ok(Self { handle, settings, rules: proxy.rules(), task, _stop: stop, _proxy: proxy })
@@ -211,6 +241,7 @@ async fn peer(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Re
         namespace: Some(namespace.to_owned()),
         sync_period: Some(PERIOD),
         downscale_stabilization: Some(setting.stabilization),
+        tolerance: Some(setting.tolerance),
         // One that is held must not keep another waiting.
         concurrent_syncs: Some(200),
         feature_gates: gates(setting),

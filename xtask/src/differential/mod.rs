@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Play this scenario alone.
     #[arg(long, value_name = "SCENARIO")]
     only: Option<u64>,
+    /// Let ours decide by another tolerance: the run must find differences, else it proves nothing.
+    #[arg(long, hide = true)]
+    sabotage: bool,
     /// How the outcome is shown.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -69,17 +72,31 @@ enum Format {
 /// Scenarios from this number on are played with scaling to zero.
 const TO_ZERO: u64 = 1_000_000;
 
-const SETTINGS: [(Setting, u64); 2] = [
-    (Setting { name: "as Kubernetes comes", to_zero: false, stabilization: Duration::ZERO }, 0),
-    (Setting { name: "HPAScaleToZero", to_zero: true, stabilization: Duration::from_secs(1) }, TO_ZERO),
-];
+/// The settings, with the number of their first scenario.
+fn settings(sabotage: bool) -> [(Setting, u64); 2] {
+    let usual = Setting {
+        name: "as Kubernetes comes",
+        to_zero: false,
+        stabilization: Duration::ZERO,
+        tolerance: 0.1,
+        sabotage,
+    };
+    let to_zero = Setting {
+        name: "HPAScaleToZero",
+        to_zero: true,
+        stabilization: Duration::from_secs(1),
+        tolerance: 0.02,
+        sabotage,
+    };
+    [(usual, 0), (to_zero, TO_ZERO)]
+}
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let What::Hpa = args.what;
     let (mut outcome, mut progress) = (Outcome::default(), Progress::new(args.steps));
     // A quarter with scaling to zero.
     let to_zero = args.steps / 4;
-    for ((setting, first), steps) in SETTINGS.iter().zip([args.steps - to_zero, to_zero]) {
+    for ((setting, first), steps) in settings(args.sabotage).iter().zip([args.steps - to_zero, to_zero]) {
         let elsewhere = args.only.is_some_and(|only| (only >= TO_ZERO) != setting.to_zero);
         if steps == 0 || elsewhere {
             continue;

@@ -1,5 +1,6 @@
 //! What was found, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ pub(crate) struct Outcome {
     /// Writes of the test itself that the API server refused.
     pub(crate) refused: Vec<String>,
     pub(crate) differences: Vec<Difference>,
+    /// What the steps ended with, so that one can see what was compared: conditions and events, and in how many steps.
+    pub(crate) seen: BTreeMap<String, usize>,
 }
 
 /// A step after which the twins were not the same.
@@ -63,8 +66,15 @@ struct Document<'a> {
 }
 
 impl Difference {
-    pub(crate) fn new(seed: u64, setting: &Setting, scenario: &str, done: &[Step], fields: Vec<Field>) -> Self {
-        let done: Vec<Done> = done.iter().map(|step| Done { title: step.title.clone(), deeds: lines(step) }).collect();
+    pub(crate) fn new(
+        seed: u64,
+        setting: &Setting,
+        scenario: &str,
+        done: &[Step],
+        fields: Vec<Field>,
+    ) -> Self {
+        let done: Vec<Done> =
+            done.iter().map(|step| Done { title: step.title.clone(), deeds: lines(step) }).collect();
         Self { seed, setting: setting.name, scenario: scenario.to_owned(), step: done.len(), done, fields }
     }
 
@@ -77,8 +87,8 @@ impl Difference {
             text += &format!("  {}. {}\n", place + 1, done.title);
             done.deeds.iter().for_each(|deed| text += &format!("       {deed}\n"));
         }
-        for Field { field, theirs, ours } in fields {
-            text += &format!("  {field}\n       theirs  {theirs}\n       ours    {ours}\n");
+        for Field { name, theirs, ours } in fields {
+            text += &format!("  {name}\n       theirs  {theirs}\n       ours    {ours}\n");
         }
         text
     }
@@ -102,8 +112,12 @@ impl Outcome {
             self.late,
             self.events_left_out,
         );
+        text += "compared (steps that ended so):\n";
+        self.seen.iter().for_each(|(what, count)| text += &format!("  {count:5}  {what}\n"));
         text += "masked:\n";
-        MASKED.iter().for_each(|mask| text += &format!("  {}: {}\n", mask.what, mask.why));
+        for mask in MASKED {
+            text += &format!("  {}: {}\n", mask.what, mask.why);
+        }
         text
     }
 

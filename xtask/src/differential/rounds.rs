@@ -47,17 +47,17 @@ const POLL: Duration = Duration::from_millis(250);
 /// How long watches may take to tell what was written.
 const WATCHED: Duration = Duration::from_millis(250);
 /// No step takes longer to settle.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 /// How often twins that differ may settle once more: a pass may have been late.
 const AGAIN: usize = 2;
 /// One source may tell 25 events of one kind about an object.
 const EVENTS: usize = 25;
 /// From 10 different messages of one reason on, they are combined.
 const MESSAGES: usize = 6;
-/// How many passes a step takes, when nothing is late.
-const PASSES: usize = 5;
+/// How many passes a step takes beside those for what is remembered, when nothing is late.
+const PASSES: usize = 4;
 /// Every so many rounds a whole API fails.
-const CALM: usize = 6;
+const CALM: usize = 4;
 
 /// Plays scenarios until there were as many steps as were asked for.
 pub(crate) async fn play(
@@ -88,8 +88,9 @@ pub(crate) async fn play(
 
 impl Rounds<'_> {
     async fn end_scenarios(&mut self, outcome: &mut Outcome) {
-        let (over, lanes): (Vec<Lane>, Vec<Lane>) =
-            std::mem::take(&mut self.lanes).into_iter().partition(|lane| lane.over || lane.scenario.is_over());
+        let (over, lanes): (Vec<Lane>, Vec<Lane>) = std::mem::take(&mut self.lanes)
+            .into_iter()
+            .partition(|lane| lane.over || lane.scenario.is_over());
         self.lanes = lanes;
         outcome.scenarios += over.len();
         join_all(over.iter().map(|lane| async {
@@ -141,9 +142,13 @@ impl Rounds<'_> {
         if !round.is_multiple_of(CALM) || self.play.only.is_some() {
             return None;
         }
-        let status = |code, reason, message: &str| Outage::Status { code, reason, message: message.to_owned() };
+        let status =
+            |code, reason, message: &str| Outage::Status { code, reason, message: message.to_owned() };
         let outages = [
-            (Group::Resource, status(503, "ServiceUnavailable", "the server is currently unable to handle the request")),
+            (
+                Group::Resource,
+                status(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
+            ),
             (Group::Custom, Outage::Empty),
             (Group::External, status(500, "InternalError", "Internal error occurred: no data")),
             (Group::Resource, Outage::Empty),
@@ -152,6 +157,11 @@ impl Rounds<'_> {
             (Group::Resource, status(404, "NotFound", "no such thing")),
             (Group::Custom, status(429, "TooManyRequests", "slower")),
             (Group::External, Outage::Empty),
+            (Group::Resource, Outage::Text { code: 502, body: "<html>Bad Gateway</html>".to_owned() }),
+            (Group::Custom, Outage::Garbage),
+            (Group::External, Outage::Garbage),
+            (Group::Resource, Outage::Garbage),
+            (Group::Custom, Outage::Text { code: 200, body: "hello".to_owned() }),
         ];
         let place = (self.play.seed as usize + self.outages) % outages.len();
         self.outages += 1;
@@ -186,9 +196,11 @@ impl Rounds<'_> {
     async fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
-        let calm = |scenario: &Scenario| {
-            let memory = Duration::from_secs(scenario.memory().unsigned_abs()).max(self.setting.stabilization);
-            PERIOD * 5 / 2 + memory
+        // The change is seen within a period; then one more pass that changes nothing.
+        let settled = |scenario: &Scenario, since: Instant| {
+            let memory =
+                Duration::from_secs(scenario.memory().unsigned_abs()).max(self.setting.stabilization);
+            began.elapsed() >= PERIOD * 12 / 5 + memory && since.elapsed() >= PERIOD * 8 / 5 + memory
         };
         let mut before: Vec<[View; 2]> = Vec::new();
         let mut since = vec![began; scenarios.len()];
@@ -201,7 +213,7 @@ impl Rounds<'_> {
                 }
             }
             before = seen;
-            let settled = scenarios.iter().zip(&since).all(|(scenario, since)| since.elapsed() >= calm(scenario));
+            let settled = scenarios.iter().zip(&since).all(|(scenario, since)| settled(scenario, *since));
             // What never settles is compared all the same, and will differ.
             if settled || began.elapsed() > LONGEST {
                 return Ok(());
@@ -215,10 +227,11 @@ impl Lane {
         outcome.steps += 1;
         let [theirs, ours] = &self.views;
         let warnings = usize::try_from(theirs.warnings.max(ours.warnings)).unwrap_or(usize::MAX);
+        theirs.kinds().into_iter().for_each(|kind| *outcome.seen.entry(kind).or_default() += 1);
         let mut fields = View::differences(theirs, ours);
         if warnings >= EVENTS {
             // Events beyond the limit are dropped, and which those are depends on how many passes there were.
-            fields.retain(|field| !field.field.starts_with("event "));
+            fields.retain(|field| !field.name.starts_with("event "));
             outcome.events_left_out += 1;
         }
         if !fields.is_empty() {
@@ -228,7 +241,8 @@ impl Lane {
         }
         // An object may tell only so much: before it is too much, there is a new one.
         let rescales = theirs.events.iter().filter(|event| event.contains("SuccessfulRescale")).count();
-        let next = PASSES * self.scenario.warnings_per_pass();
+        let passes = PASSES + usize::try_from(self.scenario.memory()).unwrap_or_default();
+        let next = passes * self.scenario.warnings_per_pass();
         if warnings > 0 && warnings + next > EVENTS || rescales >= MESSAGES {
             self.over = true;
         }

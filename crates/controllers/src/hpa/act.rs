@@ -14,6 +14,7 @@ pub(crate) struct Hand {
 }
 
 /// How a write ended.
+#[allow(clippy::large_enum_variant, reason = "held for a moment, once per write")]
 pub(crate) enum Ended {
     /// It was done or it failed; with the scale as it is now.
     Written(Written, ScaleObject),
@@ -23,7 +24,13 @@ pub(crate) enum Ended {
 
 impl Hand {
     /// Writes `replicas` to the scale that is held (spec 3.7).
-    pub(crate) async fn write(&self, namespace: &str, name: &str, mut held: ScaleObject, replicas: i32) -> Ended {
+    pub(crate) async fn write(
+        &self,
+        namespace: &str,
+        name: &str,
+        mut held: ScaleObject,
+        replicas: i32,
+    ) -> Ended {
         let (mut write, mut next) = Write::start();
         loop {
             next = match next {

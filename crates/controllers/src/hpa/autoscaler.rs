@@ -20,6 +20,10 @@ pub(crate) const MODE: &str = "plimsoll.dev/mode";
 pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
 
 /// An object as it was last seen.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are HPAs, and each has an allocation of its own"
+)]
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     Hpa(v2::HorizontalPodAutoscaler),
@@ -134,10 +138,13 @@ impl Entry {
             // Whoever asks for something we do not understand surely does not ask for more than a look.
             Some(other) => (
                 Some(Mode::DryRun),
-                Some(format!("annotation {MODE}: {other:?} is not known; write active, shadow, dry-run or off")),
+                Some(format!(
+                    "annotation {MODE}: {other:?} is not known; write active, shadow, dry-run or off"
+                )),
             ),
         };
-        let resource = |source: &Source| matches!(source, Source::Resource { .. } | Source::ContainerResource { .. });
+        let resource =
+            |source: &Source| matches!(source, Source::Resource { .. } | Source::ContainerResource { .. });
         let wants_resources = spec.metrics.iter().any(|metric| resource(&metric.source));
         Self {
             key,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use api::decisions::Mode;
+use api::door::same_status;
 use cluster::events::Recorder;
 use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
@@ -86,7 +87,14 @@ impl Passer {
         if !self.leadership.leads() {
             return Passed::Deposed;
         }
-        let mut remembered = self.memories().of(&entry, self.clock.now(), settings.remember && mode == Mode::Active);
+        let mut remembered =
+            self.memories().of(&entry, self.clock.now(), settings.remember && mode == Mode::Active);
+        if remembered.complaint != entry.complaint {
+            remembered.complaint.clone_from(&entry.complaint);
+            if let Some(complaint) = &entry.complaint {
+                self.recorder.record(&entry.about(), &Event::warning("InvalidAnnotation", complaint.clone()));
+            }
+        }
         let mut decided = self.decide(&entry, &settings, mode, &mut remembered).await;
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
@@ -197,13 +205,15 @@ impl Passer {
         decision: &mut Decision,
         remembered: &mut Remembered,
     ) {
+        let status = entry.stored_status(decision);
+        let changed = !same_status(entry.object.status(), &status);
         let keep = if settings.remember {
-            remembered.keep(at, Instant::now(), &entry.spec, &settings.config)
+            remembered.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
         } else {
             Keep::Nothing
         };
         let from = entry.object.metadata().resource_version.clone();
-        let reported = self.pen.store(entry, entry.stored_status(decision), keep).await;
+        let reported = self.pen.store(entry, changed.then_some(status), keep).await;
         if reported.sent {
             self.metrics.wrote("status", reported.result.is_ok());
         }
@@ -216,9 +226,6 @@ impl Passer {
         decision.status_written(&entry.key.name, reported.result);
         if self.leadership.leads() {
             let about = entry.about();
-            if let Some(complaint) = &entry.complaint {
-                self.recorder.record(&about, &Event::warning("InvalidAnnotation", complaint.clone()));
-            }
             decision.events.iter().for_each(|event| self.recorder.record(&about, event));
         }
     }

@@ -17,6 +17,10 @@ const BREATH: Duration = Duration::from_millis(50);
 /// The part of the period in which all autoscalers of one namespace come.
 pub const TOGETHER: u32 = 4;
 
+/// Passes begin at this many moments of the period. A processor that was busy elsewhere takes twice as long for a single
+/// pass as for one among several, so a few come together; at the usual period, about twice a second.
+const MOMENTS: f64 = 32.0;
+
 /// When each autoscaler is due.
 #[derive(Debug)]
 pub struct Queue {
@@ -68,7 +72,8 @@ impl Queue {
 
     fn insert(&mut self, key: &Key, at: Instant, period: Duration) {
         if !self.slots.contains_key(key) {
-            let slot = Slot { period, phase: phase(key), tick: at, last: None, waiting: Some(at), again: false };
+            let slot =
+                Slot { period, phase: phase(key), tick: at, last: None, waiting: Some(at), again: false };
             self.slots.insert(key.clone(), slot);
             self.due.insert((at, key.clone()));
         }
@@ -157,7 +162,9 @@ fn phase(key: &Key) -> f64 {
         (hasher.finish() % 1_000_000) as f64 / 1_000_000.0
     };
     let together = 1.0 / f64::from(TOGETHER);
-    share(&|hasher| key.namespace.hash(hasher)) * (1.0 - together) + share(&|hasher| key.hash(hasher)) * together
+    let place = share(&|hasher| key.namespace.hash(hasher)) * (1.0 - together)
+        + share(&|hasher| key.hash(hasher)) * together;
+    (place * MOMENTS).floor() / MOMENTS
 }
 
 #[cfg(test)]
@@ -185,7 +192,11 @@ mod tests {
         assert_eq!(queue.take(start + secs(100.0)), None, "it runs");
         queue.done(&key("a"), start + secs(15.2));
         let second = queue.next().unwrap();
-        assert!((secs(22.5)..=secs(37.5)).contains(&(second - start)), "moves to its phase: {:?}", second - start);
+        assert!(
+            (secs(22.5)..=secs(37.5)).contains(&(second - start)),
+            "moves to its phase: {:?}",
+            second - start
+        );
         queue.take(second).unwrap();
         queue.done(&key("a"), second + secs(0.3));
         assert_eq!(queue.next(), Some(second + PERIOD), "a pass that takes time does not move the phase");

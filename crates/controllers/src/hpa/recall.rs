@@ -27,6 +27,8 @@ pub(crate) struct Remembered {
     own_write: Option<Instant>,
     /// The count at the last pass, to notice others who scale.
     pub(crate) current: Option<i32>,
+    /// What was last said to be wrong with its annotations: it is said once.
+    pub(crate) complaint: Option<String>,
 }
 
 /// What is remembered of all of them.
@@ -63,7 +65,7 @@ impl Memories {
             }
         });
         let state = kept.as_ref().map(|memory| memory.recall(now)).unwrap_or_default();
-        Remembered { state, kept, own_write: None, current: None }
+        Remembered { state, kept, ..Remembered::default() }
     }
 
     pub(crate) fn put(&mut self, key: &Key, remembered: Remembered) {
@@ -86,12 +88,24 @@ impl Memories {
 }
 
 impl Remembered {
-    /// What to keep on the object, given that the state is that of the decision just made.
-    pub(crate) fn keep(&self, at: Timestamp, now: Instant, spec: &Spec, config: &Config) -> Keep {
-        if self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config)) {
+    /// What to keep on the object, given that the state is that of the decision just made. What is there may cover it and
+    /// still hold longer than we do, so that a write which is made anyway (`rides`) carries what we know now.
+    pub(crate) fn keep(
+        &self,
+        at: Timestamp,
+        now: Instant,
+        spec: &Spec,
+        config: &Config,
+        rides: bool,
+    ) -> Keep {
+        let covered = self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config));
+        if covered && !rides {
             return Keep::Nothing;
         }
         let memory = self.state.memory(at, spec, config);
+        if covered {
+            return Keep::Ride(memory);
+        }
         let window = longest_window(spec, config).max(AT_LEAST);
         match self.own_write {
             Some(last) if now.saturating_duration_since(last) < window => Keep::Ride(memory),

@@ -1,10 +1,9 @@
 //! Step 6: status and events, written only where they changed.
 
 use api::autoscaling::v2::HorizontalPodAutoscalerStatus;
-use api::door::same_status;
+use cluster::Kind;
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request};
-use cluster::Kind;
 use engine::memory::Memory;
 use http::Method;
 use kube::Client;
@@ -47,23 +46,34 @@ struct Version {
 }
 
 impl Pen {
-    /// Stores `status` and what is to be remembered, if either needs it (spec 3.0).
-    pub(crate) async fn store(&self, entry: &Entry, status: HorizontalPodAutoscalerStatus, keep: Keep) -> Reported {
-        let changed = !same_status(entry.object.status(), &status);
+    /// Stores `status`, if it changed, and what is to be remembered, if that needs it (spec 3.0).
+    pub(crate) async fn store(
+        &self,
+        entry: &Entry,
+        status: Option<HorizontalPodAutoscalerStatus>,
+        keep: Keep,
+    ) -> Reported {
         let nothing = Reported { result: Ok(()), sent: false, object: None, kept: None };
         let (memory, due) = match keep {
             Keep::Nothing => (None, false),
             Keep::Ride(memory) => (Some(memory), false),
             Keep::Write(memory) => (Some(memory), true),
         };
-        if !(changed || due) || !self.leadership.leads() {
+        if !(status.is_some() || due) || !self.leadership.leads() {
             return nothing;
         }
         match entry.key.kind {
-            Kind::Hpa => self.put(entry, status, memory, due && !changed).await,
+            Kind::Hpa => {
+                let alone = status.is_none();
+                let status = status.unwrap_or_else(|| entry.object.status().clone());
+                self.put(entry, status, memory, alone).await
+            }
             Kind::Autoscaler => {
                 // The server takes nothing but status through the status of a custom resource.
-                let reported = if changed { self.put(entry, status, None, false).await } else { nothing };
+                let reported = match status {
+                    Some(status) => self.put(entry, status, None, false).await,
+                    None => nothing,
+                };
                 match memory {
                     Some(memory) if due => self.annotate(entry, reported, memory).await,
                     _ => reported,

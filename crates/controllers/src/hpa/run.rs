@@ -96,12 +96,7 @@ impl Controller {
         let settings = Arc::new(parts.settings);
         let (tell, signals) = mpsc::unbounded_channel();
         let scales = Scales::new(parts.client.clone(), parts.discovery);
-        let watches = Watches::new(
-            parts.client.clone(),
-            world.clone(),
-            settings.clone(),
-            tell,
-        );
+        let watches = Watches::new(parts.client.clone(), world.clone(), settings.clone(), tell);
         let passer = Arc::new(Passer {
             eyes: Eyes {
                 world,
@@ -162,7 +157,7 @@ impl Controller {
                         std::future::pending::<()>().await;
                     }
                 }
-                _ = heartbeat.tick() => self.turn().await,
+                _ = heartbeat.tick() => self.turn(),
             }
         }
     }
@@ -172,11 +167,18 @@ impl Controller {
         let passer = self.passer.clone();
         // What was remembered in an earlier term may be out of date: what objects say counts.
         passer.memories().clear();
+        // What was told before is in the world, from which this begins.
+        while self.signals.try_recv().is_ok() {}
         let now = Instant::now();
         let mut queue = Queue::new(now);
         let settings = passer.settings();
         for entry in passer.eyes.world().entries() {
             queue.spread(&entry.key, now, entry.period(&settings));
+        }
+        let unreadable: Vec<(Key, String)> =
+            passer.eyes.world().unreadable().map(|(key, error)| (key.clone(), error.clone())).collect();
+        for (key, error) in unreadable {
+            self.complain(&key, error);
         }
         let mut running: FuturesUnordered<BoxFuture<'static, (Key, Passed)>> = FuturesUnordered::new();
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
@@ -207,7 +209,7 @@ impl Controller {
                 },
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 Ok(()) = self.changed.changed() => self.resettle(&mut queue),
-                _ = heartbeat.tick() => self.turn().await,
+                _ = heartbeat.tick() => self.turn(),
             }
         }
     }
@@ -260,7 +262,7 @@ impl Controller {
     }
 
     /// What is done every second: the clock, targets that nobody watched yet, figures.
-    async fn turn(&mut self) {
+    fn turn(&mut self) {
         if let Some(step) = self.steady.resync() {
             tracing::warn!(seconds = step.as_secs_f64(), "the clock has jumped; windows keep their length");
             self.passer.memories().shift(step);

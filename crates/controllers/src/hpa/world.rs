@@ -25,6 +25,8 @@ pub(crate) enum Signal {
 #[derive(Debug, Default)]
 pub(crate) struct World {
     autoscalers: HashMap<Key, Entry>,
+    /// Those that cannot be read, and why: whoever comes to lead must say so.
+    unreadable: HashMap<Key, String>,
     pub(crate) pods: Pods,
     pub(crate) targets: Targets,
     /// How many autoscalers of each namespace need resource metrics.
@@ -44,6 +46,11 @@ impl World {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.autoscalers.values()
+    }
+
+    /// Autoscalers that cannot be read, and why.
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = (&Key, &String)> {
+        self.unreadable.iter()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -70,11 +77,13 @@ impl World {
             }
             Change::Listed => {
                 let shown = self.listing.remove(&(kind, scope.to_owned()))?;
-                let in_scope =
-                    |key: &Key| key.kind == kind && (scope.is_empty() || &*key.namespace == scope);
+                let in_scope = |key: &Key| key.kind == kind && (scope.is_empty() || &*key.namespace == scope);
                 let gone: Vec<Key> =
                     self.keys().filter(|key| in_scope(key) && !shown.contains(*key)).cloned().collect();
-                gone.iter().for_each(|key| self.remove(key));
+                for key in &gone {
+                    self.remove(key);
+                }
+                self.unreadable.retain(|key, _| !in_scope(key) || shown.contains(key));
                 None
             }
             Change::Applied(entry) => {
@@ -93,8 +102,17 @@ impl World {
             Change::Unreadable { namespace, name, error } => {
                 let key = Key { kind, namespace: namespace.into(), name: name.into() };
                 // What it asks for now is not known, so nothing may be decided for it.
+                let known = self.unreadable.get(&key).cloned();
                 self.remove(&key);
-                settings.covers(&key.namespace).then_some(Signal::Unreadable(key, error))
+                if !settings.covers(&key.namespace) {
+                    return None;
+                }
+                if let Some(shown) = self.listing.get_mut(&(kind, scope.to_owned())) {
+                    shown.insert(key.clone());
+                }
+                // A new list shows it again; that is nothing new.
+                self.unreadable.insert(key.clone(), error.clone());
+                (known.as_ref() != Some(&error)).then_some(Signal::Unreadable(key, error))
             }
         }
     }
@@ -102,6 +120,7 @@ impl World {
     fn insert(&mut self, entry: Entry) -> Option<Signal> {
         let key = entry.key.clone();
         self.pods.register(&key);
+        self.unreadable.remove(&key);
         if entry.wants_resources {
             *self.askers.entry(key.namespace.clone()).or_default() += 1;
         }
@@ -114,6 +133,7 @@ impl World {
     }
 
     fn remove(&mut self, key: &Key) {
+        self.unreadable.remove(key);
         if let Some(old) = self.autoscalers.remove(key) {
             self.pods.forget(key);
             if old.wants_resources {
@@ -146,9 +166,10 @@ impl World {
             Change::Listing => self.pods.listing(),
             Change::Listed => self.pods.listed(),
             Change::Applied(pod) => self.pods.apply(&pod),
-            Change::Deleted { namespace, name } => self.pods.remove(&namespace, &name),
             // A pod that cannot be read is not counted; that it is there at all is in the watch's own figures.
-            Change::Unreadable { namespace, name, .. } => self.pods.remove(&namespace, &name),
+            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+                self.pods.remove(&namespace, &name);
+            }
         }
     }
 
@@ -179,4 +200,45 @@ impl World {
 pub(crate) fn target_kind(object: &Object) -> Option<TargetKind> {
     let target = object.target();
     TargetKind::of(api::scale::group_of(&target.api_version).ok()?, &target.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(error: &str) -> Change<Entry> {
+        Change::Unreadable { namespace: "ns".into(), name: "web".into(), error: error.into() }
+    }
+
+    fn readable() -> Change<Entry> {
+        let mut hpa = api::autoscaling::v2::HorizontalPodAutoscaler::default();
+        hpa.metadata.namespace = "ns".into();
+        hpa.metadata.name = "web".into();
+        Change::Applied(Entry::of_hpa(hpa))
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_once_and_known_until_it_can_or_is_gone() {
+        let (mut world, settings) = (World::default(), Settings::default());
+        let tell = |world: &mut World, change| world.autoscaler(Kind::Hpa, "", &settings, change);
+        let key = Key::hpa("ns", "web");
+        let said = |why: &str| Some(Signal::Unreadable(key.clone(), why.to_owned()));
+        assert_eq!(tell(&mut world, broken("bad")), said("bad"));
+        assert_eq!(tell(&mut world, broken("bad")), None);
+        assert_eq!(tell(&mut world, broken("worse")), said("worse"));
+        assert_eq!((world.len(), world.unreadable().count()), (0, 1));
+        // A list that shows it again is nothing new; one that does not means that it is gone.
+        tell(&mut world, Change::Listing);
+        assert_eq!(tell(&mut world, broken("worse")), None);
+        tell(&mut world, Change::Listed);
+        assert_eq!(world.unreadable().count(), 1);
+        tell(&mut world, Change::Listing);
+        tell(&mut world, Change::Listed);
+        assert_eq!(world.unreadable().count(), 0);
+        tell(&mut world, broken("bad"));
+        assert_eq!(tell(&mut world, readable()), Some(Signal::New(key.clone())));
+        assert_eq!((world.len(), world.unreadable().count()), (1, 0));
+        assert_eq!(tell(&mut world, broken("bad")), said("bad"));
+        assert_eq!(world.len(), 0, "what it asks for now is not known");
+    }
 }

@@ -7,7 +7,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::contents::{Contents, Described, Labels, Series};
+use super::contents::{Contents, Described, Labels, PodUsage, Series};
 use super::discovery;
 use super::script::Group;
 use super::wire;
@@ -108,7 +108,7 @@ impl Question {
         let missing = |kind: &str, name: &str| Status::not_found(About::new("", kind, name));
         let (kind, items) = match (resource.as_str(), namespace, name) {
             ("nodes", None, None) => {
-                let merged = merged(contents, |c| &c.nodes);
+                let merged = merged(contents, |c| c.nodes.iter());
                 let nodes = merged.into_iter().filter(|(name, node)| wanted("", name, &node.labels));
                 ("NodeMetrics", nodes.map(|(name, node)| wire::node(name, node, now)).collect())
             }
@@ -118,8 +118,7 @@ impl Question {
                 ("NodeMetrics", vec![wire::node(name, node, now)])
             }
             ("pods", namespace, None) => {
-                let merged = merged(contents, |c| &c.pods).into_iter();
-                let near = merged.filter(|((of, _), _)| namespace.as_ref().is_none_or(|n| n == of));
+                let near = merged(contents, |c| pods_in(c, namespace.as_deref())).into_iter();
                 let pods = near.filter(|((namespace, name), pod)| wanted(namespace, name, &pod.labels));
                 ("PodMetrics", pods.map(|((of, name), pod)| wire::pod(of, name, pod, now)).collect())
             }
@@ -197,10 +196,24 @@ impl Question {
     }
 }
 
+/// The pods of a namespace, or all. Others are not looked at: many are asked for one namespace after the other.
+fn pods_in<'a>(
+    contents: &'a Contents,
+    namespace: Option<&'a str>,
+) -> Box<dyn Iterator<Item = (&'a (String, String), &'a PodUsage)> + 'a> {
+    match namespace {
+        None => Box::new(contents.pods.iter()),
+        Some(wanted) => {
+            let from = (wanted.to_owned(), String::new());
+            Box::new(contents.pods.range(from..).take_while(move |((of, _), _)| of == wanted))
+        }
+    }
+}
+
 /// The maps as one, in which those that come first go before.
-fn merged<'a, K: Ord, V>(
+fn merged<'a, K: Ord + 'a, V: 'a, I: Iterator<Item = (&'a K, &'a V)>>(
     contents: &[&'a Contents],
-    part: impl Fn(&'a Contents) -> &'a std::collections::BTreeMap<K, V>,
+    part: impl Fn(&'a Contents) -> I,
 ) -> std::collections::BTreeMap<&'a K, &'a V> {
     contents.iter().rev().flat_map(|contents| part(contents)).collect()
 }

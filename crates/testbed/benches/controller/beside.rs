@@ -3,7 +3,7 @@
 use localkube::metrics::{MetricsApi, Settings};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions};
-use testbed::{Access, ControlPlane, Options, twin};
+use testbed::{Access, ControlPlane, Error, Options, twin};
 use tokio::runtime::Runtime;
 
 use crate::figures::{Measured, Subject};
@@ -16,35 +16,53 @@ const WORLD: World = World { autoscalers: 1_000, namespaces: 20 };
 
 /// What acts on workloads would make pods of its own.
 const WITHOUT_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
-    -job-controller,-pod-garbage-collector-controller,-taint-eviction-controller,-disruption-controller,\
-    -endpoint-controller,-endpoint-slice-controller";
+    -job-controller,-pod-garbage-collector-controller,-taint-eviction-controller,-disruption-controller";
 
 /// Whether every status write was due: values change at every look, so every look writes.
 const WRITES: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
 pub(crate) fn run(runtime: &Runtime) -> bool {
-    let options =
-        Options { controller_manager_args: vec![WITHOUT_WORKLOADS.to_owned()], ..Options::default() };
-    let plane = match ControlPlane::start(&options) {
-        Ok(plane) => plane,
+    match plane() {
+        Ok(plane) => runtime.block_on(compare(plane.access())),
         Err(error) => {
             eprintln!("{error}");
-            return false;
+            false
         }
-    };
-    runtime.block_on(compare(plane.access()))
+    }
 }
 
-async fn compare(access: &Access) -> bool {
-    let kubeconfig = access.kubeconfig_for(access.admin());
+fn plane() -> Result<ControlPlane, Error> {
+    let controller_manager_args = vec![WITHOUT_WORKLOADS.to_owned()];
+    ControlPlane::start(&Options { controller_manager_args, ..Options::default() })
+}
+
+/// Keeps the cluster, with values that change, until its standard input ends: for whoever looks with a profiler.
+pub(crate) fn hold(runtime: &Runtime, file: &str) {
+    let plane = plane().unwrap();
+    let kubeconfig = plane.access().kubeconfig_for(plane.access().admin());
+    let (_metrics, load) = runtime.block_on(ground(&kubeconfig));
+    load.changes(true);
+    std::fs::write(file, kubeconfig).unwrap();
+    println!("ready");
+    for word in std::io::stdin().lines().map_while(Result::ok) {
+        load.changes(word == "change");
+    }
+}
+
+async fn ground(kubeconfig: &str) -> (MetricsApi, Load) {
     let client =
-        twin::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
+        twin::connect(kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
     let metrics = MetricsApi::start(Settings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
     eprintln!("making {} autoscalers and their pods", WORLD.autoscalers);
     WORLD.make(&client).await;
     let load = Load::start(WORLD, metrics.script());
+    (metrics, load)
+}
 
+async fn compare(access: &Access) -> bool {
+    let kubeconfig = access.kubeconfig_for(access.admin());
+    let (_metrics, load) = ground(&kubeconfig).await;
     eprintln!("Kubernetes' own controller");
     let theirs = theirs(access, &load).await;
     eprintln!("ours");

@@ -39,6 +39,10 @@ fn main() -> ExitCode {
         runtime.block_on(alone::serve(&arguments[1]));
         return ExitCode::SUCCESS;
     }
+    if arguments.first().is_some_and(|word| word == "hold") {
+        beside::hold(&runtime, &arguments[1]);
+        return ExitCode::SUCCESS;
+    }
     let mut good = true;
     if asked("beside") {
         good &= beside::run(&runtime);

@@ -44,6 +44,8 @@ pub enum Fault {
     },
     /// The request is held back for so long.
     Delay(Duration),
+    /// The request is forwarded, and its answer held back for so long.
+    DelayAnswer(Duration),
     /// The request is held back for as long as this says so.
     Hold(watch::Receiver<bool>),
     /// The answer is nonsense that says it is JSON, and nothing is forwarded.
@@ -157,8 +159,8 @@ impl Book {
         for (_, rule, hits) in &mut self.rules {
             let watches = matches!(rule.fault, Fault::CutWatches | Fault::StallWatches);
             let used_up = rule.times.is_some_and(|times| *hits >= times);
-            let later =
-                sentence.fault.is_some() && !matches!(rule.fault, Fault::Delay(_) | Fault::Hold(_) | Fault::RewritePath(_));
+            let later = sentence.fault.is_some()
+                && !matches!(rule.fault, Fault::Delay(_) | Fault::Hold(_) | Fault::RewritePath(_));
             if watches || used_up || later || !rule.matches(parts) {
                 continue;
             }
@@ -199,6 +201,7 @@ impl fmt::Debug for Fault {
             Self::CutBody { after_bytes } => write!(f, "CutBody({after_bytes})"),
             Self::StallBody { after_bytes } => write!(f, "StallBody({after_bytes})"),
             Self::Delay(delay) => write!(f, "Delay({delay:?})"),
+            Self::DelayAnswer(delay) => write!(f, "DelayAnswer({delay:?})"),
             Self::Hold(held) => write!(f, "Hold({})", *held.borrow()),
             Self::Refuse => f.write_str("Refuse"),
             Self::LoseAnswer => f.write_str("LoseAnswer"),

@@ -129,6 +129,11 @@ async fn settle(
             }
             Err(Closed)
         }
+        Some(Fault::DelayAnswer(delay)) => {
+            let answer = forward(shared, original, request).await;
+            tokio::time::sleep(delay).await;
+            answer
+        }
         Some(Fault::CutBody { after_bytes }) => {
             Ok(forward(shared, original, request).await?.map(|body| body::first(body, after_bytes, End::Cut)))
         }

@@ -256,3 +256,13 @@ async fn what_is_held_goes_on_when_it_is_let_go() {
     assert!(waiting.unwrap().1.contains("later"), "it is forwarded only when it is let go");
     assert_eq!(get(&ground.client, MAPS).await.unwrap().0, 200);
 }
+
+#[tokio::test]
+async fn an_answer_comes_late_and_what_was_asked_is_done_at_once() {
+    let ground = ground().await;
+    ground.rules.add(Rule::new(Fault::DelayAnswer(PATIENCE)).method(Method::POST));
+    let body = json!({"metadata": {"name": "soon"}});
+    let asked = tokio::time::timeout(MOMENT, ask(&ground.client, Method::POST, MAPS, body)).await;
+    assert!(asked.is_err(), "no answer yet");
+    assert!(get(&ground.client, MAPS).await.unwrap().1.contains("soon"));
+}

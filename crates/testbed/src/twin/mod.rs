@@ -30,8 +30,6 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use futures::FutureExt;
 use kube::Client;
 
-use crate::Access;
-
 pub use cluster::{Cluster, LOCAL, REAL, Workloads, connect};
 pub use compare::{DELIBERATE, Deliberate, Difference, FieldDifference, compare};
 pub use recording::{RECORD, Recording};
@@ -51,10 +49,6 @@ pub struct Stage {
     pub cluster: &'static str,
     /// An administrator's kubeconfig, for those who come over the network.
     pub kubeconfig: String,
-    /// Behind the API server of the real one.
-    pub access: Option<&'static Access>,
-    /// What the one in memory stores.
-    pub in_memory: Option<localkube::Cluster>,
 }
 
 /// Why a test on both clusters failed, as text for people.
@@ -84,8 +78,6 @@ where
                 namespace: session.namespace().to_owned(),
                 cluster: cluster.name,
                 kubeconfig: cluster.kubeconfig.clone(),
-                access: cluster.access,
-                in_memory: cluster.in_memory().cloned(),
             };
             let result = AssertUnwindSafe(test(stage)).catch_unwind().await;
             cluster.leave(&session).await;

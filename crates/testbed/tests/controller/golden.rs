@@ -81,8 +81,7 @@ const READ: &str = "True SucceededGetScale";
 const SCALED: &str = "True SucceededRescale";
 const VALID: &str = "True ValidMetricFound";
 const WITHIN: &str = "False DesiredWithinRange";
-const GROWN: &str =
-    "Normal/SuccessfulRescale: New size: 6; reason: cpu resource utilization (percentage of request) above target";
+const GROWN: &str = "Normal/SuccessfulRescale: New size: 6; reason: cpu resource utilization (percentage of request) above target";
 const NO_SCALE: &str = "False FailedGetScale";
 
 #[test]
@@ -129,7 +128,15 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
         once(&ours, ground.settings());
 
         let rows = [
-            Expected { name: "e2", count: Some(3), able: READY, active: VALID, limited: WITHIN, desired: 3, events: &[] },
+            Expected {
+                name: "e2",
+                count: Some(3),
+                able: READY,
+                active: VALID,
+                limited: WITHIN,
+                desired: 3,
+                events: &[],
+            },
             Expected {
                 name: "e3",
                 count: Some(3),
@@ -321,7 +328,9 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
                 active: VALID,
                 limited: WITHIN,
                 desired: 3,
-                events: &["Normal/SuccessfulRescale: New size: 3; reason: external metric qlen(nil) above target"],
+                events: &[
+                    "Normal/SuccessfulRescale: New size: 3; reason: external metric qlen(nil) above target",
+                ],
             },
             Expected {
                 name: "e19",

@@ -24,9 +24,14 @@
     reason = "tests"
 )]
 
+mod autoscalers;
+mod bad_objects;
 mod clocks;
+mod election;
 mod faults;
 mod golden;
 mod ground;
 mod metric_types;
 mod metrics_faults;
+mod modes;
+mod restart;

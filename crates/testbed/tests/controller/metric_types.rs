@@ -33,7 +33,10 @@ fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
         ours.stop().await;
         let events = ground.events("web").await;
         let reason = "cpu resource utilization (percentage of request) above target";
-        assert!(events.contains(&format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")), "{events:?}");
+        assert!(
+            events.contains(&format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")),
+            "{events:?}"
+        );
         let down = "Normal/SuccessfulRescale: New size: 2; reason: All metrics below target".to_owned();
         assert!(events.contains(&down), "{events:?}");
     })

@@ -34,10 +34,15 @@ const WORKLOADS: [(&str, &str); 3] = [
 #[test]
 fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Failure> {
     alone_on_both(async |ground| {
-        let unavailable = Outage::Status { code: 503, reason: "ServiceUnavailable", message: "not now".into() };
+        let unavailable =
+            Outage::Status { code: 503, reason: "ServiceUnavailable", message: "not now".into() };
         let outages = [
             ("503", Some(unavailable), Duration::ZERO),
-            ("another answer than JSON", Some(Outage::Text { code: 502, body: "bad gateway".into() }), Duration::ZERO),
+            (
+                "another answer than JSON",
+                Some(Outage::Text { code: 502, body: "bad gateway".into() }),
+                Duration::ZERO,
+            ),
             ("empty lists", Some(Outage::Empty), Duration::ZERO),
             ("garbage", Some(Outage::Garbage), Duration::ZERO),
             ("cut answers", Some(Outage::Cut), Duration::ZERO),
@@ -60,6 +65,9 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
         let witnesses = join_all(WORKLOADS.map(|(name, _)| ground.witness(name))).await;
         let seen = || witnesses.iter().map(|witness| witness.seen().len()).collect::<Vec<_>>();
         for (name, outage, slow) in outages {
+            for witness in &witnesses {
+                witness.caught_up(&ground, 6).await;
+            }
             let before = seen();
             let removed = begin(&ground, outage.as_ref()).await;
             set(&ground, 3);
@@ -77,7 +85,9 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
             set(&ground, 6);
             settled(&ground, 6).await;
         }
-        assert!(witnesses.iter().flat_map(Witness::counts).all(|count| count == 6 || count == 3 || count == 4));
+        assert!(
+            witnesses.iter().flat_map(Witness::counts).all(|count| count == 6 || count == 3 || count == 4)
+        );
         assert!(ours.is_alive());
         ours.stop().await;
     })
@@ -109,6 +119,16 @@ async fn begin(ground: &Ground, outage: Option<&Outage>) -> Vec<Value> {
             removed.push(ground.get(&path).await);
             ground.send(Method::DELETE, &path, None).await.unwrap();
         }
+        // An API server may take a moment to notice.
+        for api in
+            ["metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2", "external.metrics.k8s.io/v1beta1"]
+        {
+            let gone = async || match ground.send(Method::GET, &format!("/apis/{api}"), None).await {
+                Ok(found) => Err(found),
+                Err(_) => Ok(()),
+            };
+            ground.until("the end of an API", gone).await;
+        }
         return removed;
     };
     for group in [Group::Resource, Group::Custom, Group::External] {
@@ -135,8 +155,18 @@ struct Lie {
     name: &'static str,
     /// What is said of each of four pods, by number; none: nothing.
     says: fn(usize) -> Option<PodUsage>,
-    /// The count it leads to from six; none: it is no data, and nothing is done.
-    count: Option<i64>,
+    leads_to: Led,
+}
+
+/// What a lie leads to, from six.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Led {
+    /// This count.
+    Count(i64),
+    /// Nothing, although it is believed.
+    Nothing,
+    /// Nothing, because it is no data.
+    NoData,
 }
 
 fn pod(cpu: i64) -> PodUsage {
@@ -147,15 +177,27 @@ const LOW: i64 = 375;
 
 /// As Kubernetes reads them; what it makes of each was read off the engine's scenarios.
 const LIES: [Lie; 9] = [
-    Lie { name: "nothing", says: |_| None, count: None },
-    Lie { name: "no containers", says: |_| Some(PodUsage::new(&[("app", "web")], &[])), count: None },
-    Lie { name: "another container", says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW, 1)])), count: Some(3) },
-    Lie { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), count: Some(4) },
-    Lie { name: "old samples", says: |_| Some(pod(LOW).at(When::At(Timestamp::UNIX_EPOCH))), count: Some(3) },
-    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(When::Never)), count: Some(3) },
-    Lie { name: "less than nothing", says: |_| Some(pod(-5000)), count: Some(2) },
-    Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), count: Some(8) },
-    Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), count: Some(2) },
+    Lie { name: "nothing", says: |_| None, leads_to: Led::NoData },
+    Lie {
+        name: "no containers",
+        says: |_| Some(PodUsage::new(&[("app", "web")], &[])),
+        leads_to: Led::NoData,
+    },
+    Lie {
+        name: "another container",
+        says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW, 1)])),
+        leads_to: Led::Count(3),
+    },
+    Lie { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), leads_to: Led::Nothing },
+    Lie {
+        name: "old samples",
+        says: |_| Some(pod(LOW).at(When::At(Timestamp::UNIX_EPOCH))),
+        leads_to: Led::Count(3),
+    },
+    Lie { name: "samples without a time", says: |_| Some(pod(LOW).at(When::Never)), leads_to: Led::Count(3) },
+    Lie { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
+    Lie { name: "the largest number there is", says: |_| Some(pod(i64::MAX)), leads_to: Led::Count(8) },
+    Lie { name: "the smallest number there is", says: |_| Some(pod(i64::MIN)), leads_to: Led::Count(2) },
 ];
 
 #[test]
@@ -182,17 +224,18 @@ async fn believe(ground: &Ground, lie: &Lie) {
             ground.script.set_pod(&ground.namespace, &format!("web-{number}"), usage);
         }
     }
-    match lie.count {
-        Some(count) => {
+    match lie.leads_to {
+        Led::Count(count) => {
             let reached = ground.until_replicas("web", count);
             let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
             assert!(reached.is_ok(), "on {}: {} led to {:?}", ground.cluster, lie.name, witness.counts());
         }
-        None => ground.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
+        Led::Nothing => ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
+        Led::NoData => ground.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
     }
     tokio::time::sleep(2 * PERIOD).await;
     let counts = witness.counts();
-    let expected = [6].into_iter().chain(lie.count).collect::<Vec<_>>();
+    let expected = if let Led::Count(count) = lie.leads_to { vec![6, count] } else { vec![6] };
     assert_eq!(counts, expected, "on {}: {}", ground.cluster, lie.name);
     ground.usage("web", 4, LOW, 1);
     ground.until_replicas("web", 3).await;

@@ -29,13 +29,10 @@ impl Behavior {
             }
         }
         // What is not said is Kubernetes' own: 100 % or 4 pods in 15 seconds, longer than a step may take.
-        let defaults = json!({"policies": [{"type": "Percent", "value": 900, "periodSeconds": period}]});
+        let fast = json!({"policies": [{"type": "Percent", "value": 900, "periodSeconds": period}]});
         if let Some(json) = json.as_object_mut() {
             for direction in ["scaleUp", "scaleDown"] {
-                let rules = json.entry(direction).or_insert_with(|| defaults.clone());
-                if let Some(rules) = rules.as_object_mut() {
-                    rules.entry("policies").or_insert_with(|| defaults["policies"].clone());
-                }
+                json.entry(direction).or_insert_with(|| fast.clone());
             }
         }
         Self { json, memory: memory.max(period) }
@@ -51,8 +48,11 @@ fn rules(chance: &mut Chance, period: i64) -> (Value, i64) {
         memory = window;
     }
     let policy = |chance: &mut Chance| {
-        let (kind, value) =
-            if chance.once_in(2) { ("Pods", chance.of([1, 2, 4, 100])) } else { ("Percent", chance.of([10, 50, 100, 900])) };
+        let (kind, value) = if chance.once_in(2) {
+            ("Pods", chance.of([1, 2, 4, 100]))
+        } else {
+            ("Percent", chance.of([10, 50, 100, 900]))
+        };
         json!({"type": kind, "value": value, "periodSeconds": period})
     };
     let first = policy(chance);
@@ -62,7 +62,7 @@ fn rules(chance: &mut Chance, period: i64) -> (Value, i64) {
     }
     rules.insert("policies".to_owned(), policies.into());
     match chance.below(8) {
-        0 => rules.insert("selectPolicy".to_owned(), "Disabled".into()),
+        0 | 4 => rules.insert("selectPolicy".to_owned(), "Disabled".into()),
         1 | 2 => rules.insert("selectPolicy".to_owned(), "Min".into()),
         3 => rules.insert("selectPolicy".to_owned(), "Max".into()),
         _ => None,

@@ -7,16 +7,13 @@ pub(crate) struct Chance(u64);
 impl Chance {
     /// The stream of one scenario of a run.
     pub(crate) fn new(seed: u64, scenario: u64) -> Self {
-        let mut chance = Self(seed ^ scenario.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        chance.next();
-        chance
+        // Mixed twice: streams that begin one step apart would be the same, shifted.
+        Self(mix(mix(seed) ^ scenario))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        value ^ (value >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 
     /// From 0 to below `end`; 0 if there is nothing below it.
@@ -53,8 +50,19 @@ impl Chance {
     }
 }
 
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(STEP);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
     use super::*;
 
     #[test]
@@ -66,6 +74,7 @@ mod tests {
         assert_eq!(draw(1, 2), draw(1, 2));
         assert_ne!(draw(1, 2), draw(1, 3));
         assert_ne!(draw(1, 2), draw(2, 2));
+        assert_ne!(draw(1, 2)[1..], draw(1, 3)[..8], "not the same, shifted");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use http::Method;
 use jiff::SignedDuration;
-use localkube::metrics::{Group, Outage};
 use serde_json::Value;
 
 /// One thing that is done.
@@ -24,8 +23,6 @@ pub(crate) enum Deed {
     OfObject { resource: &'static str, name: String, metric: String, values: Vec<String> },
     /// An external metric: the series with the value of their label `queue`; absent: no such metric.
     External { metric: String, series: Option<Vec<(&'static str, String)>> },
-    /// A whole API fails, or does no longer.
-    Fail(Group, Outage),
 }
 
 /// A sample of a pod.
@@ -92,13 +89,20 @@ impl std::fmt::Display for Deed {
             Self::Ask { method, path, body } => write!(f, "{method} {path} {body}"),
             Self::Usage { pod, usage: None } => write!(f, "usage of {pod}: unknown"),
             Self::Usage { pod, usage: Some(usage) } => {
-                write!(f, "usage of {pod}: {:?}, measured {:?} over {} s", usage.containers, usage.when, usage.window)
+                write!(
+                    f,
+                    "usage of {pod}: {:?}, measured {:?} over {} s",
+                    usage.containers, usage.when, usage.window
+                )
             }
-            Self::OfPod { pod, metric, value } => write!(f, "{metric} of {pod}: {}", value.as_deref().unwrap_or("unknown")),
-            Self::OfObject { resource, name, metric, values } => write!(f, "{metric} of {resource}/{name}: {values:?}"),
+            Self::OfPod { pod, metric, value } => {
+                write!(f, "{metric} of {pod}: {}", value.as_deref().unwrap_or("unknown"))
+            }
+            Self::OfObject { resource, name, metric, values } => {
+                write!(f, "{metric} of {resource}/{name}: {values:?}")
+            }
             Self::External { metric, series: None } => write!(f, "external {metric}: unknown"),
             Self::External { metric, series: Some(series) } => write!(f, "external {metric}: {series:?}"),
-            Self::Fail(group, outage) => write!(f, "{} fails: {outage:?}", group.name()),
         }
     }
 }

@@ -76,18 +76,20 @@ impl Choice {
         }
     }
 
-    fn identifier(self, name: &str) -> Value {
-        let expression = |operator: &str, values: Value| {
-            json!({"matchExpressions": [{"key": "queue", "operator": operator, "values": values}]})
-        };
-        let selector = match self {
-            Self::All => return json!({"name": name}),
+    /// Null if all count.
+    fn selector(self) -> Value {
+        let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "queue", "operator": operator, "values": values}]});
+        match self {
+            Self::All => Value::Null,
             Self::A => json!({"matchLabels": {"queue": "a"}}),
             Self::AOrB => expression("In", json!(["b", "a"])),
             Self::Nobody => json!({"matchLabels": {"queue": "z"}}),
             Self::Bogus => expression("Bogus", json!(["a"])),
-        };
-        json!({"name": name, "selector": selector})
+        }
+    }
+
+    fn identifier(self, name: &str) -> Value {
+        json!({"name": name, "selector": self.selector()})
     }
 }
 
@@ -113,7 +115,11 @@ impl Metric {
 
     /// One that is known when there are no pods.
     pub(crate) fn outside(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
-        if chance.once_in(3) { Self::object(chance, app, number, target) } else { Self::external(chance, app, number) }
+        if chance.once_in(3) {
+            Self::object(chance, app, number, target)
+        } else {
+            Self::external(chance, app, number)
+        }
     }
 
     fn object(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
@@ -171,7 +177,9 @@ impl Metric {
         match &mut new {
             Self::Resource { name, target, .. } => *target = Self::resource_goal(chance, name),
             Self::Pods { target, .. } => *target = Goal::Average(Goal::amount(chance)),
-            Self::Object { target, .. } | Self::External { target, .. } => *target = Self::outside_goal(chance),
+            Self::Object { target, .. } | Self::External { target, .. } => {
+                *target = Self::outside_goal(chance);
+            }
         }
         new
     }
@@ -204,7 +212,9 @@ impl Metric {
     /// The percentage, if it is what the old API has a field for.
     pub(crate) fn cpu_utilization(&self) -> Option<i64> {
         match self {
-            Self::Resource { name: "cpu", container: None, target: Goal::Utilization(percent) } => Some(*percent),
+            Self::Resource { name: "cpu", container: None, target: Goal::Utilization(percent) } => {
+                Some(*percent)
+            }
             _ => None,
         }
     }
@@ -214,25 +224,29 @@ impl Metric {
         if self.cpu_utilization().is_some() {
             return None;
         }
-        let new = self.json(app);
         let old = match self {
             Self::Resource { name, container, target } => {
                 let mut old = match target {
                     Goal::Utilization(percent) => json!({"name": name, "targetAverageUtilization": percent}),
-                    Goal::Average(amount) | Goal::Value(amount) => json!({"name": name, "targetAverageValue": amount}),
+                    Goal::Average(amount) | Goal::Value(amount) => {
+                        json!({"name": name, "targetAverageValue": amount})
+                    }
                 };
                 if let (Some(container), Some(old)) = (container, old.as_object_mut()) {
                     old.insert("container".to_owned(), (*container).into());
                 }
-                let field = if container.is_some() { "containerResource" } else { "resource" };
-                json!({"type": new["type"], field: old})
+                let (kind, field) = match container {
+                    Some(_) => ("ContainerResource", "containerResource"),
+                    None => ("Resource", "resource"),
+                };
+                json!({"type": kind, field: old})
             }
-            Self::Pods { metric, target, .. } => json!({"type": "Pods", "pods": {
-                "metricName": metric, "targetAverageValue": target.text(), "selector": new["pods"]["metric"]["selector"],
+            Self::Pods { metric, target, selector } => json!({"type": "Pods", "pods": {
+                "metricName": metric, "targetAverageValue": target.text(), "selector": selector.selector(),
             }}),
-            Self::Object { metric, target, of, .. } => {
+            Self::Object { metric, target, of, selector } => {
                 let mut old = json!({
-                    "target": of.reference(app), "metricName": metric, "selector": new["object"]["metric"]["selector"],
+                    "target": of.reference(app), "metricName": metric, "selector": selector.selector(),
                     "targetValue": "0",
                 });
                 let field = if matches!(target, Goal::Value(_)) { "targetValue" } else { "averageValue" };
@@ -241,10 +255,11 @@ impl Metric {
                 }
                 json!({"type": "Object", "object": old})
             }
-            Self::External { metric, target, .. } => {
-                let field = if matches!(target, Goal::Value(_)) { "targetValue" } else { "targetAverageValue" };
+            Self::External { metric, target, selector } => {
+                let field =
+                    if matches!(target, Goal::Value(_)) { "targetValue" } else { "targetAverageValue" };
                 json!({"type": "External", "external": {
-                    "metricName": metric, "metricSelector": new["external"]["metric"]["selector"], field: target.text(),
+                    "metricName": metric, "metricSelector": selector.selector(), field: target.text(),
                 }})
             }
         };
@@ -256,7 +271,21 @@ impl Metric {
         match self {
             Self::Resource { .. } => Vec::new(),
             Self::Pods { metric, .. } => {
-                let level = chance.of([0, 1, 333, 2_999, 4_999, 7_500, 8_251, 10_000, 10_001, 15_500, 50_000, 1_000_000_000, -5_000]);
+                let level = chance.of([
+                    0,
+                    1,
+                    333,
+                    2_999,
+                    4_999,
+                    7_500,
+                    8_251,
+                    10_000,
+                    10_001,
+                    15_500,
+                    50_000,
+                    1_000_000_000,
+                    -5_000,
+                ]);
                 let some = chance.once_in(4);
                 let each = pods.iter().map(|pod| {
                     let value = (!some || chance.once_in(2)).then(|| milli(level + chance.between(0, 3)));
@@ -264,23 +293,43 @@ impl Metric {
                 });
                 each.collect()
             }
-            Self::Object { metric, of, .. } => {
-                let mut values = vec![milli(Self::total(chance, 1_000_000_000))];
+            Self::Object { metric, of, target, .. } => {
+                let mut values = vec![milli(Self::total(chance, *target, 1_000_000_000))];
                 if chance.once_in(10) {
                     values.push(milli(4_000));
                 }
                 vec![of.deed(app, metric, values)]
             }
-            Self::External { metric, .. } => {
+            Self::External { metric, target, .. } => {
                 // Thousandths that just fit; two of them do not.
-                let mut series = vec![("a", milli(Self::total(chance, 9_000_000_000_000_000_000)))];
+                let mut series = vec![("a", milli(Self::total(chance, *target, 9_000_000_000_000_000_000)))];
                 if chance.once_in(3) {
-                    series.push(("b", milli(Self::total(chance, 9_000_000_000_000_000_000))));
+                    series.push(("b", milli(Self::total(chance, *target, 9_000_000_000_000_000_000))));
                 }
                 if chance.once_in(12) {
                     series.clear();
                 }
                 vec![Deed::External { metric: metric.clone(), series: Some(series) }]
+            }
+        }
+    }
+
+    /// It is zero.
+    pub(crate) fn say_zero(&self, app: &str, pods: &[Pod]) -> Vec<Deed> {
+        let zero = || "0".to_owned();
+        match self {
+            Self::Resource { .. } => Vec::new(),
+            Self::Pods { metric, .. } => {
+                let of = |pod: &Pod| Deed::OfPod {
+                    pod: pod.name.clone(),
+                    metric: metric.clone(),
+                    value: Some(zero()),
+                };
+                pods.iter().map(of).collect()
+            }
+            Self::Object { metric, of, .. } => vec![of.deed(app, metric, vec![zero()])],
+            Self::External { metric, .. } => {
+                vec![Deed::External { metric: metric.clone(), series: Some(vec![("a", zero())]) }]
             }
         }
     }
@@ -292,7 +341,8 @@ impl Metric {
                 pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }).collect()
             }
             Self::Pods { metric, .. } => {
-                let of = |pod: &Pod| Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value: None };
+                let of =
+                    |pod: &Pod| Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value: None };
                 pods.iter().map(of).collect()
             }
             Self::Object { metric, of, .. } => vec![of.deed(app, metric, Vec::new())],
@@ -300,7 +350,14 @@ impl Metric {
         }
     }
 
-    fn total(chance: &mut Chance, huge: i64) -> i64 {
+    /// Half of the time close to what some count of replicas wants, where tolerances matter.
+    fn total(chance: &mut Chance, target: Goal, huge: i64) -> i64 {
+        if chance.once_in(2)
+            && let Ok(goal) = quantity::Quantity::parse(&target.text())
+        {
+            let thousandths = chance.of([900, 899, 980, 999, 1000, 1001, 1020, 1100, 1101, 1200]);
+            return goal.milli_value() * chance.between(1, 6) * thousandths / 1000;
+        }
         chance.of([0, 0, 1, 7_777, 20_000, 29_999, 33_000, 45_001, 60_000, 90_000, 100_001, huge, -20_000])
     }
 }

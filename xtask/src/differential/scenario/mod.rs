@@ -166,7 +166,9 @@ impl Scenario {
         }
         deeds.extend(self.pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }));
         deeds.extend(self.autoscalers().iter().map(|name| {
-            Deed::delete(format!("/api/v1/namespaces/{{ns}}/events?fieldSelector=involvedObject.name%3D{name}"))
+            Deed::delete(format!(
+                "/api/v1/namespaces/{{ns}}/events?fieldSelector=involvedObject.name%3D{name}"
+            ))
         }));
         deeds
     }
@@ -246,7 +248,8 @@ impl Scenario {
     }
 
     fn autoscaler(&self, name: &str) -> Value {
-        let mut metadata = json!({"name": name, "labels": {"scenario": self.name}, "annotations": {"team": "a"}});
+        let mut metadata =
+            json!({"name": name, "labels": {"scenario": self.name}, "annotations": {"team": "a"}});
         let mut spec = json!({
             "scaleTargetRef": self.kind.reference(&self.name), "minReplicas": self.min, "maxReplicas": self.max,
         });
@@ -278,7 +281,7 @@ impl Scenario {
         json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec})
     }
 
-    fn patch_autoscaler(&self, spec: Value) -> Deed {
+    fn patch_autoscaler(&self, spec: &Value) -> Deed {
         let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
         Deed::patch(path, json!({"spec": spec}))
     }

@@ -85,7 +85,9 @@ impl Shape {
                 let side = container("side", json!({"cpu": "500m", "memory": "512Mi"}));
                 json!({"containers": [app("500m", "512Mi"), side]})
             }
-            Self::SideWithoutRequests => json!({"containers": [app("1", "1Gi"), container("side", json!({}))]}),
+            Self::SideWithoutRequests => {
+                json!({"containers": [app("1", "1Gi"), container("side", json!({}))]})
+            }
             Self::Init => json!({
                 "initContainers": [container("prepare", json!({"cpu": "2", "memory": "2Gi"}))], "containers": [app("1", "1Gi")]
             }),
@@ -133,9 +135,7 @@ impl Condition {
 
     fn status(self, now: Timestamp) -> Value {
         let ago = |minutes: i64| api::instant::format(now - SignedDuration::from_mins(minutes));
-        let ready = |status: &str, minutes: i64| {
-            json!([{"type": "Ready", "status": status, "lastTransitionTime": ago(minutes)}])
-        };
+        let ready = |status: &str, minutes: i64| json!([{"type": "Ready", "status": status, "lastTransitionTime": ago(minutes)}]);
         let never = api::instant::format(now - SignedDuration::from_mins(60) + SignedDuration::from_secs(10));
         let never = json!([{"type": "Ready", "status": "False", "lastTransitionTime": never}]);
         let (phase, start, conditions) = match self {
@@ -212,11 +212,28 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    /// Nothing at all, freshly measured.
+    pub(crate) fn zero() -> Self {
+        Self { cpu: Some(0), memory: Some(0), when: Age::Fresh, even: true }
+    }
+
     pub(crate) fn any(chance: &mut Chance) -> Self {
         const MI: i64 = 1 << 20;
-        let cpu = chance.of([0, 1, 90, 250, 449, 450, 500, 501, 549, 550, 551, 700, 900, 1499, 3000, 10_000_000, -500]);
-        let memory =
-            chance.of([0, 1, 100 * MI, 307 * MI + 1, 461 * MI, 512 * MI, 563 * MI, 800 * MI, 1500 * MI, (1 << 40) + 7, -MI]);
+        let cpu = chance
+            .of([0, 1, 90, 250, 449, 450, 500, 501, 549, 550, 551, 700, 900, 1499, 3000, 10_000_000, -500]);
+        let memory = chance.of([
+            0,
+            1,
+            100 * MI,
+            307 * MI + 1,
+            461 * MI,
+            512 * MI,
+            563 * MI,
+            800 * MI,
+            1500 * MI,
+            (1 << 40) + 7,
+            -MI,
+        ]);
         let when = match chance.below(8) {
             0 => Age::Old(SignedDuration::from_hours(2)),
             1 => Age::Unknown,

@@ -14,8 +14,9 @@ use super::{Broken, Facts, MOST_PODS, Scenario};
 type Make = fn(&mut Scenario, Facts) -> Step;
 
 /// What can happen, and how often.
-const CHANGES: [(usize, Make); 19] = [
+const CHANGES: [(usize, Make); 21] = [
     (26, Scenario::new_values),
+    (5, Scenario::all_zero),
     (5, Scenario::some_samples_gone),
     (6, Scenario::metric_gone),
     (12, Scenario::catch_up),
@@ -32,8 +33,9 @@ const CHANGES: [(usize, Make); 19] = [
     (3, Scenario::other_reference),
     (3, Scenario::autoscaler_anew),
     (2, Scenario::autoscaler_gone),
-    (2, Scenario::rival),
-    (2, Scenario::nothing),
+    (3, Scenario::rival),
+    (1, Scenario::annotated),
+    (2, nothing),
 ];
 
 impl Scenario {
@@ -52,15 +54,21 @@ impl Scenario {
                 return Step::new(format!("the target comes back with {replicas}"))
                     .with(self.kind.create(&self.name, replicas));
             }
-            Some(Broken::NoAutoscaler) => return Step::new("the autoscaler comes back").with([self.create_autoscaler()]),
+            Some(Broken::NoAutoscaler) => {
+                return Step::new("the autoscaler comes back").with([self.create_autoscaler()]);
+            }
             Some(Broken::Reference) => {
                 let reference = json!({"scaleTargetRef": self.kind.reference(&self.name)});
-                return Step::new("the reference is right again").with([self.patch_autoscaler(reference)]);
+                return Step::new("the reference is right again").with([self.patch_autoscaler(&reference)]);
             }
             None => {}
         }
+        // Where it is possible, everything should come to rest at zero once.
+        if self.to_zero && self.min == Some(0) && self.chance.once_in(5) {
+            return self.all_zero(facts);
+        }
         let place = self.chance.weighted(CHANGES.iter().map(|(weight, _)| *weight));
-        let make = CHANGES.get(place).map_or(Self::nothing as Make, |(_, make)| *make);
+        let make = CHANGES.get(place).map_or(nothing as Make, |(_, make)| *make);
         make(self, facts)
     }
 
@@ -72,9 +80,26 @@ impl Scenario {
         Step::new("new values").with(usage).with(said)
     }
 
+    fn all_zero(&mut self, _: Facts) -> Step {
+        self.level = Level::zero();
+        let Self { pods, chance, name, level, metrics, .. } = self;
+        let usage: Vec<Deed> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
+        let said: Vec<Deed> = metrics.iter().flat_map(|metric| metric.say_zero(name, pods)).collect();
+        Step::new("all values are zero").with(usage).with(said)
+    }
+
+    fn annotated(&mut self, _: Facts) -> Step {
+        let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
+        let note = json!({"metadata": {"annotations": {"note": format!("{}", self.steps_left), "team": Value::Null}}});
+        Step::new("the autoscaler is annotated").with([Deed::patch(path, note)])
+    }
+
     fn some_samples_gone(&mut self, _: Facts) -> Step {
         let Self { pods, chance, .. } = self;
-        let gone = pods.iter().filter(|_| chance.once_in(2)).map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None });
+        let gone = pods
+            .iter()
+            .filter(|_| chance.once_in(2))
+            .map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None });
         Step::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
     }
 
@@ -102,7 +127,8 @@ impl Scenario {
     }
 
     fn pods_change(&mut self, facts: Facts) -> Step {
-        let condition = if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
+        let condition =
+            if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
         let most = self.chance.once_in(3);
         let Self { pods, chance, name, level, .. } = self;
         let mut deeds = Vec::new();
@@ -141,20 +167,21 @@ impl Scenario {
     fn target_gone(&mut self, _: Facts) -> Step {
         self.broken = Some(Broken::NoTarget);
         let orphan = json!({"propagationPolicy": "Orphan"});
-        let delete = Deed::Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan };
+        let delete =
+            Deed::Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan };
         Step::new("the target is deleted").with([delete])
     }
 
     fn other_bounds(&mut self, _: Facts) -> Step {
         self.draw_bounds();
-        let edit = self.patch_autoscaler(json!({"minReplicas": self.min, "maxReplicas": self.max}));
+        let edit = self.patch_autoscaler(&json!({"minReplicas": self.min, "maxReplicas": self.max}));
         Step::new(format!("between {:?} and {}", self.min, self.max)).with([edit])
     }
 
     fn other_goals(&mut self, _: Facts) -> Step {
         let Self { metrics, chance, .. } = self;
         *metrics = metrics.iter().map(|metric| metric.retargeted(chance)).collect();
-        let edit = self.patch_autoscaler(json!({"metrics": self.metrics_json()}));
+        let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json()}));
         Step::new("other targets").with([edit])
     }
 
@@ -167,7 +194,7 @@ impl Scenario {
             self.min = Some(1);
         }
         let said = self.say_all();
-        let edit = self.patch_autoscaler(json!({"metrics": self.metrics_json(), "minReplicas": self.min}));
+        let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json(), "minReplicas": self.min}));
         Step::new("other metrics").with(said).with([edit])
     }
 
@@ -176,26 +203,43 @@ impl Scenario {
         // A merge keeps what is not said, so everything is said.
         let edit = behavior.as_ref().map_or(Value::Null, |behavior| {
             let said = |direction: &str| {
-                let unsaid = ["stabilizationWindowSeconds", "selectPolicy", "tolerance"].map(|key| (key.to_owned(), Value::Null));
-                let rules = behavior.json.get(direction).and_then(Value::as_object).cloned().unwrap_or_default();
+                let unsaid = ["stabilizationWindowSeconds", "selectPolicy", "tolerance"]
+                    .map(|key| (key.to_owned(), Value::Null));
+                let rules =
+                    behavior.json.get(direction).and_then(Value::as_object).cloned().unwrap_or_default();
                 unsaid.into_iter().chain(rules).collect::<Value>()
             };
             json!({"scaleUp": said("scaleUp"), "scaleDown": said("scaleDown")})
         });
         self.behavior = behavior;
-        Step::new("other behavior").with([self.patch_autoscaler(json!({"behavior": edit}))])
+        Step::new("other behavior").with([self.patch_autoscaler(&json!({"behavior": edit}))])
     }
 
     fn other_reference(&mut self, _: Facts) -> Step {
         self.broken = Some(Broken::Reference);
         let (title, reference) = match self.chance.below(5) {
-            0 => ("nobody", json!({"apiVersion": self.kind.api_version(), "kind": self.kind.kind(), "name": "nobody"})),
-            1 => ("an unknown kind", json!({"apiVersion": "example.com/v1", "kind": "Gizmo", "name": self.name})),
-            2 => ("a kind without scale", json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": self.name})),
-            3 => ("a kind in lower case", json!({"apiVersion": "apps/v1", "kind": "deployment", "name": self.name})),
-            _ => ("a version that is not there", json!({"apiVersion": "apps/v9", "kind": "Deployment", "name": self.name})),
+            0 => (
+                "nobody",
+                json!({"apiVersion": self.kind.api_version(), "kind": self.kind.kind(), "name": "nobody"}),
+            ),
+            1 => (
+                "an unknown kind",
+                json!({"apiVersion": "example.com/v1", "kind": "Gizmo", "name": self.name}),
+            ),
+            2 => (
+                "a kind without scale",
+                json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": self.name}),
+            ),
+            3 => (
+                "a kind in lower case",
+                json!({"apiVersion": "apps/v1", "kind": "deployment", "name": self.name}),
+            ),
+            _ => (
+                "a version that is not there",
+                json!({"apiVersion": "apps/v9", "kind": "Deployment", "name": self.name}),
+            ),
         };
-        let edit = self.patch_autoscaler(json!({"scaleTargetRef": reference}));
+        let edit = self.patch_autoscaler(&json!({"scaleTargetRef": reference}));
         Step::new(format!("the reference names {title}")).with([edit])
     }
 
@@ -206,7 +250,8 @@ impl Scenario {
     }
 
     fn autoscaler_anew(&mut self, _: Facts) -> Step {
-        Step::new("the autoscaler is deleted and made anew").with([self.delete_autoscaler(0), self.create_autoscaler()])
+        Step::new("the autoscaler is deleted and made anew")
+            .with([self.delete_autoscaler(0), self.create_autoscaler()])
     }
 
     fn autoscaler_gone(&mut self, _: Facts) -> Step {
@@ -223,10 +268,11 @@ impl Scenario {
         self.rival = true;
         let names = self.autoscalers();
         let name = names.last().unwrap_or(&self.name);
-        Step::new("a second autoscaler of the same target").with([Deed::post(self.hpa_path(), self.autoscaler(name))])
+        Step::new("a second autoscaler of the same target")
+            .with([Deed::post(self.hpa_path(), self.autoscaler(name))])
     }
+}
 
-    fn nothing(&mut self, _: Facts) -> Step {
-        Step::new("nothing")
-    }
+fn nothing(_: &mut Scenario, _: Facts) -> Step {
+    Step::new("nothing")
 }

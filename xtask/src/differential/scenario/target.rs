@@ -98,7 +98,9 @@ impl Kind {
             Self::StatefulSet => json!({
                 "replicas": replicas, "selector": {"matchLabels": labels}, "template": template, "serviceName": name
             }),
-            Self::ReplicationController => json!({"replicas": replicas, "selector": labels, "template": template}),
+            Self::ReplicationController => {
+                json!({"replicas": replicas, "selector": labels, "template": template})
+            }
             Self::Worker | Self::Blind => json!({"replicas": replicas}),
         };
         let object = json!({
@@ -127,8 +129,10 @@ impl Kind {
 /// The definitions of our custom resources.
 pub(crate) fn definitions() -> Vec<Value> {
     let definition = |kind: Kind| {
-        let (plural, mut scale) =
-            (kind.plural(), json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
+        let (plural, mut scale) = (
+            kind.plural(),
+            json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}),
+        );
         if let (Kind::Worker, Some(scale)) = (kind, scale.as_object_mut()) {
             scale.insert("labelSelectorPath".to_owned(), ".status.selector".into());
         }

@@ -26,16 +26,40 @@ fn a_number_says_it_all() {
 fn everything_happens_sooner_or_later() {
     let all: String = (0..400).flat_map(|number| play(1, number)).collect::<Vec<_>>().join("\n");
     let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Worker", "Blind"];
-    let types = ["Resource", "ContainerResource", "Pods", "Object", "External"].map(|kind| format!("\"type\":\"{kind}\""));
+    let types = ["Resource", "ContainerResource", "Pods", "Object", "External"]
+        .map(|kind| format!("\"type\":\"{kind}\""));
     let titles = [
-        "new values", "samples of some pods are gone", "nobody knows metric", "the workload has", "some pods are Terminating",
-        "another pod: PodLevel", "is gone", "to 0 by hand", "the status says", "the target is deleted",
-        "the target comes back", "between None", "other targets", "other metrics", "other behavior", "names an unknown kind",
-        "the reference is right again", "made anew", "the autoscaler comes back", "a second autoscaler",
-        "the second autoscaler goes", "autoscaling.alpha.kubernetes.io/metrics", "\"Bogus\"", "\"minReplicas\":0",
+        "new values",
+        "samples of some pods are gone",
+        "nobody knows metric",
+        "the workload has",
+        "some pods are Terminating",
+        "another pod: PodLevel",
+        "is gone",
+        "to 0 by hand",
+        "the status says",
+        "the target is deleted",
+        "the target comes back",
+        "between None",
+        "other targets",
+        "other metrics",
+        "other behavior",
+        "names an unknown kind",
+        "the reference is right again",
+        "made anew",
+        "the autoscaler comes back",
+        "a second autoscaler",
+        "the second autoscaler goes",
+        "autoscaling.alpha.kubernetes.io/metrics",
+        "\"Bogus\"",
+        "\"minReplicas\":0",
     ];
-    let wanted: BTreeSet<&str> =
-        kinds.into_iter().chain(types.iter().map(String::as_str)).chain(titles).filter(|text| !all.contains(text)).collect();
+    let wanted: BTreeSet<&str> = kinds
+        .into_iter()
+        .chain(types.iter().map(String::as_str))
+        .chain(titles)
+        .filter(|text| !all.contains(text))
+        .collect();
     assert!(wanted.is_empty(), "never seen: {wanted:?}");
 }
 

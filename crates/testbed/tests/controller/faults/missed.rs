@@ -36,7 +36,11 @@ enum How {
 #[test]
 fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Failure> {
     on_both(async |ground| {
-        let changes = [(Changed::Pod, "/pods"), (Changed::Autoscaler, "/horizontalpodautoscalers"), (Changed::Target, "/deployments")];
+        let changes = [
+            (Changed::Pod, "/pods"),
+            (Changed::Autoscaler, "/horizontalpodautoscalers"),
+            (Changed::Target, "/deployments"),
+        ];
         let hows = [How::Stalled, How::Refused, How::Expired];
         let all = changes.into_iter().flat_map(|change| hows.map(|how| (change, how))).enumerate();
         join_all(all.map(|(number, ((changed, part), how))| {
@@ -60,14 +64,17 @@ async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
     ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
 
     let of_part = move |parts: &http::request::Parts| {
-        parts.uri.path().ends_with(part) && parts.uri.query().is_some_and(|query| query.contains("watch=true"))
+        parts.uri.path().ends_with(part)
+            && parts.uri.query().is_some_and(|query| query.contains("watch=true"))
     };
     let refused = |code, reason| {
         let fault = Fault::Status { code, reason, message: "injected".into(), retry_after: None };
         Rule::new(fault).when(of_part)
     };
     let rule = match how {
-        How::Stalled => proxied.rules.add(Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(part))),
+        How::Stalled => proxied
+            .rules
+            .add(Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(part))),
         How::Refused => proxied.rules.add(refused(500, "InternalError")),
         How::Expired => proxied.rules.add(refused(410, "Expired").times(3)),
     };
@@ -103,7 +110,11 @@ async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
     let most = 2 * PERIOD + Duration::from_millis(1600) + BUSY;
     let took = over.elapsed();
     assert!(took <= most, "on {}: {changed:?} {how:?} was seen after {took:?}", ground.cluster);
-    println!("{}: {changed:?} missed by a watch that was {how:?}: right after {:.2} s", ground.cluster, took.as_secs_f64());
+    println!(
+        "{}: {changed:?} missed by a watch that was {how:?}: right after {:.2} s",
+        ground.cluster,
+        took.as_secs_f64()
+    );
     assert!(ours.is_alive());
     ours.stop().await;
 }

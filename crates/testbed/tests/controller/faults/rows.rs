@@ -26,7 +26,7 @@ pub(super) struct Row {
 pub(super) enum Broken {
     /// Answers, as these say.
     Rules(Vec<Rule>),
-    /// The same, and all watches are cut once.
+    /// The same, and all watches are cut first.
     Relisted(Vec<Rule>),
     /// Watches of paths that end so are cut again and again.
     Cutting(&'static str),
@@ -86,11 +86,11 @@ fn watches() -> Vec<Row> {
         row("watch of pods stalled", Broken::Stalled("/pods")),
         row("watch of HPAs stalled", Broken::Stalled("/horizontalpodautoscalers")),
         row("watch of deployments stalled", Broken::Stalled("/deployments")),
-        row("watches refused with 500", only(says(500, "InternalError", None).when(is_watch))),
-        Row {
-            slow: Duration::from_secs(2),
-            ..row("stale lists", Broken::Relisted(vec![expired, stale]))
-        },
+        row(
+            "watches refused with 500",
+            Broken::Relisted(vec![says(500, "InternalError", None).when(is_watch)]),
+        ),
+        Row { slow: Duration::from_secs(2), ..row("stale lists", Broken::Relisted(vec![expired, stale])) },
     ]
 }
 
@@ -107,7 +107,11 @@ fn refusals() -> Vec<Row> {
         Row { says: NO_WRITE, blind: true, ..row("500 on writes of scale", put(says(500, "", None), SCALE)) },
         Row { says: NO_SCALE, blind: true, ..row("500 on scale", only(says(500, "", None).suffix(SCALE))) },
         Row { blind: true, slow: waits, ..row("500 on everything", only(says(500, "InternalError", None))) },
-        Row { blind: true, slow: waits, ..row("503 on everything", only(says(503, "ServiceUnavailable", None))) },
+        Row {
+            blind: true,
+            slow: waits,
+            ..row("503 on everything", only(says(503, "ServiceUnavailable", None)))
+        },
         Row { says: NO_WRITE, blind: true, ..row("403 on scale", put(says(403, "Forbidden", None), SCALE)) },
     ]
 }
@@ -128,7 +132,8 @@ fn answers_that_break() -> Vec<Row> {
 }
 
 fn metrics() -> Vec<Row> {
-    let blind = |name, rule: Rule| Row { says: NO_METRIC, blind: true, ..row(name, only(rule.prefix(METRICS))) };
+    let blind =
+        |name, rule: Rule| Row { says: NO_METRIC, blind: true, ..row(name, only(rule.prefix(METRICS))) };
     vec![
         blind("metrics API gone (404)", says(404, "NotFound", None)),
         blind("metrics API not ready (503)", says(503, "ServiceUnavailable", None)),

@@ -4,11 +4,13 @@ mod ours;
 mod proxied;
 mod witness;
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use cluster::request::{self, ApiError, Request};
 use controllers::hpa::Settings;
+use futures::FutureExt as _;
 use http::Method;
 use kube::Client;
 use localkube::metrics::{MetricsApi, PodUsage, Script, Series};
@@ -16,18 +18,18 @@ use localkube::store::Key;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::etcd::{self, Etcd};
-use testbed::twin::{self, Failure, REAL, Stage, Workloads};
+use testbed::twin::{self, Cluster, Failure, Workloads};
 
 pub(crate) use ours::Ours;
 pub(crate) use proxied::Proxied;
-pub(crate) use witness::{Sight, Witness};
+pub(crate) use witness::Witness;
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// What a busy machine may take longer.
 pub(crate) const BUSY: Duration = Duration::from_secs(3);
 /// How long to wait for something before giving up: busy machines are no reason to fail.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -42,7 +44,8 @@ pub(crate) struct Ground {
     /// Behind the API server of the real one.
     pub(crate) access: Option<&'static Access>,
     in_memory: Option<localkube::Cluster>,
-    _own: Option<Arc<MetricsApi>>,
+    /// Held for its end.
+    metrics: Option<Arc<MetricsApi>>,
 }
 
 /// Whether to take the time for the long versions of tests.
@@ -50,42 +53,89 @@ pub(crate) fn soak() -> bool {
     std::env::var_os("PLIMSOLL_SOAK").is_some_and(|value| value != "0")
 }
 
-/// Runs a test on both clusters, with nobody else who acts on workloads.
+/// Runs a test on both clusters at once, with nobody else who acts on workloads.
 pub(crate) fn on_both<F, T>(test: F) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T,
+    F: Fn(Ground) -> T + Sync,
     T: Future<Output = ()>,
 {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-    twin::on_both_with(Workloads::Off, |stage| async { test(Ground::new(stage).await).await })
+    side_by_side(&test)
 }
 
 /// The same for a test that makes the metrics APIs fail, while no other runs.
 pub(crate) fn alone_on_both<F, T>(test: F) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T,
+    F: Fn(Ground) -> T + Sync,
     T: Future<Output = ()>,
 {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    twin::on_both_with(Workloads::Off, |stage| async {
-        let ground = Ground::new(stage).await;
+    side_by_side(&async |ground: Ground| {
         let script = ground.script.clone();
         test(ground).await;
         script.clear();
     })
 }
 
+/// Most of a test is waiting, so that both together take little longer than one.
+fn side_by_side<F, T>(test: &F) -> Result<(), Failure>
+where
+    F: Fn(Ground) -> T + Sync,
+    T: Future<Output = ()>,
+{
+    std::thread::scope(|scope| {
+        let real = scope.spawn(|| on_one(test, true));
+        let local = scope.spawn(|| on_one(test, false));
+        let ended = [local.join(), real.join()];
+        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn on_one<F, T>(test: &F, real: bool) -> Result<(), Failure>
+where
+    F: Fn(Ground) -> T,
+    T: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let cluster = if real {
+            // That it cannot be had was said.
+            let Some(cluster) = Cluster::real(Workloads::Off).await? else { return Ok(()) };
+            cluster
+        } else {
+            Cluster::local(Workloads::Off).await?
+        };
+        let session = cluster.session("both").await?;
+        let result = AssertUnwindSafe(async { test(Ground::new(&cluster, session.namespace()).await).await });
+        let result = result.catch_unwind().await;
+        cluster.leave(&session).await;
+        result.map_err(|panic| {
+            eprintln!("on {}", cluster.name);
+            resume_unwind(panic)
+        })
+    })
+}
+
 impl Ground {
-    async fn new(stage: Stage) -> Self {
-        let Stage { client, namespace, cluster, kubeconfig, access, in_memory } = stage;
-        let (script, own) = if cluster == REAL {
-            (real_metrics(&kubeconfig), None)
+    async fn new(cluster: &Cluster, namespace: &str) -> Self {
+        let client = cluster.client.clone();
+        let (script, own) = if cluster.access.is_some() {
+            (real_metrics(&cluster.kubeconfig), None)
         } else {
             let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
             api.register(&client, "kube-system").await.unwrap();
             (api.script(), Some(Arc::new(api)))
         };
-        Self { client, namespace, cluster, kubeconfig, script, access, in_memory, _own: own }
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            cluster: cluster.name,
+            kubeconfig: cluster.kubeconfig.clone(),
+            script,
+            access: cluster.access,
+            in_memory: cluster.in_memory().cloned(),
+            metrics: own,
+        }
     }
 
     pub(crate) fn is_real(&self) -> bool {
@@ -105,11 +155,12 @@ impl Ground {
             script: self.script.clone(),
             access: self.access,
             in_memory: self.in_memory.clone(),
-            _own: self._own.clone(),
+            metrics: self.metrics.clone(),
         };
         // Pods are refused until it is there.
         let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
-        room.until("a service account", async || room.send(Method::GET, account, None).await.map(|_| ())).await;
+        room.until("a service account", async || room.send(Method::GET, account, None).await.map(|_| ()))
+            .await;
         room
     }
 
@@ -130,7 +181,12 @@ impl Ground {
     }
 
     /// Sends a request; the answer as JSON.
-    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, ApiError> {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, ApiError> {
         let content = match method {
             Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
             Method::PATCH => "application/merge-patch+json",
@@ -157,7 +213,9 @@ impl Ground {
     }
 
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
-        self.send(Method::PATCH, path, Some(body)).await.unwrap_or_else(|error| panic!("PATCH {path}: {error}"))
+        self.send(Method::PATCH, path, Some(body))
+            .await
+            .unwrap_or_else(|error| panic!("PATCH {path}: {error}"))
     }
 
     /// A deployment of `replicas`, and as many pods that run and are ready and request 1 cpu and 1Gi of memory.
@@ -184,18 +242,22 @@ impl Ground {
 
     /// Says how many replicas a deployment has, as its controller would.
     pub(crate) async fn tell(&self, name: &str, replicas: usize) {
-        let status = json!({"status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}});
+        let status =
+            json!({"status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}});
         self.patch(&format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}/status"), status).await;
     }
 
     /// A pod of a workload that runs and is ready, for an hour.
     pub(crate) async fn pod(&self, workload: &str, number: usize) {
+        self.pod_with(workload, number, json!({"requests": {"cpu": "1", "memory": "1Gi"}})).await;
+    }
+
+    /// The same with other resources.
+    pub(crate) async fn pod_with(&self, workload: &str, number: usize, resources: Value) {
         let name = format!("{workload}-{number}");
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": workload}},
-            "spec": {"containers": [{
-                "name": "app", "image": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}
-            }]}
+            "spec": {"containers": [{"name": "app", "image": "app", "resources": resources}]}
         });
         self.create("/api/v1/namespaces/{ns}/pods", pod).await;
         let since = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
@@ -249,7 +311,9 @@ impl Ground {
         let list = self.get("/api/v1/namespaces/{ns}/events").await;
         let about = |event: &&Value| event["involvedObject"]["name"] == name;
         let mut found: Vec<&Value> = list["items"].as_array().unwrap().iter().filter(about).collect();
-        found.sort_by_key(|event| event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap());
+        found.sort_by_key(|event| {
+            event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap()
+        });
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         found
             .iter()
@@ -263,12 +327,20 @@ impl Ground {
         let conditions = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.iter().find(|c| c["type"] == kind);
         found.map_or_else(String::new, |c| {
-            format!("{} {}", c["status"].as_str().unwrap_or_default(), c["reason"].as_str().unwrap_or_default())
+            format!(
+                "{} {}",
+                c["status"].as_str().unwrap_or_default(),
+                c["reason"].as_str().unwrap_or_default()
+            )
         })
     }
 
     /// Waits until `look` is content; what it saw last is in the message if it never is.
-    pub(crate) async fn until<T: std::fmt::Debug>(&self, what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
+    pub(crate) async fn until<T: std::fmt::Debug>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> Result<(), T>,
+    ) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             match look().await {
@@ -301,7 +373,10 @@ impl Ground {
 
     /// Settings for tests: a short period, no stabilisation, only this namespace.
     pub(crate) fn settings(&self) -> Settings {
-        let config = engine::Config { downscale_stabilization: jiff::SignedDuration::ZERO, ..engine::Config::default() };
+        let config = engine::Config {
+            downscale_stabilization: jiff::SignedDuration::ZERO,
+            ..engine::Config::default()
+        };
         Settings {
             config: Arc::new(config),
             period: PERIOD,

@@ -25,7 +25,12 @@ impl Ours {
         Self::start_with(client, settings, Leadership::alone(), Clock::system())
     }
 
-    pub(crate) fn start_with(client: Client, settings: Settings, leadership: Leadership, clock: Clock) -> Self {
+    pub(crate) fn start_with(
+        client: Client,
+        settings: Settings,
+        leadership: Leadership,
+        clock: Clock,
+    ) -> Self {
         let discovery = Discovery::new(client.clone());
         let samples = Metrics::new(client.clone(), discovery.clone(), settings.period / 4);
         let recorder = Recorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone());

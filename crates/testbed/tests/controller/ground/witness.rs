@@ -70,6 +70,16 @@ impl Witness {
         self.seen().iter().map(|sight| sight.replicas).collect()
     }
 
+    /// Waits until it has seen this count last: it may be a little behind whoever asks.
+    pub(crate) async fn caught_up(&self, ground: &Ground, count: i64) {
+        ground
+            .until(
+                "the witness",
+                async || if self.last().replicas == count { Ok(()) } else { Err(self.counts()) },
+            )
+            .await;
+    }
+
     /// When the count last became what it is.
     pub(crate) fn last(&self) -> Sight {
         self.seen().last().copied().unwrap()

@@ -1,0 +1,221 @@
+//! Objects that make no sense, schema-valid or stored before anybody validated: each gets a condition or an event, those
+//! beside them are scaled as always, and nothing breaks.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+use tokio::time::Instant;
+
+use crate::ground::{BUSY, Ground, PERIOD, cpu, on_both, queue};
+
+/// A spec with something wrong in it.
+fn cases() -> Vec<(&'static str, Value)> {
+    let target = |field: &str, value: Value| {
+        let mut target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "{name}"});
+        target[field] = value;
+        json!({"scaleTargetRef": target})
+    };
+    let metrics = |metrics: Value| json!({"metrics": metrics});
+    let average = |value: &str| {
+        metrics(json!([{"type": "External", "external": {
+            "metric": {"name": "{name}"}, "target": {"type": "AverageValue", "averageValue": value}
+        }}]))
+    };
+    let down = |rules: Value| json!({"behavior": {"scaleDown": rules}});
+    let up = |rules: Value| json!({"behavior": {"scaleUp": rules}});
+    let policy = |kind: &str, value: i64, period: i64| json!({"policies": [{"type": kind, "value": value, "periodSeconds": period}]});
+    vec![
+        ("min above max", json!({"minReplicas": 6, "maxReplicas": 2})),
+        ("max zero", json!({"maxReplicas": 0})),
+        ("max negative", json!({"maxReplicas": -5})),
+        ("min negative", json!({"minReplicas": -3})),
+        ("min zero without the gate", json!({"minReplicas": 0})),
+        ("max as large as can be", json!({"maxReplicas": i32::MAX})),
+        ("no metrics", metrics(json!([]))),
+        ("a type that nobody knows", metrics(json!([{"type": "Horoscope"}]))),
+        ("an empty type", metrics(json!([{"type": ""}]))),
+        ("a type without its source", metrics(json!([{"type": "Resource"}]))),
+        (
+            "another source than the type",
+            metrics(json!([{"type": "Pods", "external": queue("{name}")["external"]}])),
+        ),
+        ("a source without its target", metrics(json!([{"type": "Resource", "resource": {"name": "cpu"}}]))),
+        (
+            "no resource",
+            metrics(json!([{"type": "Resource", "resource": {
+                "name": "", "target": {"type": "Utilization", "averageUtilization": 50}
+            }}])),
+        ),
+        ("a target of nothing", average("0")),
+        ("a target below nothing", average("-10")),
+        ("the smallest target", average("1n")),
+        ("the largest target", average("9223372036854775807")),
+        ("a percentage of zero", metrics(json!([cpu(0)]))),
+        ("a negative percentage", metrics(json!([cpu(-50)]))),
+        ("the largest percentage", metrics(json!([cpu(i32::MAX)]))),
+        ("an empty kind", target("kind", json!(""))),
+        ("a kind that nobody knows", target("kind", json!("Wish"))),
+        ("a kind that cannot be scaled", target("kind", json!("ConfigMap"))),
+        ("an empty name", target("name", json!(""))),
+        ("a name that leads elsewhere", target("name", json!("../../../secrets/x?y#z"))),
+        ("a name of other letters", target("name", json!("ñandú-\u{1f426}"))),
+        ("a group like no other", target("apiVersion", json!("///"))),
+        ("a window below nothing", down(json!({"stabilizationWindowSeconds": -5}))),
+        ("the longest window", up(json!({"stabilizationWindowSeconds": i32::MAX}))),
+        ("the largest policy", up(policy("Percent", i64::from(i32::MAX), 1800))),
+        ("a policy below nothing", down(policy("Pods", -3, 60))),
+        ("a policy of no time", up(policy("Pods", 4, 0))),
+        ("a policy of negative time", up(policy("Percent", 100, -60))),
+        ("a policy of an unknown kind", down(policy("Moods", 4, 60))),
+        ("no policies", down(json!({"policies": []}))),
+        (
+            "a choice that nobody knows",
+            up(json!({"selectPolicy": "Whatever", "policies": [
+                {"type": "Pods", "value": 4, "periodSeconds": 60}
+            ]})),
+        ),
+        ("a tolerance below nothing", down(json!({"tolerance": "-1"}))),
+        (
+            "a metric with a very long name",
+            metrics(json!([{"type": "External", "external": {
+                "metric": {"name": "n".repeat(10_000)}, "target": {"type": "Value", "value": "1"}
+            }}])),
+        ),
+        (
+            "a metric with an odd name and selector",
+            metrics(json!([{"type": "External", "external": {
+                "metric": {"name": "a/../%2e%2e?x=\u{1f433}#", "selector": {"matchExpressions": [{"key": "", "operator": "Near", "values": ["x"]}]}},
+                "target": {"type": "Value", "value": "1"}
+            }}])),
+        ),
+        ("a very long list of metrics", metrics(Value::Array((0..200).map(|_| queue("{name}")).collect()))),
+    ]
+}
+
+/// What only a store that does not know types can hold: a real API server would fail to list anything beside it.
+fn of_other_types() -> Vec<(&'static str, Value)> {
+    vec![
+        ("a word for a number", json!({"maxReplicas": "three"})),
+        ("a fraction", json!({"minReplicas": 1.5})),
+        ("a number beyond all", json!({"maxReplicas": 1e30})),
+        ("an object for a list", json!({"metrics": {"type": "Resource"}})),
+        ("a word for an object", json!({"scaleTargetRef": "web"})),
+        (
+            "a quantity that is none",
+            json!({"metrics": [{"type": "External", "external": {
+                "metric": {"name": "x"}, "target": {"type": "Value", "value": "many"}
+            }}]}),
+        ),
+    ]
+}
+
+fn object(name: &str, wrong: &Value) -> Value {
+    let mut spec = json!({
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "minReplicas": 2, "maxReplicas": 8, "metrics": [queue(name)]
+    });
+    let wrong: Value = serde_json::from_str(&wrong.to_string().replace("{name}", name)).unwrap();
+    for (field, value) in wrong.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {}, "spec": spec})
+}
+
+#[test]
+fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
+    on_both(async |ground| {
+        let mut cases = cases();
+        let typed = cases.len();
+        if !ground.is_real() {
+            cases.extend(of_other_types());
+        }
+        ground.deployment("good", 4).await;
+        ground.ask_for("good", 4);
+        ground.hpa("good", 2, 8, json!([queue("good")])).await;
+        let name = |number: usize| format!("bad-{number}");
+        for (number, (_, wrong)) in cases.iter().enumerate() {
+            let name = name(number);
+            ground.deployment(&name, 4).await;
+            ground.ask_for(&name, 6);
+            ground.store_raw(&name, object(&name, wrong)).await;
+        }
+        let ours = ground.controller(ground.settings());
+        ground.until_condition("good", "ScalingActive", "True ValidMetricFound").await;
+        for (number, (what, _)) in cases.iter().enumerate() {
+            told(&ground, &name(number), what, number >= typed).await;
+        }
+        // Others come and go while all of these are there.
+        for wanted in [7, 3] {
+            ground.ask_for("good", wanted);
+            let asked = Instant::now();
+            ground.until_replicas("good", wanted).await;
+            assert!(asked.elapsed() <= 2 * PERIOD + BUSY, "on {}: {:?}", ground.cluster, asked.elapsed());
+        }
+        assert!(ours.is_alive() && ours.handle.turns(std::time::Duration::from_secs(5)));
+        // And one that is corrected is taken up.
+        let corrected = name(0);
+        ground.store_raw(&corrected, object(&corrected, &json!({}))).await;
+        ground.until_replicas(&corrected, 6).await;
+        ours.stop().await;
+    })
+}
+
+/// Waits until a condition or an event says something about it.
+async fn told(ground: &Ground, name: &str, what: &str, unreadable: bool) {
+    ground
+        .until(what, async || {
+            let events = ground.events(name).await;
+            if unreadable {
+                let named = events.iter().any(|event| event.starts_with("Warning/InvalidObject: "));
+                return if named { Ok(()) } else { Err(events) };
+            }
+            let hpa = ground.hpa_object(name).await;
+            let conditions = hpa["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty());
+            if conditions || !events.is_empty() { Ok(()) } else { Err(events) }
+        })
+        .await;
+    if std::env::var_os("PLIMSOLL_SHOW").is_some() {
+        let count = ground.replicas(name).await;
+        let conditions = if unreadable { String::new() } else { shown(ground, name).await };
+        println!("{}: {what}: {count} {conditions} {:?}", ground.cluster, ground.events(name).await);
+    }
+}
+
+async fn shown(ground: &Ground, name: &str) -> String {
+    let mut shown = Vec::new();
+    for kind in ["AbleToScale", "ScalingActive", "ScalingLimited"] {
+        shown.push(ground.condition(name, kind).await);
+    }
+    shown.join(" / ")
+}
+
+/// Too large to be written: its status cannot be stored, and an event says so.
+#[test]
+fn an_object_of_a_megabyte_is_scaled_all_the_same() -> Result<(), Failure> {
+    on_both(async |ground| {
+        for name in ["good", "fat"] {
+            ground.deployment(name, 4).await;
+            ground.ask_for(name, 6);
+        }
+        let mut fat = object("fat", &json!({}));
+        fat["metadata"]["annotations"] = json!({"story": "once upon a time ".repeat(60_000)});
+        ground.store_raw("fat", fat).await;
+        ground.hpa("good", 2, 8, json!([queue("good")])).await;
+        let ours = ground.controller(ground.settings());
+        ground.until_replicas("good", 6).await;
+        ground.until_replicas("fat", 6).await;
+        ground
+            .until("an event", async || {
+                let events = ground.events("fat").await;
+                if events.iter().any(|event| event.starts_with("Normal/SuccessfulRescale: ")) {
+                    Ok(())
+                } else {
+                    Err(events)
+                }
+            })
+            .await;
+        ground.ask_for("good", 3);
+        ground.until_replicas("good", 3).await;
+        assert!(ours.is_alive());
+        ours.stop().await;
+    })
+}

@@ -1,0 +1,230 @@
+//! Controllers as processes.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use cluster::Clock;
+use cluster::connect::{Target, connect};
+use cluster::lease::{Election, Settings as Lease};
+use controllers::hpa::Settings;
+use http::Method;
+use serde::{Deserialize, Serialize};
+use testbed::proxy::{Entry, Proxy};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::ground::{Ground, Ours, PERIOD, unique};
+
+pub(super) const LEASE: Duration = Duration::from_secs(3);
+const RENEW: Duration = Duration::from_secs(2);
+pub(super) const RETRY: Duration = Duration::from_millis(500);
+const NAME: &str = "plimsoll-controller";
+/// Tells a process of this binary what it is.
+const PART: &str = "PLIMSOLL_TEST_CONTROLLER";
+/// The binary to run instead.
+const BINARY: &str = "PLIMSOLL_BIN";
+
+/// Controllers of one namespace.
+pub(super) struct Crew {
+    members: Vec<Member>,
+}
+
+struct Member {
+    proxy: Proxy,
+    kubeconfig: PathBuf,
+    child: Option<Child>,
+}
+
+/// What a process needs to know.
+#[derive(Deserialize, Serialize)]
+struct Part {
+    kubeconfig: PathBuf,
+    namespace: String,
+    identity: String,
+}
+
+/// A random time up to `most`.
+pub(super) fn chance(most: Duration) -> Duration {
+    most.mul_f64(RandomState::new().hash_one(0) as f64 / u64::MAX as f64)
+}
+
+impl Crew {
+    pub(super) async fn start(ground: &Ground, count: usize) -> Self {
+        let mut crew = Self { members: Vec::new() };
+        for _ in 0..count {
+            let proxy = Proxy::start(&ground.kubeconfig).await.unwrap();
+            let kubeconfig =
+                std::env::temp_dir().join(format!("plimsoll-crew-{}-{}", std::process::id(), unique()));
+            std::fs::write(&kubeconfig, proxy.kubeconfig()).unwrap();
+            let child = Some(spawn(&kubeconfig, &ground.namespace));
+            crew.members.push(Member { proxy, kubeconfig, child });
+        }
+        crew
+    }
+
+    /// Who leads now: the one that last renewed the lease.
+    pub(super) async fn leader(&self, ground: &Ground) -> usize {
+        self.next(ground, |_| true).await
+    }
+
+    /// Who leads after `old` does no longer.
+    pub(super) async fn next_leader(&self, ground: &Ground, old: usize) -> usize {
+        self.next(ground, |number| number != old).await
+    }
+
+    async fn next(&self, ground: &Ground, wanted: impl Fn(usize) -> bool) -> usize {
+        let mut found = 0;
+        ground
+            .until("a leader", async || {
+                let renewed =
+                    self.members.iter().enumerate().map(|(number, member)| (member.renewed(), number));
+                match renewed.max() {
+                    Some((Some(_), number)) if wanted(number) => {
+                        found = number;
+                        Ok(())
+                    }
+                    other => Err(other),
+                }
+            })
+            .await;
+        found
+    }
+
+    /// Ends a process as nothing else could.
+    pub(super) fn kill(&mut self, number: usize) {
+        let mut child = self.members[number].child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks a process to stop, and waits until it has.
+    pub(super) async fn terminate(&mut self, number: usize) {
+        let mut child = self.members[number].child.take().unwrap();
+        let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+        // Waiting would close it, and with it the process.
+        let _held = child.stdin.take();
+        let ended = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+        assert!(ended.success(), "{ended}");
+    }
+
+    pub(super) async fn restart(&mut self, ground: &Ground, number: usize) {
+        let member = &mut self.members[number];
+        member.child = Some(spawn(&member.kubeconfig, &ground.namespace));
+        // It is a candidate when it has looked.
+        let since = SystemTime::now();
+        let looked = |entry: &Entry| entry.path.contains("/leases/") && entry.at >= since;
+        ground
+            .until("a candidate", async || {
+                if member.proxy.rules().log().iter().any(looked) { Ok(()) } else { Err(()) }
+            })
+            .await;
+    }
+
+    /// How many writes to paths that end so were answered with success, whoever made them.
+    pub(super) fn written(&self, suffix: &str) -> usize {
+        let all = self.members.iter().flat_map(|member| member.proxy.rules().log());
+        all.filter(|entry| {
+            entry.method == Method::PUT && entry.path.ends_with(suffix) && entry.status == Some(200)
+        })
+        .count()
+    }
+}
+
+impl Member {
+    /// When it last took or renewed the lease.
+    fn renewed(&self) -> Option<SystemTime> {
+        let log = self.proxy.rules().log();
+        let taken = |entry: &&Entry| {
+            entry.path.contains("/leases")
+                && entry.method != Method::GET
+                && matches!(entry.status, Some(200 | 201))
+        };
+        log.iter().rev().find(taken).map(|entry| entry.at)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            if let Some(child) = &mut member.child {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            let _ = std::fs::remove_file(&member.kubeconfig);
+        }
+    }
+}
+
+fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
+    let mut command = match std::env::var_os(BINARY) {
+        Some(binary) => {
+            let mut command = Command::new(binary);
+            command.arg("controller").arg("--kubeconfig").arg(kubeconfig);
+            let seconds = |time: Duration| format!("{}ms", time.as_millis());
+            command.args([
+                format!("--namespaces={namespace}"),
+                format!("--leader-elect-resource-namespace={namespace}"),
+                format!("--leader-elect-lease-duration={}", seconds(LEASE)),
+                format!("--leader-elect-renew-deadline={}", seconds(RENEW)),
+                format!("--leader-elect-retry-period={}", seconds(RETRY)),
+                format!("--horizontal-pod-autoscaler-sync-period={}", seconds(PERIOD)),
+                "--horizontal-pod-autoscaler-downscale-stabilization=0s".to_owned(),
+                "--secure-port=-1".to_owned(),
+            ]);
+            command
+        }
+        None => {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            let identity = format!("controller-{}", unique());
+            let part = Part { kubeconfig: kubeconfig.to_owned(), namespace: namespace.to_owned(), identity };
+            command.args(["--exact", "election::crew::one_of_several", "--nocapture"]);
+            command.env(PART, serde_json::to_string(&part).unwrap());
+            command
+        }
+    };
+    // It ends with us, at the latest when nobody holds the other end.
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Not a test: a controller, where somebody started this binary to be one.
+#[test]
+fn one_of_several() {
+    let Ok(part) = std::env::var(PART) else { return };
+    let part: Part = serde_json::from_str(&part).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let target = Target { kubeconfig: Some(part.kubeconfig), context: None };
+        let client = connect(&target).await.unwrap().client;
+        let lease = Lease {
+            lease_duration: LEASE,
+            renew_deadline: RENEW,
+            retry_period: RETRY,
+            ..Lease::new(&part.namespace, NAME, &part.identity)
+        };
+        lease.validate().unwrap();
+        let (election, leadership) = Election::start(client.clone(), lease, Clock::system());
+        let config = engine::Config {
+            downscale_stabilization: jiff::SignedDuration::ZERO,
+            ..engine::Config::default()
+        };
+        let settings = Settings {
+            config: config.into(),
+            period: PERIOD,
+            namespaces: vec![part.namespace],
+            ..Settings::default()
+        };
+        let ours = Ours::start_with(client, settings, leadership, Clock::system());
+        let mut terminate = signal(SignalKind::terminate()).unwrap();
+        // Whoever started this holds the other end.
+        std::thread::spawn(|| {
+            let _ = std::io::stdin().read(&mut [0]);
+            std::process::exit(1);
+        });
+        terminate.recv().await;
+        ours.stop().await;
+        election.release().await;
+    });
+}
