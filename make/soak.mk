@@ -1,7 +1,7 @@
 # The long versions of the tests of the controller: hours of trouble in minutes.
 .PHONY: soak
 
-soak: ## Faults again and again, the leader killed 50 times, on both clusters (20 min; builds a Kubernetes the first time, needs Go).
+soak: ## Faults again and again, the leader killed 50 times, on both clusters (10 min; builds a Kubernetes the first time, needs Go).
 	$(CARGO) xtask real build >/dev/null
 	$(CARGO) build --locked --quiet --package plimsoll
 	PLIMSOLL_SOAK=1 PLIMSOLL_BIN=$(CURDIR)/target/debug/plimsoll \

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use localkube::{Cluster, Options};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A process whose lines are read as they come.
 struct Going {
@@ -43,7 +43,8 @@ impl Going {
     fn until(&mut self, words: &[&str]) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no line with {words:?} among\n{}", self.seen.join("\n")));
+            let line =
+                line.unwrap_or_else(|_| panic!("no line with {words:?} among\n{}", self.seen.join("\n")));
             self.seen.push(line.clone());
             if words.iter().all(|word| line.contains(word)) {
                 return line;
@@ -86,7 +87,10 @@ fn hurried() -> String {
     let example = include_str!("../../../examples/up.yaml");
     let load = example.find("    load:\n").unwrap();
     let text = example.get(..load).unwrap().to_owned() + "    load:\n    - constant: 20\n";
-    text.replace("  duration: 20m\n", "  duration: 20m\n  controller:\n    syncPeriod: 1s\n    cpuInitializationPeriod: 0s\n")
+    text.replace(
+        "  duration: 20m\n",
+        "  duration: 20m\n  controller:\n    syncPeriod: 1s\n    cpuInitializationPeriod: 0s\n",
+    )
 }
 
 #[test]
@@ -144,7 +148,8 @@ async fn a_controller_leads_takes_new_settings_and_gives_its_lease_back() {
     .unwrap();
     let lease = || async {
         let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll-controller";
-        let text = cluster.client().request_text(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap();
+        let text =
+            cluster.client().request_text(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap();
         let lease: Value = serde_json::from_str(&text).unwrap();
         lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default().to_owned()
     };

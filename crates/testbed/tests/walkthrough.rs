@@ -80,7 +80,8 @@ async fn walk(stage: Stage, kubectl: PathBuf) {
         ..Plan::default()
     };
     let nodes = Nodes::start(client.clone(), plan).await.unwrap();
-    let resolution = localkube::metrics::Settings { resolution: Duration::from_secs(1), ..Default::default() };
+    let resolution =
+        localkube::metrics::Settings { resolution: Duration::from_secs(1), ..Default::default() };
     let metrics = MetricsApi::of_nodes(&nodes, resolution).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
     let config = engine::Config {

@@ -164,7 +164,11 @@ impl Metrics {
             Unit::Seconds,
             self.delay.clone(),
         );
-        ours.register("writes", "Writes to the API server by what was written and how it went", self.writes.clone());
+        ours.register(
+            "writes",
+            "Writes to the API server by what was written and how it went",
+            self.writes.clone(),
+        );
         ours.register(
             "shadow_differences",
             "Differences between our decisions and those of the controller that acts",
@@ -256,7 +260,13 @@ impl Metrics {
     }
 
     /// Takes over what others count.
-    pub(crate) fn take_over(&self, record_bytes: usize, traffic: Traffic, events: Counts, gate: Option<&Snapshot>) {
+    pub(crate) fn take_over(
+        &self,
+        record_bytes: usize,
+        traffic: Traffic,
+        events: Counts,
+        gate: Option<&Snapshot>,
+    ) {
         self.record_bytes.set(record_bytes as i64);
         for (api, count) in
             [("resource", traffic.resource), ("custom", traffic.custom), ("external", traffic.external)]

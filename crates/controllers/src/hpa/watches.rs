@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cluster::Kind;
 use cluster::index::{Target, TargetKind};
 use cluster::watch::{self, Change, Health, Source, View};
-use cluster::Kind;
 use futures::StreamExt;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -37,7 +37,7 @@ struct Feed {
 impl Watches {
     pub(crate) fn new(
         client: Client,
-            world: Arc<Mutex<World>>,
+        world: Arc<Mutex<World>>,
         settings: Arc<Settings>,
         tell: mpsc::UnboundedSender<Signal>,
     ) -> Self {

@@ -120,7 +120,7 @@ impl Subject {
         assert!(after.odd() <= before.odd(), "looks went wrong or scaled: {after:?}");
         Measured {
             took,
-            cpu: last.cpu - first.cpu,
+            cpu: last.cpu.saturating_sub(first.cpu),
             resident: resident.iter().sum::<u64>() / resident.len().max(1) as u64,
             peak: last.peak,
             syncs: (after.sum(SYNCS) - before.sum(SYNCS)) as u64,

@@ -49,5 +49,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     args.logs.init()?;
     let options = reload::merged(&args.options, args.config.as_deref())?;
-    run::run(args, options)
+    run::run(args, &options)
 }

@@ -143,7 +143,8 @@ fn gates(text: &str) -> Result<BTreeMap<String, bool>, String> {
     text.split(',')
         .filter(|gate| !gate.is_empty())
         .map(|gate| {
-            let (name, value) = gate.split_once('=').ok_or_else(|| format!("{gate}: write NAME=true or NAME=false"))?;
+            let (name, value) =
+                gate.split_once('=').ok_or_else(|| format!("{gate}: write NAME=true or NAME=false"))?;
             let on = value.parse().map_err(|_| format!("{gate}: {value} is neither true nor false"))?;
             Ok((name.trim().to_owned(), on))
         })
@@ -177,14 +178,32 @@ impl Options {
             ($($field:ident),* $(,)?) => { Self { $($field: self.$field.or(file.$field)),* } };
         }
         either!(
-            api_version, kind, mode, namespaces,
-            horizontal_pod_autoscaler_sync_period, horizontal_pod_autoscaler_downscale_stabilization,
-            horizontal_pod_autoscaler_tolerance, horizontal_pod_autoscaler_cpu_initialization_period,
-            horizontal_pod_autoscaler_initial_readiness_delay, concurrent_horizontal_pod_autoscaler_syncs,
-            feature_gates, remember, leader_elect, leader_elect_lease_duration, leader_elect_renew_deadline,
-            leader_elect_retry_period, leader_elect_resource_name, leader_elect_resource_namespace, bind_address,
-            secure_port, tls_cert_file, tls_private_key_file, authorization_always_allow_paths, decisions,
-            decision_log, decision_log_all,
+            api_version,
+            kind,
+            mode,
+            namespaces,
+            horizontal_pod_autoscaler_sync_period,
+            horizontal_pod_autoscaler_downscale_stabilization,
+            horizontal_pod_autoscaler_tolerance,
+            horizontal_pod_autoscaler_cpu_initialization_period,
+            horizontal_pod_autoscaler_initial_readiness_delay,
+            concurrent_horizontal_pod_autoscaler_syncs,
+            feature_gates,
+            remember,
+            leader_elect,
+            leader_elect_lease_duration,
+            leader_elect_renew_deadline,
+            leader_elect_retry_period,
+            leader_elect_resource_name,
+            leader_elect_resource_namespace,
+            bind_address,
+            secure_port,
+            tls_cert_file,
+            tls_private_key_file,
+            authorization_always_allow_paths,
+            decisions,
+            decision_log,
+            decision_log_all,
         )
     }
 
@@ -196,10 +215,16 @@ impl Options {
             bind_address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
             secure_port: Some(0),
             horizontal_pod_autoscaler_sync_period: Some(GoDuration(scenario.sync_period.duration())),
-            horizontal_pod_autoscaler_downscale_stabilization: Some(GoDuration(config.downscale_stabilization)),
+            horizontal_pod_autoscaler_downscale_stabilization: Some(GoDuration(
+                config.downscale_stabilization,
+            )),
             horizontal_pod_autoscaler_tolerance: Some(config.tolerance),
-            horizontal_pod_autoscaler_cpu_initialization_period: Some(GoDuration(config.cpu_initialization_period)),
-            horizontal_pod_autoscaler_initial_readiness_delay: Some(GoDuration(config.initial_readiness_delay)),
+            horizontal_pod_autoscaler_cpu_initialization_period: Some(GoDuration(
+                config.cpu_initialization_period,
+            )),
+            horizontal_pod_autoscaler_initial_readiness_delay: Some(GoDuration(
+                config.initial_readiness_delay,
+            )),
             feature_gates: Some(BTreeMap::from([("HPAScaleToZero".to_owned(), config.gates.scale_to_zero)])),
             ..Self::default()
         }
@@ -228,11 +253,12 @@ impl Options {
             config.initial_readiness_delay = delay;
         }
         if let Some(syncs) = self.concurrent_horizontal_pod_autoscaler_syncs {
-            settings.concurrency = usize::try_from(syncs).ok().filter(|syncs| *syncs > 0).ok_or_else(|| {
-                Failure::input(format!(
-                    "concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {syncs}"
-                ))
-            })?;
+            settings.concurrency =
+                usize::try_from(syncs).ok().filter(|syncs| *syncs > 0).ok_or_else(|| {
+                    Failure::input(format!(
+                        "concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {syncs}"
+                    ))
+                })?;
         }
         for (name, on) in self.feature_gates.iter().flatten() {
             gate(&mut config, name, *on)?;

@@ -48,7 +48,9 @@ impl Reloader {
                     tracing::info!("new settings are in force");
                     handle.update(settings);
                 }
-                Err(error) => tracing::error!("the new configuration is not used, the old one stays: {error}"),
+                Err(error) => {
+                    tracing::error!("the new configuration is not used, the old one stays: {error}");
+                }
             }
         }
     }

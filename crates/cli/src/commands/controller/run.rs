@@ -37,16 +37,16 @@ pub(crate) struct Process {
 }
 
 /// Runs until told to stop.
-pub(super) fn run(args: &Args, options: Options) -> Outcome {
+pub(super) fn run(args: &Args, options: &Options) -> Outcome {
     // What the user got wrong is told before anything is tried.
     options.settings()?;
-    lease(&options)?;
+    lease(options)?;
     // One thread: passes wait for the network, not for each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let target = Target { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
-        let process = start(&connection, &options, Clock::system()).await?;
+        let process = start(&connection, options, Clock::system()).await?;
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"),
             mode = ?options.settings()?.mode, "the controller runs"
@@ -77,7 +77,11 @@ pub(crate) async fn stopped() -> Outcome {
 }
 
 /// Starts a controller on a cluster.
-pub(crate) async fn start(connection: &Connection, options: &Options, clock: Clock) -> Result<Process, Failure> {
+pub(crate) async fn start(
+    connection: &Connection,
+    options: &Options,
+    clock: Clock,
+) -> Result<Process, Failure> {
     let settings = options.settings()?;
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
@@ -167,7 +171,9 @@ fn lease(options: &Options) -> Result<Option<Lease>, Failure> {
 /// Where our own objects live: the pod's namespace, or that of Kubernetes' own controllers.
 pub(super) fn home() -> String {
     let own = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok();
-    own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(|| "kube-system".into())
+    own.map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "kube-system".into())
 }
 
 /// The name of this instance, like no other.

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The Service in front of the controller, in manifests and on the desk.
 pub(crate) const SERVICE: &str = "plimsoll-controller";
 /// How long the loop may be silent before the program counts as dead.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 struct Records(Handle);
 
@@ -34,7 +34,13 @@ impl serve::Decisions for Records {
         self.of(namespace, name)?;
         // Whoever cannot keep up is cut off and may begin again.
         let records = self.0.records().follow(namespace, name);
-        Some(records.take_while(|record| ready(record.is_ok())).filter_map(|r| ready(r.ok())).map(|r| (*r).clone()).boxed())
+        Some(
+            records
+                .take_while(|record| ready(record.is_ok()))
+                .filter_map(|r| ready(r.ok()))
+                .map(|r| (*r).clone())
+                .boxed(),
+        )
     }
 
     fn differences(&self, namespace: Option<&str>) -> DifferenceList {
@@ -80,7 +86,9 @@ pub(super) async fn start(
         ..App::default()
     };
     let server = Server::start(served, client, app).await;
-    server.map(Some).map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
+    server
+        .map(Some)
+        .map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
 }
 
 /// The names under which a certificate of our own is good.

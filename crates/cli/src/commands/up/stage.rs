@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use api::text::{self, Source};
 use cluster::Clock;
 use cluster::connect::{self, Target};
-use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::metrics::{self, MetricsApi};
+use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
 use serve::{Behind, Place};
 use sim::Scenario;
@@ -44,7 +44,9 @@ impl Stage {
         };
         let scenario = scenario::load(&sources, Variation::default())?;
         let start = Instant::now();
-        let outside = |doing: &'static str| move |error: String| Failure::Outside(format!("failed to {doing}: {error}"));
+        let outside = |doing: &'static str| {
+            move |error: String| Failure::Outside(format!("failed to {doing}: {error}"))
+        };
         let running = Cluster::start(localkube::Options::default()).await?;
         let server = running.serve().await?;
         if let Some(folder) = args.kubeconfig.parent() {
@@ -55,7 +57,8 @@ impl Stage {
         let client = running.client();
         let mut workloads = Vec::new();
         for plan in &scenario.workloads {
-            workloads.push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.to_string()))?);
+            workloads
+                .push(Workload::of_scenario(plan).map_err(|e| outside("read a selector")(e.to_string()))?);
         }
         let plan = Plan {
             count: usize::from(args.nodes),
@@ -69,7 +72,10 @@ impl Stage {
         let settings = metrics::Settings { resolution: RESOLUTION, clock: running.clock() };
         let metrics = MetricsApi::of_nodes(&nodes, settings).await;
         let metrics = metrics.map_err(|e| outside("serve metrics")(e.to_string()))?;
-        metrics.register(&client, "kube-system").await.map_err(|e| outside("register metrics")(e.to_string()))?;
+        metrics
+            .register(&client, "kube-system")
+            .await
+            .map_err(|e| outside("register metrics")(e.to_string()))?;
         let mut documents = Vec::new();
         for source in &sources {
             documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));

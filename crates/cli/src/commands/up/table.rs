@@ -27,7 +27,10 @@ pub(super) async fn watch(stage: &Stage, args: &Args) -> Outcome {
     }
     let records = stage.process.handle.records();
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
-    say(&format!("{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}", "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"))?;
+    say(&format!(
+        "{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}",
+        "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"
+    ))?;
     loop {
         let mut new: Vec<DecisionRecord> = records.latest(None);
         new.sort_by_key(|record| record.last);
