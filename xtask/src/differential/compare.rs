@@ -29,6 +29,10 @@ pub(crate) const MASKED: &[Mask] = &[
         what: "which pod is named when several lack a request or a container",
         why: "Kubernetes names any of them",
     },
+    Mask {
+        what: "events of an object that has told 25 warnings",
+        why: "further ones are dropped, and which depends on the number of passes (steps are counted above)",
+    },
 ];
 
 /// What can be seen of one twin.

@@ -73,8 +73,9 @@ pub(crate) async fn play(
     let mut round = 0;
     while outcome.steps < until {
         round += 1;
-        rounds.end_scenarios(outcome).await;
-        rounds.begin_scenarios(outcome, until - outcome.steps);
+        rounds.end_scenarios().await;
+        let left = until - outcome.steps;
+        rounds.begin_scenarios(outcome, left);
         if rounds.lanes.is_empty() {
             break;
         }
@@ -87,12 +88,11 @@ pub(crate) async fn play(
 }
 
 impl Rounds<'_> {
-    async fn end_scenarios(&mut self, outcome: &mut Outcome) {
+    async fn end_scenarios(&mut self) {
         let (over, lanes): (Vec<Lane>, Vec<Lane>) = std::mem::take(&mut self.lanes)
             .into_iter()
             .partition(|lane| lane.over || lane.scenario.is_over());
         self.lanes = lanes;
-        outcome.scenarios += over.len();
         join_all(over.iter().map(|lane| async {
             // What is already gone cannot be deleted, and nothing depends on it.
             let deeds = lane.scenario.end();
@@ -101,12 +101,13 @@ impl Rounds<'_> {
         .await;
     }
 
-    fn begin_scenarios(&mut self, outcome: &Outcome, steps_left: usize) {
+    fn begin_scenarios(&mut self, outcome: &mut Outcome, steps_left: usize) {
         let lanes = if self.play.only.is_some() { usize::from(outcome.steps == 0) } else { self.play.lanes };
         while self.lanes.len() < lanes.min(steps_left) {
             let scenario = Scenario::new(self.play.seed, self.next, self.setting.to_zero);
             self.lanes.push(Lane { scenario, views: [View::default(), View::default()], over: false });
             self.next += 1;
+            outcome.scenarios += 1;
         }
     }
 
