@@ -4,13 +4,15 @@ use super::failure::{Failure, Status};
 use super::json::{Cursor, Trouble};
 use super::object::{Head, view};
 use super::version::Version;
-use super::{Change, View};
+use super::{Change, Source, View};
 
 /// What a line says.
 #[derive(Debug)]
 pub(super) enum Event<T> {
     /// Something changed; the collection is at this version now.
     Change(Change<T>, Option<Version>),
+    /// Something changed that is known already.
+    Known(Option<Version>),
     /// Nothing changed up to this version.
     Bookmark(Option<Version>),
     /// Something new that we need not understand.
@@ -18,7 +20,11 @@ pub(super) enum Event<T> {
 }
 
 /// Reads a line.
-pub(super) fn read<T: View>(line: &[u8], scratch: &mut Vec<u8>) -> Result<Event<T>, Failure> {
+pub(super) fn read<T: View>(
+    line: &[u8],
+    source: &Source,
+    scratch: &mut Vec<u8>,
+) -> Result<Event<T>, Failure> {
     let (kind, object) = open(line).map_err(|trouble| Failure::garbage(&trouble.last()))?;
     if kind == "ERROR" {
         let status = Cursor::new(object).value::<Status>().unwrap_or_default();
@@ -27,6 +33,7 @@ pub(super) fn read<T: View>(line: &[u8], scratch: &mut Vec<u8>) -> Result<Event<
     let head = Head::of(object);
     let version = Version::new(&head.version);
     Ok(match kind {
+        "MODIFIED" if source.knows(&head.namespace, &head.name, &head.version) => Event::Known(version),
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
             Ok(object) => Event::Change(Change::Applied(object), version),
             // Without a name nobody knows whose change was lost.
@@ -70,4 +77,26 @@ fn known(kind: &str) -> &'static str {
         .into_iter()
         .find(|known| *known == kind)
         .unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use api::pod::Pod;
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_is_known_is_not_read_again_but_moves_the_version() {
+        let source =
+            Source::pods().knowing(|namespace, name, version| (namespace, name, version) == ("ns", "a", "7"));
+        let line = |kind: &str, version: u32| {
+            let meta = format!(r#"{{"name":"a","namespace":"ns","resourceVersion":"{version}"}}"#);
+            format!(r#"{{"type":"{kind}","object":{{"metadata":{meta}}}}}"#)
+        };
+        let read = |kind, version| read::<Pod>(line(kind, version).as_bytes(), &source, &mut Vec::new());
+        assert!(matches!(read("MODIFIED", 7), Ok(Event::Known(Some(version))) if version.as_str() == "7"));
+        assert!(matches!(read("MODIFIED", 8), Ok(Event::Change(Change::Applied(_), _))));
+        assert!(matches!(read("ADDED", 7), Ok(Event::Change(Change::Applied(_), _))));
+        assert!(matches!(read("DELETED", 7), Ok(Event::Change(Change::Deleted { .. }, _))));
+    }
 }

@@ -1,18 +1,42 @@
 //! What to watch.
 
+use std::fmt;
+use std::sync::Arc;
+
+/// Whether an object is known in a version, by its namespace, name and version.
+type Known = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
+
 /// What to watch.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Source {
     /// Path of the collection: `/api/v1/pods`.
     pub path: String,
     /// Further parameters: `fieldSelector=…`.
     pub parameters: Vec<(&'static str, String)>,
+    known: Option<Known>,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.uri(&[]))
+    }
 }
 
 impl Source {
     /// A whole collection.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), parameters: Vec::new() }
+        Self { path: path.into(), parameters: Vec::new(), known: None }
+    }
+
+    /// Changes to objects that are `known` in that version already are not told: our own writes come back to us.
+    pub fn knowing(mut self, known: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static) -> Self {
+        self.known = Some(Arc::new(known));
+        self
+    }
+
+    /// Whether an object is known in this version.
+    pub(super) fn knows(&self, namespace: &str, name: &str, version: &str) -> bool {
+        self.known.as_ref().is_some_and(|known| known(namespace, name, version))
     }
 
     /// All pods.

@@ -216,7 +216,7 @@ impl<T: View> Watcher<T> {
 
     async fn watching(&mut self, mut watching: Watching) -> (Option<Change<T>>, State) {
         match watching.lines.next() {
-            Ok(Some(line)) => match event::read(&line, &mut self.scratch) {
+            Ok(Some(line)) => match event::read(&line, &self.source, &mut self.scratch) {
                 Ok(Event::Change(change, version)) => {
                     let Some(told) = self.advance(version) else {
                         // A change that is older than what we know was told before.
@@ -227,6 +227,10 @@ impl<T: View> Watcher<T> {
                         self.note_unreadable(namespace, name, error);
                     }
                     (Some(change), State::Watching(watching))
+                }
+                Ok(Event::Known(version)) => {
+                    watching.told |= self.advance(version).unwrap_or_default();
+                    (None, State::Watching(watching))
                 }
                 Ok(Event::Bookmark(version)) => {
                     let behind = version.clone().filter(|_| self.advance(version.clone()).is_none());

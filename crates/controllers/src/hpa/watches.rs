@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::Kind;
 use cluster::index::{Target, TargetKind};
 use cluster::watch::{self, Change, Health, Source, View};
+use cluster::{Key, Kind};
 use futures::StreamExt;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -120,7 +120,13 @@ impl Feed {
     }
 
     fn hpas(&self, tasks: &mut JoinSet<()>, scope: &str) -> Health {
+        let world = self.world.clone();
         let source = Self::source("/apis/autoscaling/v2/horizontalpodautoscalers", scope);
+        let source = source.knowing(move |namespace, name, version| {
+            let world = world.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = world.get(&Key::hpa(namespace, name));
+            known.is_some_and(|entry| entry.object.metadata().resource_version == version)
+        });
         self.spawn(tasks, source, self.autoscaler(Kind::Hpa, scope, Entry::of_hpa))
     }
 

@@ -5,6 +5,7 @@ use api::pod::Pod;
 use proptest::prelude::*;
 
 use super::server::{event, list_text, pod};
+use crate::watch::Source;
 use crate::watch::event::{Event, read};
 use crate::watch::list::{List, Piece};
 use crate::watch::{Change, View as _};
@@ -83,7 +84,7 @@ fn who_owns_which_field_is_cut_away() {
         "spec":{"maxReplicas":4}}"#;
     let line = event("ADDED", &object.replace('\n', ""));
     let Ok(Event::Change(Change::Applied(hpa), version)) =
-        read::<HorizontalPodAutoscaler>(line.as_bytes(), &mut Vec::new())
+        read::<HorizontalPodAutoscaler>(line.as_bytes(), &Source::pods(), &mut Vec::new())
     else {
         unreachable!()
     };
@@ -98,7 +99,7 @@ fn who_owns_which_field_is_cut_away() {
 fn keys_may_come_in_any_order_and_with_escapes() {
     let line = r#"{"object":{"spec":{},"metadata":{"resourceVersion":"7","name":"\u0061","x":null,"namespace":"n"}},"type":"ADDED"}"#;
     let Ok(Event::Change(Change::Applied(pod), Some(version))) =
-        read::<Pod>(line.as_bytes(), &mut Vec::new())
+        read::<Pod>(line.as_bytes(), &Source::pods(), &mut Vec::new())
     else {
         unreachable!()
     };
@@ -108,7 +109,7 @@ fn keys_may_come_in_any_order_and_with_escapes() {
 proptest! {
     #[test]
     fn nothing_that_arrives_can_hurt(bytes in proptest::collection::vec(any::<u8>(), 0..200), size in 1_usize..20) {
-        let _ = read::<Pod>(&bytes, &mut Vec::new());
+        let _ = read::<Pod>(&bytes, &Source::pods(), &mut Vec::new());
         let _ = in_pieces(&bytes, size);
     }
 
@@ -122,7 +123,7 @@ proptest! {
         if let Some(there) = line.get_mut(at) {
             *there = byte;
         }
-        let _ = read::<Pod>(&line, &mut Vec::new());
+        let _ = read::<Pod>(&line, &Source::pods(), &mut Vec::new());
         let mut list = List::default();
         let mut ended = false;
         let mut chunks = text.chunks(size);
