@@ -250,7 +250,8 @@ mod tests {
             while queue.take(start + secs(f64::from(second))).is_some() {
                 taken += 1;
             }
-            assert!((5..200).contains(&taken), "{taken} in second {second}");
+            // Two or three moments, each with a 24th of them at most, a few more or less.
+            assert!((5..250).contains(&taken), "{taken} in second {second}");
         }
         assert_eq!(queue.next(), None);
     }
