@@ -12,8 +12,6 @@
 //! events     what is told about an object
 //! ```
 
-#![allow(clippy::todo, reason = "being built")]
-
 pub mod clock;
 pub mod connect;
 pub mod discovery;
