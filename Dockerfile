@@ -3,10 +3,10 @@ FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends cmake gcc g++ make
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --package plimsoll
+RUN cargo build --profile dist --locked --package plimsoll
 
 # The binary needs glibc and nothing else: it carries its own cryptography and reads the service account's certificates.
 FROM debian:trixie-slim
-COPY --from=build /src/target/release/plimsoll /usr/local/bin/plimsoll
+COPY --from=build /src/target/dist/plimsoll /usr/local/bin/plimsoll
 USER 65532:65532
 ENTRYPOINT ["plimsoll"]

@@ -14,11 +14,12 @@ const OURS: &[(&str, &[&str])] = &[
     ("sim", &["api", "engine", "quantity"]),
     ("localkube", &["api", "quantity", "sim"]),
     ("cluster", &["api", "engine", "quantity"]),
-    ("serve", &["api", "engine"]),
-    ("controllers", &["api", "cluster", "engine", "quantity"]),
+    ("serve", &["api", "engine", "quantity"]),
+    ("sources", &["api", "quantity"]),
+    ("controllers", &["api", "cluster", "engine", "quantity", "sources"]),
     ("testbed", &["localkube"]),
-    ("plimsoll", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim"]),
-    ("xtask", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "sim", "testbed"]),
+    ("plimsoll", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources"]),
+    ("xtask", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources", "testbed"]),
 ];
 
 /// What a crate must not reach, however far down.

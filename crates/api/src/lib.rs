@@ -15,6 +15,7 @@ pub mod names;
 pub mod overlap;
 pub mod plimsoll;
 pub mod pod;
+pub mod provide;
 pub mod scale;
 pub mod selector;
 pub mod table;

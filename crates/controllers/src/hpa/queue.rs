@@ -17,9 +17,9 @@ const BREATH: Duration = Duration::from_millis(50);
 /// The part of the period in which all autoscalers of one namespace come.
 pub const TOGETHER: u32 = 4;
 
-/// Passes begin at this many moments of the period. A processor that was busy elsewhere takes twice as long for a single
-/// pass as for one among several, so a few come together; at the usual period, about twice a second.
-const MOMENTS: f64 = 32.0;
+/// Passes begin at this many moments of the period, so that a few come together: a process that wakes up for a single
+/// pass finds its caches cold. Not fewer, or ten thousand autoscalers would come in gusts.
+const MOMENTS: f64 = 128.0;
 
 /// When each autoscaler is due.
 #[derive(Debug)]

@@ -1,0 +1,1 @@
+//! Other metrics API servers behind ours: several providers behind one APIService.

@@ -1,0 +1,1 @@
+//! Which replica scrapes which node, and what replicas tell each other.
