@@ -1,5 +1,5 @@
 # Measurements against their limits. They need a machine of their own to mean anything, so no test depends on them.
-.PHONY: bench bench-controller valgrind
+.PHONY: bench bench-controller bench-metrics valgrind
 
 bench: valgrind ## Time and instructions against their limits (installs valgrind if it is missing).
 	@status=0; \
@@ -14,6 +14,14 @@ BENCH_CONTROLLER ?= beside alone
 
 bench-controller: build ## The controller beside Kubernetes' own, and alone with 10,000 HPAs (15 min; builds a Kubernetes the first time, needs Go).
 	@$(CARGO) bench --locked --quiet --package testbed --bench controller -- $(BENCH_CONTROLLER)
+
+# What to compare: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
+BENCH_METRICS ?= resource alone custom
+
+bench-metrics: ## The metrics server beside metrics-server and prometheus-adapter, and alone with 5,000 nodes (15 min; builds all of them the first time, needs Go).
+	@$(CARGO) build --locked --quiet --profile dist --package plimsoll
+	@PLIMSOLL_PROGRAM=$(CURDIR)/target/dist/plimsoll \
+		$(CARGO) bench --locked --quiet --package testbed --bench metrics -- $(BENCH_METRICS)
 
 valgrind:
 	@command -v valgrind >/dev/null || { \

@@ -47,3 +47,13 @@ fn memory() {
 fn scenario() {
     short("scenario");
 }
+
+#[test]
+fn kubelet() {
+    short("kubelet");
+}
+
+#[test]
+fn adapter_config() {
+    short("adapter_config");
+}

@@ -16,6 +16,7 @@ pub mod overlap;
 pub mod plimsoll;
 pub mod pod;
 pub mod provide;
+pub mod reports;
 pub mod scale;
 pub mod selector;
 pub mod table;

@@ -60,6 +60,18 @@ pub enum Failure {
         /// A sentence for people.
         message: String,
     },
+    /// The same with its `details`, which may say when to ask again (`retryAfterSeconds`).
+    #[error("{message}")]
+    Detailed {
+        /// HTTP code.
+        code: u16,
+        /// One word for programs; may be empty.
+        reason: String,
+        /// A sentence for people.
+        message: String,
+        /// `details` of the `Status` object.
+        details: Box<serde_json::Value>,
+    },
 }
 
 impl Failure {

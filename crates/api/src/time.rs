@@ -31,6 +31,34 @@ pub fn parse_go_duration(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_nanos(nanos))
 }
 
+/// A duration as Go prints it (`15.084s`, `1m0s`, `-1h30m0s`).
+pub fn go_duration(duration: SignedDuration) -> String {
+    let nanos = duration.as_nanos().unsigned_abs();
+    let sign = if duration.is_negative() { "-" } else { "" };
+    let decimal = |whole: u128, part: u128, digits: usize| {
+        let fraction = format!("{part:0digits$}");
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.is_empty() { whole.to_string() } else { format!("{whole}.{fraction}") }
+    };
+    let text = match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{nanos}ns"),
+        1_000..1_000_000 => format!("{}µs", decimal(nanos / 1_000, nanos % 1_000, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanos / 1_000_000, nanos % 1_000_000, 6)),
+        _ => {
+            let (seconds, part) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+            let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+            let seconds = decimal(seconds % 60, part, 9);
+            match (hours, minutes) {
+                (0, 0) => format!("{seconds}s"),
+                (0, _) => format!("{minutes}m{seconds}s"),
+                _ => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
 fn unit_nanos(unit: &str) -> Option<i128> {
     Some(match unit {
         "ns" => 1,
@@ -76,6 +104,10 @@ mod tests {
             ("0", 0),
         ] {
             assert_eq!(nanos(text), Some(expected), "{text}");
+        }
+        for text in ["0s", "15s", "1m0s", "1h0m0s", "20m34.567890123s", "-1h30m0s", "999ms", "1.5µs", "7ns"]
+        {
+            assert_eq!(parse_go_duration(text).map(go_duration).as_deref(), Some(text));
         }
         for text in ["", "s", "1", "1x", "1.2.3s", "-", "99999999999h", "."] {
             assert_eq!(nanos(text), None, "{text}");

@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Outside(String),
     /// What nobody hopes for was found, and has been printed.
     Found,
+    /// All that there is to say has been printed; the exit code says the rest.
+    Told(u8),
     /// The reader of our output went away; nothing to say.
     Quiet,
 }
@@ -49,6 +51,7 @@ impl Failure {
             Self::Input(message) => (format!("error: {message}"), 2),
             Self::Outside(message) => (format!("error: {message}"), 1),
             Self::Found => return ExitCode::from(3),
+            Self::Told(code) => return ExitCode::from(code),
             Self::Quiet => return ExitCode::SUCCESS,
         };
         // Nobody is left to tell if this fails too.
@@ -64,7 +67,7 @@ impl Display for Failure {
                 problems.iter().try_for_each(|problem| f.write_str(&problem.render(false)))
             }
             Self::Input(message) | Self::Outside(message) => f.write_str(message),
-            Self::Found | Self::Quiet => Ok(()),
+            Self::Found | Self::Told(_) | Self::Quiet => Ok(()),
         }
     }
 }

@@ -1,10 +1,13 @@
-//! The name we were called by: as a plugin, kubectl finds us as `kubectl-plimsoll`, and users type `kubectl plimsoll`.
+//! The name we were called by: as a plugin, kubectl finds us as `kubectl-plimsoll`, and users type `kubectl plimsoll`. In
+//! the place of another server we are called as it was.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory as _};
+
+use crate::commands::metrics::flags;
 
 const PLUGIN: &str = "kubectl plimsoll";
 
@@ -14,9 +17,75 @@ pub(crate) fn command() -> Command {
     if is_plugin(&program) { renamed(crate::Cli::command()).bin_name(PLUGIN) } else { crate::Cli::command() }
 }
 
+/// Whom we replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    /// metrics-server.
+    Server,
+    /// prometheus-adapter.
+    Adapter,
+}
+
+/// Whom we were called as.
+pub(crate) fn replaced() -> Option<Replaced> {
+    let words: Vec<OsString> = std::env::args_os().take(2).collect();
+    words.iter().find_map(|word| replaced_by(word))
+}
+
+/// The command line as we understand it.
+pub(crate) fn words() -> Vec<OsString> {
+    understood(std::env::args_os())
+}
+
+/// Manifests for the servers we replace start them by name, by the path in their image, or with nothing but flags.
+fn understood(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words = words.into_iter();
+    let program = words.next().unwrap_or_default();
+    let mut rest: Vec<OsString> = words.collect();
+    let named = |word: &OsString| {
+        word.to_str().is_some_and(|word| word.starts_with('/')) && replaced_by(word).is_some()
+    };
+    let repeated = rest.first().is_some_and(named);
+    if repeated {
+        rest.remove(0);
+    }
+    if repeated
+        || replaced_by(&program).is_some()
+        || rest.first().and_then(|word| word.to_str()).is_some_and(is_flag)
+    {
+        rest.insert(0, "metrics".into());
+    }
+    if rest.first().is_some_and(|word| word == "metrics") {
+        for word in &mut rest {
+            if let Some(text) = word.to_str() {
+                *word = flags::normal(text).into();
+            }
+        }
+    }
+    std::iter::once(program).chain(rest).collect()
+}
+
+/// Whether a word is a flag of `plimsoll metrics` that `plimsoll` itself does not have.
+fn is_flag(word: &str) -> bool {
+    let word = flags::normal(word);
+    let name = word.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or_default());
+    name.is_some_and(|name| name != "version" && flags::FLAGS.iter().any(|flag| flag.name == name))
+}
+
+fn replaced_by(program: &OsStr) -> Option<Replaced> {
+    match stem(program) {
+        "metrics-server" => Some(Replaced::Server),
+        "adapter" | "prometheus-adapter" => Some(Replaced::Adapter),
+        _ => None,
+    }
+}
+
+fn stem(program: &OsStr) -> &str {
+    Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default()
+}
+
 fn is_plugin(program: &OsStr) -> bool {
-    let name = Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    matches!(name, "kubectl-plimsoll" | "kubectl_plimsoll")
+    matches!(stem(program), "kubectl-plimsoll" | "kubectl_plimsoll")
 }
 
 /// Examples, too, are there to be copied.
@@ -61,6 +130,29 @@ mod tests {
         ] {
             assert_eq!(is_plugin(OsStr::new(program)), expected, "{program}");
         }
+    }
+
+    #[test]
+    fn manifests_of_other_servers_start_the_metrics_server() {
+        for (line, expected) in [
+            ("/metrics-server --cert-dir=/tmp", "/metrics-server metrics --cert-dir=/tmp"),
+            ("adapter --log_dir=/a_b", "adapter metrics --log-dir=/a_b"),
+            // The image's entrypoint and the manifest's arguments both name it.
+            ("/adapter /adapter --v=4", "/adapter metrics --v=4"),
+            ("plimsoll /adapter --v=4", "plimsoll metrics --v=4"),
+            ("plimsoll --secure-port=10250", "plimsoll metrics --secure-port=10250"),
+            ("plimsoll --secure_port 10250", "plimsoll metrics --secure-port 10250"),
+            ("plimsoll metrics --secure_port=1", "plimsoll metrics --secure-port=1"),
+            ("plimsoll --version", "plimsoll --version"),
+            ("plimsoll why a_b --x_y", "plimsoll why a_b --x_y"),
+            ("plimsoll adapter", "plimsoll adapter"),
+            ("plimsoll", "plimsoll"),
+        ] {
+            let words = understood(line.split(' ').map(OsString::from));
+            assert_eq!(words.join(OsStr::new(" ")), expected, "{line}");
+        }
+        assert_eq!(replaced_by(OsStr::new("/usr/bin/prometheus-adapter")), Some(Replaced::Adapter));
+        assert_eq!(replaced_by(OsStr::new("metrics-server")), Some(Replaced::Server));
     }
 
     #[test]

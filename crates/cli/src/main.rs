@@ -26,7 +26,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let found = Cli::from_arg_matches(&invoked::command().get_matches());
+    let found = Cli::from_arg_matches(&invoked::command().get_matches_from(invoked::words()));
     match commands::run(found.unwrap_or_else(|error| error.exit()).command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

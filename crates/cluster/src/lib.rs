@@ -6,6 +6,7 @@
 //! watch      list, then watch, for ever, into slim views
 //! index      what was watched, in plain structs: pods and who selects them, targets
 //! discovery  the kinds and versions the server knows
+//! names      which objects of a kind there are
 //! scale      the scale of any object
 //! metrics    the three metrics APIs
 //! lease      who leads
@@ -20,6 +21,7 @@ pub mod index;
 pub mod key;
 pub mod lease;
 pub mod metrics;
+pub mod names;
 pub mod request;
 pub mod scale;
 pub mod watch;

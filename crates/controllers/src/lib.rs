@@ -3,5 +3,7 @@
 //! | loop | what it drives |
 //! |---|---|
 //! | [`hpa`] | `autoscaling` HorizontalPodAutoscalers and `plimsoll.dev` Autoscalers |
+//! | [`metrics`] | the numbers behind `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io` |
 
 pub mod hpa;
+pub mod metrics;

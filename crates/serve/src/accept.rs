@@ -14,6 +14,10 @@ pub struct Media {
     pub group: String,
     /// Version of the form.
     pub version: String,
+    /// `watch`, from those who may follow; empty from all others.
+    pub stream: String,
+    /// Whether people will read it.
+    pub pretty: bool,
     quality: f32,
 }
 
@@ -43,15 +47,23 @@ impl Media {
                 "as" => value.clone_into(&mut media.form),
                 "g" => value.clone_into(&mut media.group),
                 "v" => value.clone_into(&mut media.version),
+                "stream" => value.clone_into(&mut media.stream),
+                "pretty" => media.pretty = value == "1",
                 "q" => media.quality = value.parse().ok().filter(|quality| *quality >= 0.0)?,
                 _ => {}
             }
         }
-        (media.quality > 0.0).then_some(media)
+        Some(media)
+    }
+
+    /// Whether anything, any of a kind, or exactly this.
+    fn stars(&self) -> usize {
+        self.kind.matches('*').count()
     }
 }
 
-/// The forms a client takes, the dearest first; without the header it takes any.
+/// The forms a client takes, the dearest first, and of those equally dear the most exact; without the header it takes
+/// any. What it says not to want (`q=0`) comes last, and is better than nothing, as in Kubernetes.
 pub fn accepted(headers: &HeaderMap) -> Vec<Media> {
     let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
     if given.iter().all(|text| text.trim().is_empty()) {
@@ -59,7 +71,7 @@ pub fn accepted(headers: &HeaderMap) -> Vec<Media> {
     }
     let mut media: Vec<Media> =
         given.iter().flat_map(|text| text.split(',')).filter_map(Media::parse).collect();
-    media.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    media.sort_by(|a, b| b.quality.total_cmp(&a.quality).then(a.stars().cmp(&b.stars())));
     media
 }
 
@@ -77,7 +89,7 @@ mod tests {
             .into_iter()
             .map(|m| m.kind)
             .collect();
-        assert_eq!(kinds, ["application/json", "text/html", "*/*"]);
+        assert_eq!(kinds, ["application/json", "text/html", "*/*", "a/b"]);
         assert!(accepted(&HeaderMap::new())[0].is_plain() && of("")[0].is_plain());
         assert!(of("a/b;q=x").is_empty());
     }

@@ -7,6 +7,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use serde::Serialize;
 
+use crate::encode::{self, Choice, Encoding};
 use crate::status::Status;
 
 /// What goes wrong inside a body.
@@ -52,10 +53,18 @@ pub fn json<T: Serialize + ?Sized>(code: u16, value: &T) -> Response<Body> {
     }
 }
 
-/// An error.
+/// An error, as JSON. It comes along as an extension, and is told to the client in the form he asked for.
 pub fn status(status: &Status) -> Response<Body> {
-    let text = format!("{}\n", status.to_json());
-    let mut response = with_type(status.code, JSON, full(text));
+    let choice = Choice { encoding: Encoding::Json, pretty: false, form: None };
+    let mut response = presented(status, choice);
+    response.extensions_mut().insert(status.clone());
+    response
+}
+
+/// An error in the form that is wanted.
+pub(crate) fn presented(status: &Status, choice: Choice) -> Response<Body> {
+    let body = full(encode::encode(status, choice));
+    let mut response = with_type(status.code, choice.encoding.content_type(), body);
     if let Some(seconds) = status.retry_after {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

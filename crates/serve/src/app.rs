@@ -10,7 +10,9 @@ use tower::util::BoxCloneSyncService;
 
 use crate::answer::Body;
 use crate::decisions::Decisions;
+use crate::discovery::ResourceList;
 use crate::health::Checks;
+use crate::traffic::Traffic;
 
 /// A service for requests that are already authorized; it finds a [`Call`](crate::Call) among their extensions.
 pub type Route = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
@@ -42,6 +44,10 @@ pub struct App {
     pub groups: Vec<Group>,
     /// Anything else, by the beginning of its path (whole segments, such as `/debug`).
     pub routes: Vec<(String, Route)>,
+    /// What `/apis` says to be the server's address; empty: `:443`.
+    pub address: String,
+    /// What was asked and how long it took; keep a clone to tell about it.
+    pub traffic: Arc<Traffic>,
 }
 
 /// A version of an API group.
@@ -55,7 +61,23 @@ pub struct Group {
     pub resources: Vec<Resource>,
     /// Who answers.
     pub route: Route,
+    /// Where it is made known.
+    pub known: Known,
+    /// What `/apis/{group}/{version}` says instead of the resources, if that changes.
+    pub listing: Option<Listing>,
 }
+
+/// Where a version of a group is made known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// In `/apis` and `/apis/{group}`.
+    pub listed: bool,
+    /// In the aggregated form of `/apis`.
+    pub aggregated: bool,
+}
+
+/// Makes the list of what an API has, each time it is asked for.
+pub type Listing = Arc<dyn Fn() -> Arc<ResourceList> + Send + Sync>;
 
 /// A resource of an API.
 #[derive(Clone, Debug)]
@@ -97,6 +119,12 @@ impl Default for Resource {
 }
 
 impl Group {
+    /// A version of a group that is made known everywhere.
+    pub fn new(name: &str, version: &str, resources: Vec<Resource>, route: Route) -> Self {
+        let known = Known { listed: true, aggregated: true };
+        Self { name: name.to_owned(), version: version.to_owned(), resources, route, known, listing: None }
+    }
+
     /// `group/version`.
     pub fn group_version(&self) -> String {
         format!("{}/{}", self.name, self.version)

@@ -12,10 +12,29 @@ use tokio::time::Instant;
 /// The answer that somebody waits for.
 type Pending<V, E> = BoxFuture<'static, Result<V, E>>;
 
+/// How long an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// After this it is forgotten.
+    pub(crate) whole: Duration,
+    /// After this it still holds, and is asked for again so that nobody has to wait at its end.
+    pub(crate) fresh: Duration,
+}
+
+impl Life {
+    /// Without being asked for again before its end.
+    pub(crate) fn of(whole: Duration) -> Self {
+        Self { whole, fresh: whole }
+    }
+}
+
+/// After a failure to ask again, not sooner than this.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// Answers of others, kept for as long as they hold; failures to answer are not.
 pub(crate) struct Cache<K, V, E> {
-    held: Mutex<Held<K, V, E>>,
-    life: Duration,
+    held: Arc<Mutex<Held<K, V, E>>>,
+    life: Arc<dyn Fn(&V) -> Life + Send + Sync>,
 }
 
 struct Held<K, V, E> {
@@ -23,21 +42,34 @@ struct Held<K, V, E> {
     asked: HashMap<K, WeakShared<Pending<V, E>>>,
 }
 
-impl<K: Clone + Eq + Hash, V: Clone, E: Clone> Cache<K, V, E> {
-    pub(crate) fn new(capacity: usize, life: Duration) -> Self {
-        Self { held: Mutex::new(Held { recent: Recent::new(capacity), asked: HashMap::new() }), life }
+impl<K, V, E> Cache<K, V, E>
+where
+    K: Clone + Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+{
+    pub(crate) fn new(capacity: usize, life: impl Fn(&V) -> Life + Send + Sync + 'static) -> Self {
+        let held = Held { recent: Recent::new(capacity), asked: HashMap::new() };
+        Self { held: Arc::new(Mutex::new(held)), life: Arc::new(life) }
     }
 
     /// What is known, else what `ask` answers; whoever wants the same at the same time waits for the same answer.
     pub(crate) async fn get(&self, key: K, ask: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
         let pending: Shared<Pending<V, E>> = {
-            let mut held = self.lock();
-            if let Some(known) = held.recent.get(&key, Instant::now()) {
-                return Ok(known.clone());
-            }
-            match held.asked.get(&key).and_then(WeakShared::upgrade) {
-                Some(pending) => pending,
-                None => {
+            let mut held = lock(&self.held);
+            let known = held.recent.get(&key, Instant::now()).map(|(value, fresh)| (value.clone(), fresh));
+            let running = held.asked.get(&key).and_then(WeakShared::upgrade);
+            match (known, running) {
+                (Some((value, true)), _) | (Some((value, false)), Some(_)) => return Ok(value),
+                (Some((value, false)), None) => {
+                    let pending = ask().shared();
+                    held.remember(key.clone(), &pending);
+                    drop(held);
+                    self.ask_again(key, pending);
+                    return Ok(value);
+                }
+                (None, Some(pending)) => pending,
+                (None, None) => {
                     let pending = ask().shared();
                     held.remember(key.clone(), &pending);
                     pending
@@ -45,16 +77,38 @@ impl<K: Clone + Eq + Hash, V: Clone, E: Clone> Cache<K, V, E> {
             }
         };
         let answer = pending.await;
-        let mut held = self.lock();
-        held.asked.remove(&key);
-        if let Ok(value) = &answer {
-            held.recent.put(key, value.clone(), Instant::now() + self.life);
-        }
+        settle(&self.held, key, &answer, self.life.as_ref());
         answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held<K, V, E>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Nobody waits for this one.
+    fn ask_again(&self, key: K, pending: Shared<Pending<V, E>>) {
+        let (held, life) = (Arc::clone(&self.held), Arc::clone(&self.life));
+        tokio::spawn(async move {
+            let answer = pending.await;
+            settle(&held, key, &answer, life.as_ref());
+        });
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn settle<K: Clone + Eq + Hash, V: Clone, E: Clone>(
+    held: &Mutex<Held<K, V, E>>,
+    key: K,
+    answer: &Result<V, E>,
+    life: &dyn Fn(&V) -> Life,
+) {
+    let (mut held, now) = (lock(held), Instant::now());
+    held.asked.remove(&key);
+    match answer {
+        Ok(value) => {
+            let Life { whole, fresh } = life(value);
+            held.recent.put(key, value.clone(), now + fresh, now + whole);
+        }
+        Err(_) => held.recent.keep(&key, now + AGAIN),
     }
 }
 
@@ -72,9 +126,15 @@ impl<K: Clone + Eq + Hash, V: Clone, E: Clone> Held<K, V, E> {
 
 /// Values with an end; the oldest give way when there are too many.
 struct Recent<K, V> {
-    values: HashMap<Arc<K>, (V, Instant)>,
+    values: HashMap<Arc<K>, Entry<V>>,
     order: VecDeque<(Arc<K>, Instant)>,
     capacity: usize,
+}
+
+struct Entry<V> {
+    value: V,
+    fresh: Instant,
+    end: Instant,
 }
 
 impl<K: Eq + Hash, V> Recent<K, V> {
@@ -82,21 +142,30 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         Self { values: HashMap::new(), order: VecDeque::new(), capacity }
     }
 
-    fn get(&self, key: &K, now: Instant) -> Option<&V> {
-        self.values.get(key).filter(|(_, end)| now < *end).map(|(value, _)| value)
+    /// The value, and whether it need not be asked for again.
+    fn get(&self, key: &K, now: Instant) -> Option<(&V, bool)> {
+        let entry = self.values.get(key).filter(|entry| now < entry.end)?;
+        Some((&entry.value, now < entry.fresh))
     }
 
-    fn put(&mut self, key: K, value: V, end: Instant) {
+    fn put(&mut self, key: K, value: V, fresh: Instant, end: Instant) {
         while self.order.len() >= self.capacity {
             let Some((oldest, end)) = self.order.pop_front() else { break };
             // The value may have been put again since, and then has a later place in the order.
-            if self.values.get(&oldest).is_some_and(|(_, last)| *last == end) {
+            if self.values.get(&oldest).is_some_and(|last| last.end == end) {
                 self.values.remove(&oldest);
             }
         }
         let key = Arc::new(key);
         self.order.push_back((Arc::clone(&key), end));
-        self.values.insert(key, (value, end));
+        self.values.insert(key, Entry { value, fresh, end });
+    }
+
+    /// Lets a value be until later; its end stays.
+    fn keep(&mut self, key: &K, fresh: Instant) {
+        if let Some(entry) = self.values.get_mut(key) {
+            entry.fresh = fresh;
+        }
     }
 }
 
@@ -111,19 +180,20 @@ mod tests {
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
         let mut recent = Recent::new(2);
-        recent.put("a", 1, at(10));
-        assert_eq!((recent.get(&"a", at(9)), recent.get(&"a", at(10))), (Some(&1), None));
-        recent.put("a", 2, at(20));
-        recent.put("b", 3, at(20));
-        assert_eq!((recent.get(&"a", at(9)), recent.get(&"b", at(9))), (Some(&2), Some(&3)));
-        recent.put("c", 4, at(20));
-        assert_eq!((recent.get(&"a", at(9)), recent.get(&"c", at(9))), (None, Some(&4)));
+        recent.put("a", 1, at(5), at(10));
+        assert_eq!((recent.get(&"a", at(4)), recent.get(&"a", at(9))), (Some((&1, true)), Some((&1, false))));
+        assert_eq!(recent.get(&"a", at(10)), None);
+        recent.put("a", 2, at(20), at(20));
+        recent.put("b", 3, at(20), at(20));
+        assert_eq!((recent.get(&"a", at(9)), recent.get(&"b", at(9))), (Some((&2, true)), Some((&3, true))));
+        recent.put("c", 4, at(20), at(20));
+        assert_eq!((recent.get(&"a", at(9)), recent.get(&"c", at(9))), (None, Some((&4, true))));
         assert!(recent.values.len() <= 2 && recent.order.len() <= 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_same_is_asked_once_and_failures_are_asked_again() {
-        let cache: Cache<&str, u32, &str> = Cache::new(8, Duration::from_secs(10));
+        let cache: Cache<&str, u32, &str> = Cache::new(8, |_| Life::of(Duration::from_secs(10)));
         let count = Arc::new(AtomicU32::new(0));
         let ask = |fails: bool| {
             let count = Arc::clone(&count);
@@ -144,13 +214,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_is_about_to_end_is_asked_for_again_while_nobody_waits() {
+        let seconds = Duration::from_secs;
+        let cache: Cache<&str, u32, &str> =
+            Cache::new(8, move |_| Life { whole: seconds(60), fresh: seconds(40) });
+        let value = |found: Result<u32, &'static str>| {
+            move || -> Pending<u32, &'static str> {
+                Box::pin(async move {
+                    tokio::time::sleep(seconds(1)).await;
+                    found
+                })
+            }
+        };
+        assert_eq!(cache.get("a", value(Ok(1))).await, Ok(1));
+        tokio::time::advance(seconds(45)).await;
+        let begin = Instant::now();
+        assert_eq!(cache.get("a", value(Err("no"))).await, Ok(1));
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        tokio::time::sleep(seconds(3)).await;
+        // That failed, and is not tried again at once.
+        assert_eq!(cache.get("a", value(Ok(2))).await, Ok(1));
+        tokio::time::sleep(seconds(6)).await;
+        assert_eq!(cache.get("a", value(Ok(3))).await, Ok(1));
+        tokio::time::sleep(seconds(2)).await;
+        assert_eq!(cache.get("a", value(Ok(4))).await, Ok(3));
+        tokio::time::advance(seconds(61)).await;
+        assert_eq!(cache.get("a", value(Ok(5))).await, Ok(5));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn those_who_go_away_leave_nothing_behind() {
-        let cache: Cache<u32, u32, &str> = Cache::new(4, Duration::from_secs(10));
+        let cache: Cache<u32, u32, &str> = Cache::new(4, |_| Life::of(Duration::from_secs(10)));
         for key in 0..100 {
             let never = cache.get(key, || Box::pin(std::future::pending()));
             assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
         }
-        assert!(cache.lock().asked.len() <= 5);
+        assert!(lock(&cache.held).asked.len() <= 5);
         assert_eq!(cache.get(3, || Box::pin(async { Ok(7) })).await, Ok(7));
     }
 }

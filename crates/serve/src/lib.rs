@@ -11,7 +11,8 @@
 //! | certificates, limits, connections | `tls` |
 //! | who is believed to be whom | `identity` |
 //! | who may do what | `access` |
-//! | what kubectl sees | `discovery`, `decisions` |
+//! | what kubectl sees | `discovery`, `decisions`, `metrics` |
+//! | JSON, YAML, protobuf, gzip | `encode` |
 //! | how a cluster learns of it | `register` |
 
 mod accept;
@@ -22,8 +23,11 @@ mod cache;
 mod decisions;
 mod digest;
 mod discovery;
+mod encode;
 mod health;
 mod identity;
+mod local;
+pub mod metrics;
 mod register;
 mod request;
 mod review;
@@ -32,17 +36,21 @@ mod site;
 mod status;
 mod stream;
 mod tls;
+mod traffic;
 
 pub use accept::{Media, accepted};
-pub use access::{Access, Attributes, Resource as Wanted, Target};
+pub use access::{Access, Attributes, Requirement, Resource as Wanted, Target};
 pub use answer::{Body, BodyError, JSON, full, json, status, text, with_type};
-pub use app::{App, Exposition, Group, Metrics, Resource, Route};
+pub use app::{App, Exposition, Group, Known, Listing, Metrics, Resource, Route};
 pub use decisions::Decisions;
+pub use discovery::ResourceList;
 pub use health::Checks;
-pub use identity::User;
+pub use identity::{Proxies, Trusted, User};
+pub use local::Local;
 pub use register::{Behind, Place};
 pub use request::{Call, Query};
-pub use server::{Options, Server, StartError};
-pub use status::{About, Status};
+pub use server::{Options, Reviews, Server, StartError};
+pub use status::{About, Cause, Status};
 pub use stream::{Streams, pieces};
 pub use tls::{Certificate, CertificateError, Limits};
+pub use traffic::{Count, Duration as Durations, Traffic};

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use rustls::crypto::CryptoProvider;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -14,9 +14,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Authorizer};
 use crate::app::App;
-use crate::identity::{self, Authenticator};
+use crate::identity::{self, Authenticator, Trusted};
 use crate::register::Place;
-use crate::site::{Guard, Site};
+use crate::site::Site;
 use crate::tls::{self, Certificate, CertificateError, Limits};
 
 /// How to serve.
@@ -32,6 +32,29 @@ pub struct Options {
     pub open_paths: Vec<String>,
     /// What clients may take.
     pub limits: Limits,
+    /// Whom to trust besides those the cluster publishes.
+    pub trusted: Trusted,
+    /// How long answers of the API server about users hold.
+    pub reviews: Reviews,
+}
+
+/// How long answers of the API server about users hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reviews {
+    /// That somebody may do something. It is asked again before that, while nobody waits.
+    pub allowed: Duration,
+    /// That he may not.
+    pub denied: Duration,
+    /// Whose token it is.
+    pub tokens: Duration,
+}
+
+impl Default for Reviews {
+    /// What is allowed holds longer than the 15 seconds between two looks of an autoscaler.
+    fn default() -> Self {
+        let (minute, moment) = (Duration::from_mins(1), Duration::from_secs(10));
+        Self { allowed: minute, denied: moment, tokens: moment }
+    }
 }
 
 impl Default for Options {
@@ -42,6 +65,8 @@ impl Default for Options {
             access: Access::Delegated,
             open_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
             limits: Limits::default(),
+            trusted: Trusted::default(),
+            reviews: Reviews::default(),
         }
     }
 }
@@ -80,7 +105,7 @@ pub struct Server {
 impl Server {
     /// Starts to serve. It needs no answer from the API server to start.
     pub async fn start(options: Options, client: Client, app: App) -> Result<Self, StartError> {
-        let Options { address, certificate, access, open_paths, limits } = options;
+        let Options { address, certificate, access, open_paths, limits, trusted, reviews } = options;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut certificate = tls::Keeper::new(&certificate, Arc::clone(&provider), Timestamp::now())?;
         let authority = certificate.authority().map(str::to_owned);
@@ -95,7 +120,19 @@ impl Server {
                 certificate.look(Timestamp::now());
             }
         });
-        let guard = guard(access, address, client, open_paths, provider, &mut keeping).await;
+        let guard = match access {
+            Access::Anyone => {
+                if !address.ip().is_loopback() {
+                    tracing::warn!(%address, "anyone who reaches this address may read everything here");
+                }
+                None
+            }
+            Access::Delegated => {
+                let source = identity::Source::new(provider, trusted);
+                let authenticator = authenticator(&client, source, reviews, &mut keeping).await;
+                Some((authenticator, Authorizer::new(client, open_paths, reviews)))
+            }
+        };
         let (stop, stopped) = watch::channel(false);
         let site = Arc::new(Site::new(app, guard, limits, stopped.clone()));
         let versions = site.versions();
@@ -137,25 +174,15 @@ impl Server {
     }
 }
 
-/// Whoever asks is asked who he is and whether he may, unless that does not matter.
-async fn guard(
-    access: Access,
-    address: SocketAddr,
-    client: Client,
-    open: Vec<String>,
-    provider: Arc<CryptoProvider>,
+/// Finds out who asks, and learns from now on whom to trust.
+async fn authenticator(
+    client: &Client,
+    mut source: identity::Source,
+    reviews: Reviews,
     keeping: &mut JoinSet<()>,
-) -> Guard {
-    if access == Access::Anyone {
-        if !address.ip().is_loopback() {
-            tracing::warn!(%address, "anyone who reaches this address may read everything here");
-        }
-        return None;
-    }
+) -> Authenticator {
     let keeper = identity::Keeper::new();
-    let mut source = identity::Source::new(provider);
-    keeper.look(&client, &mut source).await;
+    keeper.look(client, &mut source).await;
     keeping.spawn(keeper.clone().run(client.clone(), source));
-    let authorizer = Authorizer::new(client.clone(), open);
-    Some((Authenticator::new(client, keeper), authorizer))
+    Authenticator::new(client.clone(), keeper, reviews.tokens)
 }

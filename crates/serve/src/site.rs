@@ -3,9 +3,11 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
@@ -17,13 +19,21 @@ use crate::access::{Attributes, Authorizer};
 use crate::answer::{self, Body};
 use crate::app::{App, Group, Route};
 use crate::discovery::Discovery;
+use crate::encode::{for_errors, gzip};
 use crate::health::{Checks, Endpoint};
 use crate::identity::{Authenticator, Peer, User};
-use crate::request::{self, Call};
+use crate::request::{self, Call, Query};
 use crate::status::{About, Status};
 use crate::stream::Streams;
 use crate::tls::{self, Activity, Limits};
+use crate::traffic::{Asked, Traffic};
 use crate::{Metrics, decisions};
+
+/// By what a request is known in audit logs; it comes back with the answer.
+const AUDIT: HeaderName = HeaderName::from_static("audit-id");
+
+/// Longer ones are not sent back.
+const LONGEST_ID: usize = 256;
 
 /// Who asks and whether he may; none if that does not matter.
 pub(crate) type Guard = Option<(Authenticator, Authorizer)>;
@@ -41,6 +51,8 @@ pub(crate) struct Site {
     discovery: Discovery,
     groups: Vec<Group>,
     routes: Vec<(String, Route)>,
+    traffic: Arc<Traffic>,
+    health: bool,
 }
 
 impl Site {
@@ -63,13 +75,20 @@ impl Site {
             places: Semaphore::new(limits.requests),
             watches: Arc::new(Semaphore::new(limits.watches)),
             stop,
-            discovery: Discovery::new(&groups, &app.version),
+            discovery: Discovery::new(&groups, &app.version, &app.address),
             version: app.version,
             checks,
             metrics: app.metrics,
             groups,
             routes,
+            traffic: app.traffic,
+            health: true,
         }
+    }
+
+    /// The same without the paths of health.
+    pub(crate) fn without_health(self) -> Self {
+        Self { health: false, ..self }
     }
 
     /// The versions of groups that are served.
@@ -77,15 +96,65 @@ impl Site {
         self.groups.iter().map(|group| (group.name.clone(), group.version.clone())).collect()
     }
 
+    /// Answers a request, whatever happens.
+    pub(crate) async fn respond(
+        self: Arc<Self>,
+        request: Request<Body>,
+        peer: Option<Arc<Peer>>,
+        activity: Activity,
+    ) -> Response<Body> {
+        let (_busy, _running, begin) = (activity.begin(), self.traffic.begin(), Instant::now());
+        let (headers, method, uri) =
+            (request.headers().clone(), request.method().clone(), request.uri().clone());
+        let (path, query) = match request::read(&uri) {
+            Ok(read) => read,
+            Err(error) => return answer::presented(&error, for_errors(&headers, &Query::default())),
+        };
+        let wanted = Attributes::of(&method, &path, &query);
+        let asked = Asked::of(&wanted, &self.groups);
+        let work = self.handle(request, path, query.clone(), wanted, peer.as_deref(), &activity);
+        // What others hand over to be called here may have faults of its own.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let answer = match self.time(&query) {
+            Err(error) => Err(error),
+            Ok(time) => match tokio::time::timeout(time, work).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) => Err(Status::internal("the answer could not be made")),
+                Err(_) => Err(Status::timeout()),
+            },
+        };
+        let mut response = answer.unwrap_or_else(|error| answer::status(&error));
+        if let Some(error) = response.extensions_mut().remove::<Status>() {
+            response = answer::presented(&error, for_errors(&headers, &query));
+        }
+        if let Some(id) = headers.get(AUDIT).filter(|id| id.len() <= LONGEST_ID) {
+            response.headers_mut().insert(AUDIT, id.clone());
+        }
+        self.traffic.count(asked, response.status().as_u16(), begin.elapsed());
+        gzip::compressed(response, &headers)
+    }
+
+    /// How long the answer may take: what the client says, if that is less than the limit.
+    fn time(&self, query: &Query) -> Result<Duration, Status> {
+        let limit = self.limits.answer;
+        let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(limit) };
+        let time = api::time::parse_go_duration(text).ok_or_else(|| {
+            let why = wrong_duration(text);
+            Status::bad_request(format!("invalid timeout specified in the request URL - time: {why}"))
+        })?;
+        Ok(Duration::try_from(time).ok().filter(|time| !time.is_zero() && *time < limit).unwrap_or(limit))
+    }
+
     async fn handle(
         &self,
-        request: Request<Incoming>,
+        request: Request<Body>,
+        path: String,
+        query: Query,
+        wanted: Attributes,
         peer: Option<&Peer>,
         activity: &Activity,
     ) -> Result<Response<Body>, Status> {
         let (mut parts, body) = request.into_parts();
-        let (path, query) = request::read(&parts.uri)?;
-        let wanted = Attributes::of(&parts.method, &path, &query);
         let user = match &self.guard {
             None => User::anonymous(),
             Some((authenticator, _)) => {
@@ -98,7 +167,7 @@ impl Site {
         let _place = match self.places.try_acquire() {
             Ok(place) => Some(place),
             Err(_) if user.is_in("system:masters") => None,
-            Err(_) => return Err(Status::too_many()),
+            Err(_) => return Ok(crowded()),
         };
         if let Some((_, authorizer)) = &self.guard {
             impersonation(&parts.headers, &user)?;
@@ -119,7 +188,7 @@ impl Site {
     async fn route(
         &self,
         parts: http::request::Parts,
-        body: Incoming,
+        body: Body,
         call: Call,
     ) -> Result<Response<Body>, Status> {
         let path = call.path.clone();
@@ -128,28 +197,36 @@ impl Site {
             Method::GET | Method::HEAD => answer,
             _ => Err(Status::not_allowed()),
         };
+        // Documents about APIs are had by GET only.
+        let (headers, query) = (&call.headers, &call.query);
+        let document = |answer: &dyn Fn() -> Result<Response<Body>, Status>| match call.method {
+            Method::GET => answer(),
+            _ => Err(Status::not_allowed()),
+        };
         match segments.as_slice() {
-            [""] => read(Ok(self.index())),
-            [first, rest @ ..] if Endpoint::of(first).is_some() => {
+            [""] => read(Ok(self.index(200))),
+            [first, rest @ ..] if self.health && Endpoint::of(first).is_some() => {
                 let endpoint = Endpoint::of(first).unwrap_or(Endpoint::Healthz);
                 read(self.health(endpoint, &rest.join("/"), &call))
             }
-            ["metrics"] => read(self.metrics()),
+            ["metrics"] if self.metrics.is_some() => read(self.metrics()),
             ["version"] => read(Ok(self.version())),
             ["openapi", rest @ ..] => read(self.discovery.openapi(rest, &call)),
-            ["apis"] => read(self.discovery.apis(&call.headers)),
-            ["apis", group] => read(self.discovery.group(group)),
-            ["apis", group, version] => read(self.discovery.version(group, version)),
+            ["apis"] => document(&|| self.discovery.apis(headers, query)),
+            ["apis", group, ..] if !self.groups.iter().any(|own| own.name == *group) => Ok(self.index(404)),
+            ["apis", group] => document(&|| {
+                self.discovery.group(group, headers, query).unwrap_or_else(|| Err(Status::no_path()))
+            }),
+            ["apis", group, version] => document(&|| self.discovery.version(group, version, headers, query)),
             ["apis", group, version, ..] => {
                 let own = |it: &&Group| it.name == *group && it.version == *version;
                 let route = self.groups.iter().find(own).map(|group| group.route.clone());
                 self.pass(route.ok_or_else(Status::no_path)?, parts, body, call).await
             }
-            _ => {
-                let route = self.routes.iter().find(|(prefix, _)| begins(&path, prefix));
-                let route = route.map(|(_, route)| route.clone()).ok_or_else(Status::no_path)?;
-                self.pass(route, parts, body, call).await
-            }
+            _ => match self.routes.iter().find(|(prefix, _)| begins(&path, prefix)) {
+                Some((_, route)) => self.pass(route.clone(), parts, body, call).await,
+                None => Ok(self.index(404)),
+            },
         }
     }
 
@@ -158,7 +235,7 @@ impl Site {
         &self,
         route: Route,
         parts: http::request::Parts,
-        body: Incoming,
+        body: Body,
         call: Call,
     ) -> Result<Response<Body>, Status> {
         let length = parts
@@ -203,19 +280,21 @@ impl Site {
         )
     }
 
-    fn index(&self) -> Response<Body> {
+    /// Which paths there are, also for whoever asked for another.
+    fn index(&self, code: u16) -> Response<Body> {
         let mut paths = vec!["/apis".to_owned()];
         for group in &self.groups {
             paths.extend([format!("/apis/{}", group.name), format!("/apis/{}", group.group_version())]);
         }
-        paths.extend(
-            ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
-        );
+        paths.extend(["/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned));
+        if self.health {
+            paths.extend(["/healthz", "/livez", "/readyz"].map(str::to_owned));
+        }
         paths.extend(self.metrics.as_ref().map(|_| "/metrics".to_owned()));
         paths.extend(self.routes.iter().map(|(prefix, _)| prefix.clone()));
         paths.sort_unstable();
         paths.dedup();
-        answer::json(200, &json!({"paths": paths}))
+        answer::json(code, &json!({"paths": paths}))
     }
 }
 
@@ -226,16 +305,34 @@ impl tls::Site for Site {
         peer: Option<Arc<Peer>>,
         activity: Activity,
     ) -> Response<Body> {
-        let _busy = activity.begin();
-        // What others hand over to be called here may have faults of its own.
-        let work = AssertUnwindSafe(self.handle(request, peer.as_deref(), &activity)).catch_unwind();
-        let answer = match tokio::time::timeout(self.limits.answer, work).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Status::internal("the answer could not be made")),
-            Err(_) => Err(Status::timeout()),
-        };
-        answer.unwrap_or_else(|error| answer::status(&error))
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        self.respond(request, peer, activity).await
     }
+}
+
+/// Said to those who come when there is no place left.
+fn crowded() -> Response<Body> {
+    let mut response = answer::text(429, "Too many requests, please try again later.\n");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Why a text is no length of time, in the words of Go.
+fn wrong_duration(text: &str) -> String {
+    let quoted = api::gotext::quote(text);
+    let number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    while rest.starts_with(number) {
+        let tail = rest.trim_start_matches(number);
+        let end = tail.find(number).unwrap_or(tail.len());
+        let (unit, next) = tail.split_at_checked(end).unwrap_or((tail, ""));
+        match unit {
+            "" => return format!("missing unit in duration {quoted}"),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = next,
+            _ => return format!("unknown unit {} in duration {quoted}", api::gotext::quote(unit)),
+        }
+    }
+    format!("invalid duration {quoted}")
 }
 
 /// Whether a path is a prefix or below it.
@@ -259,6 +356,13 @@ fn impersonation(headers: &HeaderMap, user: &User) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_length_of_time_is_told_in_the_words_of_go() {
+        assert_eq!(wrong_duration("abc"), "invalid duration \"abc\"");
+        assert_eq!(wrong_duration("5"), "missing unit in duration \"5\"");
+        assert_eq!(wrong_duration("1m5x"), "unknown unit \"x\" in duration \"1m5x\"");
+    }
 
     #[test]
     fn a_prefix_is_made_of_whole_segments() {

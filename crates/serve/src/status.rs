@@ -1,6 +1,10 @@
 //! Errors as the Kubernetes API answers them: code, reason, message, details.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
+
+use crate::encode::{Object, protobuf};
 
 /// An answer that is an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,11 +13,13 @@ pub struct Status {
     /// HTTP code.
     pub code: u16,
     /// One word for programs; may be empty.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// A sentence for people.
     pub message: String,
     /// What it is about; absent: not said at all.
     pub about: Option<Box<About>>,
+    /// What is wrong, one by one.
+    pub causes: Vec<Cause>,
     /// After how many seconds it may be tried again.
     pub retry_after: Option<u32>,
 }
@@ -27,6 +33,17 @@ pub struct About {
     pub kind: String,
     /// Name; empty for all of them.
     pub name: String,
+}
+
+/// One of the things that are wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// One word for programs; may be empty.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Which field it is about; may be empty.
+    pub field: String,
 }
 
 impl About {
@@ -47,8 +64,21 @@ impl About {
 }
 
 impl Status {
-    fn new(code: u16, reason: &'static str, message: impl Into<String>, about: Option<About>) -> Self {
-        Self { code, reason, message: message.into(), about: about.map(Box::new), retry_after: None }
+    /// Any status.
+    pub fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+        about: Option<About>,
+    ) -> Self {
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            about: about.map(Box::new),
+            causes: Vec::new(),
+            retry_after: None,
+        }
     }
 
     /// 400: the request makes no sense.
@@ -90,13 +120,36 @@ impl Status {
 
     /// 406: it cannot be shown in the form asked for.
     pub fn not_acceptable() -> Self {
-        let text = "406: Not Acceptable\n\nAvailable representations: application/json";
+        Self::not_represented("application/json")
+    }
+
+    /// 406: it can be shown in these content types only.
+    pub fn not_represented(types: &str) -> Self {
+        let text = format!("406: Not Acceptable\n\nAvailable representations: {types}");
         Self::new(406, "NotAcceptable", text, Some(About::default()))
+    }
+
+    /// 406 in other words, without details.
+    pub fn not_convertible(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message, None)
     }
 
     /// 413: the body is too large.
     pub fn too_large(limit: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"), None)
+    }
+
+    /// 422: fields are not what they should be.
+    pub fn invalid(about: About, causes: Vec<Cause>) -> Self {
+        let each: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let all = match each.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let of = About { name: String::new(), ..about.clone() };
+        let message = format!("{} {} is invalid: {all}", of.words(), api::gotext::quote(&about.name));
+        Self { causes, ..Self::new(422, "Invalid", message, Some(about)) }
     }
 
     /// 429: too much at once.
@@ -107,7 +160,9 @@ impl Status {
 
     /// 500: something here is wrong.
     pub fn internal(text: &str) -> Self {
-        Self::new(500, "InternalError", format!("Internal error occurred: {text}"), Some(About::default()))
+        let message = format!("Internal error occurred: {text}");
+        let cause = Cause { message: text.to_owned(), ..Cause::default() };
+        Self { causes: vec![cause], ..Self::new(500, "InternalError", message, Some(About::default())) }
     }
 
     /// 504: it took too long.
@@ -116,32 +171,107 @@ impl Status {
         Self::new(504, "Timeout", text, Some(About::default()))
     }
 
+    /// What somebody else said in `details`.
+    pub(crate) fn with_details(mut self, details: &Value) -> Self {
+        let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let about =
+            About { group: text(details, "group"), kind: text(details, "kind"), name: text(details, "name") };
+        let cause = |of: &Value| Cause {
+            reason: text(of, "reason"),
+            message: text(of, "message"),
+            field: text(of, "field"),
+        };
+        self.causes =
+            details.get("causes").and_then(Value::as_array).into_iter().flatten().map(cause).collect();
+        self.retry_after = details
+            .get("retryAfterSeconds")
+            .and_then(Value::as_u64)
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0);
+        self.about = details.is_object().then(|| Box::new(about));
+        self
+    }
+
+    /// Whether `details` are said at all.
+    fn has_details(&self) -> bool {
+        self.about.is_some() || !self.causes.is_empty() || self.retry_after.is_some()
+    }
+
     /// The `Status` object on the wire.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
         });
-        let mut details = Map::new();
-        if let Some(about) = &self.about {
-            for (key, value) in [("name", &about.name), ("group", &about.group), ("kind", &about.kind)] {
-                if !value.is_empty() {
-                    details.insert(key.to_owned(), json!(value));
-                }
-            }
+        let Some(object) = status.as_object_mut() else { return status };
+        if !self.reason.is_empty() {
+            object.insert("reason".to_owned(), json!(self.reason));
+        }
+        if self.has_details() {
+            object.insert("details".to_owned(), self.details());
+        }
+        object.insert("code".to_owned(), json!(self.code));
+        status
+    }
+
+    fn details(&self) -> Value {
+        let mut details = given(match &self.about {
+            Some(about) => vec![("name", &about.name), ("group", &about.group), ("kind", &about.kind)],
+            None => Vec::new(),
+        });
+        if !self.causes.is_empty() {
+            let each = self.causes.iter().map(|cause| {
+                let Cause { reason, message, field } = cause;
+                Value::Object(given(vec![("reason", reason), ("message", message), ("field", field)]))
+            });
+            details.insert("causes".to_owned(), each.collect());
         }
         if let Some(seconds) = self.retry_after {
             details.insert("retryAfterSeconds".to_owned(), json!(seconds));
         }
-        if let Some(object) = status.as_object_mut() {
-            if !self.reason.is_empty() {
-                object.insert("reason".to_owned(), json!(self.reason));
-            }
-            if self.about.is_some() || !details.is_empty() {
-                object.insert("details".to_owned(), Value::Object(details));
-            }
-            object.insert("code".to_owned(), json!(self.code));
+        Value::Object(details)
+    }
+}
+
+/// Those that are not empty.
+fn given(fields: Vec<(&str, &String)>) -> Map<String, Value> {
+    let some = fields.into_iter().filter(|(_, text)| !text.is_empty());
+    some.map(|(key, text)| (key.to_owned(), json!(text))).collect()
+}
+
+impl Object for Status {
+    fn kind(&self) -> (String, String) {
+        ("v1".to_owned(), "Status".to_owned())
+    }
+
+    fn json(&self, out: &mut Vec<u8>) {
+        if let Ok(text) = api::gotext::json(&self.to_json()) {
+            out.extend_from_slice(text.as_bytes());
         }
-        status
+    }
+
+    fn protobuf(&self, out: &mut Vec<u8>) {
+        protobuf::list_meta(out);
+        protobuf::text(out, 2, "Failure");
+        protobuf::text(out, 3, &self.message);
+        protobuf::text(out, 4, &self.reason);
+        if self.has_details() {
+            protobuf::message(out, 5, |out| {
+                let about = self.about.as_deref().cloned().unwrap_or_default();
+                protobuf::text(out, 1, &about.name);
+                protobuf::text(out, 2, &about.group);
+                protobuf::text(out, 3, &about.kind);
+                for cause in &self.causes {
+                    protobuf::message(out, 4, |out| {
+                        protobuf::text(out, 1, &cause.reason);
+                        protobuf::text(out, 2, &cause.message);
+                        protobuf::text(out, 3, &cause.field);
+                    });
+                }
+                protobuf::number(out, 5, i64::from(self.retry_after.unwrap_or_default()));
+                protobuf::text(out, 6, "");
+            });
+        }
+        protobuf::number(out, 6, i64::from(self.code));
     }
 }
 

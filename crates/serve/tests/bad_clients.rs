@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::usage::NODES;
 use common::{DECISIONS, Desk, Visitor, tls};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -34,7 +35,7 @@ fn app() -> App {
         Ok::<_, Infallible>(answer)
     });
     let routes = vec![("/echo".to_owned(), BoxCloneSyncService::new(echo))];
-    App { decisions: Some(Arc::new(Desk)), checks, routes, ..App::default() }
+    App { decisions: Some(Arc::new(Desk)), checks, routes, groups: common::usage::groups(), ..App::default() }
 }
 
 async fn start(limits: Limits) -> Server {
@@ -265,4 +266,78 @@ async fn the_end_comes_for_all() {
     assert!(!followed.collect().await.unwrap().to_bytes().is_empty());
     rest(&mut slow).await;
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_of_megabytes_end_one_connection_only() {
+    let server = start(Limits::default()).await;
+    let visitor = Visitor::new(&server, None);
+    let large = "x".repeat(1_200_000);
+    for head in [
+        format!("GET {NODES} HTTP/1.1\r\nHost: x\r\nX: {large}\r\n\r\n"),
+        format!("GET {NODES}?labelSelector={large} HTTP/1.1\r\nHost: x\r\n\r\n"),
+        format!("GET {NODES} HTTP/1.1\r\n{}", "a: b\r\n".repeat(200_000)),
+        "a".repeat(1_200_000),
+    ] {
+        let mut stream = connect(&server, b"http/1.1").await;
+        let _ = stream.write_all(head.as_bytes()).await;
+        let said = rest(&mut stream).await;
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
+    }
+    // In HTTP/2 as well; the connection may end, others do not notice.
+    for headers in [vec![("x", large.as_str())], vec![("a", "b"); 100_000]] {
+        if let Ok(answer) = visitor.send("GET", NODES, &headers, Vec::new()).await {
+            assert!(answer.status().is_client_error(), "{}", answer.status());
+        }
+    }
+    assert_eq!(Visitor::new(&server, None).get(NODES, &[]).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_in_queries_is_an_answer() {
+    let server = start(Limits::default()).await;
+    let visitor = Visitor::new(&server, None);
+    let queries = [
+        "labelSelector=%ff%fe",
+        "labelSelector=%zz&fieldSelector=%",
+        "labelSelector=(((((((((",
+        "labelSelector=a%20in%20(((",
+        "fieldSelector=%5C",
+        "fieldSelector=metadata.name%3D%5Cx",
+        "limit=99999999999999999999999",
+        "limit=-0x1",
+        "timeoutSeconds=1e9",
+        "timeout=%00",
+        "timeout=9999999999999999999h",
+        "timeout=-9223372036854775808ns",
+        "timeout=.",
+        "pretty=%F0%9F%92%A9",
+        "&&&===;;;",
+        "=",
+        "watch=%00&resourceVersionMatch=%00&sendInitialEvents",
+        "metricLabelSelector=%0a%0d%00",
+        "includeObject=%22",
+    ];
+    let paths = [
+        NODES,
+        "/apis/metrics.k8s.io/v1/namespaces/%2A/pods",
+        "/apis/metrics.k8s.io/v1beta1/namespaces//pods",
+        "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/*/qps",
+        "/apis/custom.metrics.k8s.io/v1beta2/nodes/%00/%0a",
+        "/apis/custom.metrics.k8s.io/v1beta2/watch/a/b",
+        "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/%E2%80%A8",
+    ];
+    let accepts =
+        ["*/*", "application/vnd.kubernetes.protobuf", "application/yaml", ";;;,,,", "a/b;q=NaN,*/*;q=inf"];
+    for path in paths {
+        for (index, query) in queries.iter().enumerate() {
+            let accept = [("accept", accepts[index % accepts.len()])];
+            let answer = visitor.send("GET", &format!("{path}?{query}"), &accept, Vec::new()).await.unwrap();
+            assert!(answer.status().as_u16() < 500, "{path}?{query}: {}", answer.status());
+        }
+    }
+    let long = format!("{NODES}?labelSelector={}", "a%20in%20(b),".repeat(4000));
+    assert_eq!(visitor.get(&long, &[]).await.0, 400);
+    server.stop().await;
 }

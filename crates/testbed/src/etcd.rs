@@ -44,6 +44,13 @@ impl Etcd {
         self.ask("put", &json!({"key": STANDARD.encode(key), "value": value})).await.map(|_| ())
     }
 
+    /// Stores many objects, each under its key, in one transaction; etcd takes 128 at most.
+    pub async fn put_all(&self, objects: &[(String, Value)]) -> Result<(), Error> {
+        let put = |(key, object): &(String, Value)| json!({"requestPut": {"key": STANDARD.encode(key), "value": STANDARD.encode(object.to_string())}});
+        let puts: Vec<Value> = objects.iter().map(put).collect();
+        self.ask("txn", &json!({"success": puts})).await.map(|_| ())
+    }
+
     /// The bytes that are stored: protobuf, where the API server wrote them.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
         let found = self.ask("range", &json!({"key": STANDARD.encode(key)})).await?;

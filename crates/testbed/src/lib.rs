@@ -4,26 +4,33 @@
 //! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
 //! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
 //! Pending until something makes nodes and pods live. [`proxy`] makes faults between a client and either cluster,
-//! [`peer`] is Kubernetes' own HPA controller alone, and [`etcd`] stores what no API server would take. See
-//! docs/testbed.md.
+//! [`peer`] is Kubernetes' own HPA controller alone, and [`etcd`] stores what no API server would take. [`kubelets`],
+//! [`sample`] and [`prometheus`] are what metrics come from. See docs/testbed.md.
 
 pub mod access;
 pub mod aggregate;
 pub mod cache;
 pub mod components;
+pub mod direct;
 mod encoding;
 mod error;
 pub mod etcd;
 mod fetch;
 mod kubeconfig;
+pub mod kubelets;
 mod options;
 pub mod parts;
 pub mod peer;
 pub mod pki;
+mod plain;
 mod plane;
 mod process;
+pub mod program;
 pub mod progress;
+pub mod prometheus;
 pub mod proxy;
+pub mod sample;
+mod side;
 pub mod state;
 pub mod twin;
 

@@ -85,6 +85,13 @@ impl Component {
         self.child.try_wait().ok().flatten()
     }
 
+    /// The processes under the supervisor (Linux only; elsewhere none).
+    pub(crate) fn children(&self) -> Vec<u32> {
+        let id = self.child.id();
+        let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    }
+
     /// Slips the leash: the program is killed, and `wait` tells when it is gone.
     pub(crate) fn release(&mut self) {
         drop(self.child.stdin.take());

@@ -1,6 +1,8 @@
 //! What is fuzzed, one file each.
 
+pub mod adapter_config;
 pub mod hpa;
+pub mod kubelet;
 pub mod memory;
 pub mod quantity;
 pub mod scenario;

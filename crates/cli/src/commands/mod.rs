@@ -6,6 +6,7 @@ mod convert;
 mod describe;
 mod gates;
 mod get;
+pub(crate) mod metrics;
 mod shadow;
 mod simulate;
 mod top;
@@ -22,6 +23,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   plimsoll up
   plimsoll controller --mode shadow
+  plimsoll metrics --metric-resolution 15s
+  plimsoll metrics doctor
   plimsoll simulate examples/php-apache.yaml --report report.html
   plimsoll why examples/php-apache.yaml --at 5m
   plimsoll why hpa/php-apache -n shop
@@ -29,12 +32,14 @@ Examples:
   plimsoll validate my-hpa.yaml
   plimsoll convert my-hpa.yaml --to autoscaling/v2
 
-Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences.";
+Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences.
+`metrics doctor`: 0 all is well, 1 something is wrong, 2 it cannot be told.";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Up(up::Args),
     Controller(Box<controller::Args>),
+    Metrics(Box<metrics::Args>),
     Simulate(simulate::Args),
     Why(why::Args),
     Get(get::Args),
@@ -51,6 +56,7 @@ pub(crate) fn run(command: Command) -> Outcome {
     match command {
         Command::Up(args) => up::run(&args),
         Command::Controller(args) => controller::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),

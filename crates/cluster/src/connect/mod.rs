@@ -1,13 +1,15 @@
 //! A kubeconfig (or the pod's service account) becomes a client.
 //!
 //! ```text
-//! settings   which kubeconfig, which context; what is wrong with it
-//! transport  HTTP/2 over TLS, with signs of life
-//! pressure   how many requests the server bears at once: a state machine
-//! gate       requests wait in line until the pressure lets them pass
-//! explain    why a first request failed, and what to do
+//! settings     which kubeconfig, which context; what is wrong with it
+//! credentials  who we are, for those who ask others in our name
+//! transport    HTTP/2 over TLS, with signs of life
+//! pressure     how many requests the server bears at once: a state machine
+//! gate         requests wait in line until the pressure lets them pass
+//! explain      why a first request failed, and what to do
 //! ```
 
+mod credentials;
 mod explain;
 mod gate;
 mod pressure;
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 
 use kube::Client;
 
+pub use credentials::{Credentials, Material};
 pub(crate) use explain::cause;
 pub use explain::explain;
 pub use gate::Gate;
@@ -47,6 +50,8 @@ pub struct Connection {
     pub origin: String,
     /// Where requests wait while the server has enough to do.
     pub gate: Gate,
+    /// Who we are there.
+    pub credentials: Credentials,
 }
 
 /// Why there is no client, with a remedy.
@@ -67,6 +72,7 @@ pub async fn connect(target: &Target) -> Result<Connection, ConnectError> {
         )
     })?;
     Ok(Connection {
+        credentials: Credentials::of(&config),
         client,
         server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
         namespace: config.default_namespace,
@@ -83,6 +89,7 @@ pub fn from_client(client: Client) -> Connection {
         server: "this process".to_owned(),
         origin: "this process".to_owned(),
         gate: Gate::default(),
+        credentials: Credentials::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is known of the server's kinds, and what can be asked of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Resource;
@@ -40,6 +41,7 @@ pub(super) struct Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) plural: String,
+    pub(super) singular: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
     /// `apiVersion` of its scale, where it has one.
@@ -62,6 +64,12 @@ impl Catalog {
         versions.map(Iterator::collect).unwrap_or_default()
     }
 
+    /// Everything, once per group.
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        let groups = self.core.groups.iter().chain(self.groups.groups.iter());
+        groups.flat_map(Group::resources).collect()
+    }
+
     pub(crate) fn scale_kind(&self, resource: &Resource) -> Option<String> {
         let version = self.group(&resource.group)?.versions.iter().find(|v| v.name == resource.version)?;
         version.resources.iter().find(|entry| entry.plural == resource.plural)?.scale.clone()
@@ -74,6 +82,14 @@ impl Catalog {
 }
 
 impl Group {
+    /// Each resource in the first version that has it.
+    fn resources(&self) -> Vec<Resource> {
+        let mut seen = HashSet::new();
+        let entries = self.versions.iter().flat_map(|version| &version.resources);
+        let names = entries.map(|entry| entry.plural.as_str()).filter(|plural| seen.insert(*plural));
+        names.filter_map(|plural| self.preferred(plural)).collect()
+    }
+
     /// A resource in the first version that has it.
     fn preferred(&self, plural: &str) -> Option<Resource> {
         self.versions.iter().find_map(|version| {
@@ -82,6 +98,7 @@ impl Group {
                 group: self.name.clone(),
                 version: version.name.clone(),
                 plural: entry.plural.clone(),
+                singular: entry.singular.clone(),
                 kind: entry.kind.clone(),
                 namespaced: entry.namespaced,
             })

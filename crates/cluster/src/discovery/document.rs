@@ -58,6 +58,7 @@ struct VersionItem {
 #[serde(default, rename_all = "camelCase")]
 struct ResourceItem {
     resource: String,
+    singular_resource: String,
     response_kind: Option<GroupVersionKind>,
     scope: String,
     subresources: Option<Vec<SubresourceItem>>,
@@ -99,9 +100,10 @@ struct ResourceList {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ListedResource {
     name: String,
+    singular_name: String,
     kind: String,
     namespaced: bool,
     group: String,
@@ -184,6 +186,7 @@ fn entries(listed: &[ListedResource], group: &str, version: &str) -> Vec<Entry> 
     whole
         .map(|resource| Entry {
             plural: resource.name.clone(),
+            singular: resource.singular_name.clone(),
             kind: resource.kind.clone(),
             namespaced: resource.namespaced,
             scale: scale_of(&resource.name),
@@ -224,6 +227,7 @@ impl From<ResourceItem> for Entry {
         let scale = scale.and_then(|scale| scale.response_kind);
         Self {
             plural: item.resource,
+            singular: item.singular_resource,
             kind: item.response_kind.map(|kind| kind.kind).unwrap_or_default(),
             namespaced: item.scope == "Namespaced",
             scale: scale.map(|kind| api_version(&kind.group, &kind.version)),

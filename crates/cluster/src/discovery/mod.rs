@@ -35,6 +35,8 @@ pub struct Resource {
     pub version: String,
     /// Plural name in paths.
     pub plural: String,
+    /// Singular name; empty if the server published none.
+    pub singular: String,
     /// Kind.
     pub kind: String,
     /// Whether its objects live in namespaces.
@@ -111,6 +113,11 @@ impl Discovery {
     /// As [`Discovery::versions`], but from a copy that is no older than `age`.
     pub async fn versions_within(&self, group: &str, age: Duration) -> Result<Vec<String>, ApiError> {
         Ok(self.copy(age).await?.1.versions(group))
+    }
+
+    /// All resources, each in its preferred version, groups in the server's order: from a copy that is no older than `age`.
+    pub async fn resources_within(&self, age: Duration) -> Result<Vec<Resource>, ApiError> {
+        Ok(self.copy(age).await?.1.resources())
     }
 
     /// As what the scale of a resource is served.

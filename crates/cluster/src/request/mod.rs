@@ -130,6 +130,16 @@ pub async fn exchange(client: &Client, request: &Request) -> Result<Answer, ApiE
     persist(request, until, || attempt(client, request, "application/json", None)).await
 }
 
+/// As [`exchange`], but asks for a form of its own.
+pub(crate) async fn exchange_as(
+    client: &Client,
+    request: &Request,
+    accept: &str,
+) -> Result<Answer, ApiError> {
+    let until = Instant::now() + request.deadline.min(LONGEST);
+    persist(request, until, || attempt(client, request, accept, None)).await
+}
+
 /// Asks for a document that accepts `accept`; none if it is still the one with this tag.
 pub(crate) async fn ask_again(
     client: &Client,

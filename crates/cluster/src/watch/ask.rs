@@ -26,10 +26,11 @@ pub(super) async fn ask(
     silence: Duration,
     parameters: &[(&str, &str)],
 ) -> Result<Body, Failure> {
+    let watch = parameters.iter().any(|(name, _)| *name == "watch");
     let mut request = Request::new(Body::empty());
     let uri = source.uri(parameters);
     *request.uri_mut() = uri.parse().map_err(|error| Failure::broken(format!("{uri}: {error}")))?;
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(source.accept(watch)));
     let answer = timeout(silence, client.send(request)).await;
     let answer = answer.map_err(|_| Failure::silent(silence))?;
     let answer = answer.map_err(|error| Failure::broken(cause(&error)))?;

@@ -11,6 +11,7 @@
 //! json     a place in a JSON text
 //! health   how a watch fares
 //! views    the views of autoscalers and pods
+//! measured what a metrics server keeps of nodes and pods
 //! ```
 
 mod ask;
@@ -21,6 +22,7 @@ mod health;
 mod json;
 mod lines;
 mod list;
+mod measured;
 mod object;
 mod source;
 mod state;
@@ -34,7 +36,9 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 pub use health::{Condition, Health};
+pub use measured::{MeasuredNode, MeasuredPod};
 pub use source::Source;
+pub(crate) use source::METADATA_LIST;
 
 /// A slim view of some kind of object.
 pub trait View: DeserializeOwned + Send + 'static {

@@ -3,8 +3,24 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// The metadata of one object, or of the objects of a watch.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+/// The metadata of the objects of a list.
+pub(crate) const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
 /// Whether an object is known in a version, by its namespace, name and version.
 type Known = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
+
+/// In which form objects are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Form {
+    /// As they are.
+    #[default]
+    Whole,
+    /// Their metadata alone.
+    Metadata,
+}
 
 /// What to watch.
 #[derive(Clone)]
@@ -13,6 +29,7 @@ pub struct Source {
     pub path: String,
     /// Further parameters: `fieldSelector=…`.
     pub parameters: Vec<(&'static str, String)>,
+    form: Form,
     known: Option<Known>,
 }
 
@@ -25,7 +42,18 @@ impl fmt::Debug for Source {
 impl Source {
     /// A whole collection.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), parameters: Vec::new(), known: None }
+        Self { path: path.into(), parameters: Vec::new(), form: Form::Whole, known: None }
+    }
+
+    /// Only objects that a field selector takes.
+    pub fn with_fields(mut self, selector: impl Into<String>) -> Self {
+        self.parameters.push(("fieldSelector", selector.into()));
+        self
+    }
+
+    /// Asks for the metadata of objects alone; a server that does not know that form sends everything.
+    pub fn metadata_only(self) -> Self {
+        Self { form: Form::Metadata, ..self }
     }
 
     /// Changes to objects that are `known` in that version already are not told: our own writes come back to us.
@@ -52,6 +80,25 @@ impl Source {
     /// All Autoscalers.
     pub fn autoscalers() -> Self {
         Self::new("/apis/plimsoll.dev/v1alpha1/autoscalers")
+    }
+
+    /// All nodes.
+    pub fn nodes() -> Self {
+        Self::new("/api/v1/nodes")
+    }
+
+    /// The metadata of all pods that run.
+    pub fn running_pods() -> Self {
+        Self::pods().with_fields("status.phase=Running").metadata_only()
+    }
+
+    /// The form that is asked for.
+    pub(super) fn accept(&self, watch: bool) -> &'static str {
+        match (self.form, watch) {
+            (Form::Whole, _) => "application/json",
+            (Form::Metadata, false) => METADATA_LIST,
+            (Form::Metadata, true) => METADATA,
+        }
     }
 
     /// Path and query of a request for it.

@@ -1,7 +1,7 @@
 //! What a request wants to do, read from its method and path as Kubernetes does.
 
 use api::gotext::quote;
-use api::selector::FieldSelector;
+use api::selector::{FieldSelector, Operator, Selector};
 use http::Method;
 
 use crate::identity::User;
@@ -41,6 +41,47 @@ pub struct Resource {
     pub name: String,
     /// A part of it.
     pub subresource: String,
+    /// Only those with such labels.
+    pub labels: Vec<Requirement>,
+    /// Only those with such fields. One that holds an exact name gives the name too.
+    pub fields: Vec<Requirement>,
+}
+
+/// What objects must have to be meant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// Label or field.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: &'static str,
+    /// Which values.
+    pub values: Vec<String>,
+}
+
+/// What a selector of labels requires; what cannot be said is left out, which asks for more.
+fn labels(text: &str) -> Vec<Requirement> {
+    let Ok(selector) = Selector::parse(text) else { return Vec::new() };
+    let each = selector.requirements().iter().filter_map(|own| {
+        let operator = match own.operator() {
+            Operator::Equals | Operator::DoubleEquals | Operator::In => "In",
+            Operator::NotEquals | Operator::NotIn => "NotIn",
+            Operator::Exists => "Exists",
+            Operator::DoesNotExist => "DoesNotExist",
+            Operator::GreaterThan | Operator::LessThan => return None,
+        };
+        let values = own.values().into_iter().map(str::to_owned).collect();
+        Some(Requirement { key: own.key().to_owned(), operator, values })
+    });
+    each.collect()
+}
+
+fn fields(selector: &FieldSelector) -> Vec<Requirement> {
+    let each = selector.terms().iter().map(|term| Requirement {
+        key: term.field.clone(),
+        operator: if term.differs { "NotIn" } else { "In" },
+        values: vec![term.value.clone()],
+    });
+    each.collect()
 }
 
 impl Attributes {
@@ -73,6 +114,7 @@ impl Attributes {
             resource: part(0),
             name: part(1),
             subresource: part(2),
+            ..Resource::default()
         };
         let many = resource.name.is_empty();
         let verb = match (prefix, method.as_str()) {
@@ -88,10 +130,12 @@ impl Attributes {
             _ => "",
         };
         if many && matches!(verb, "list" | "watch" | "deletecollection") {
+            resource.labels = query.get("labelSelector").map(labels).unwrap_or_default();
             let selector = query.get("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
             if let Some(name) = selector.as_ref().and_then(|selector| selector.exact("metadata.name")) {
                 name.clone_into(&mut resource.name);
             }
+            resource.fields = selector.as_ref().map(fields).unwrap_or_default();
         }
         Self { verb: verb.to_owned(), target: Target::Resource(resource) }
     }
@@ -123,6 +167,20 @@ impl Attributes {
         }
     }
 
+    /// The same for all objects, whatever they have; none if that is what is wanted already.
+    pub(super) fn broader(&self) -> Option<Self> {
+        let Target::Resource(of) = &self.target else { return None };
+        if of.labels.is_empty() && of.fields.is_empty() {
+            return None;
+        }
+        let pinned = of.fields.iter().any(|field| {
+            field.key == "metadata.name" && field.operator == "In" && field.values.contains(&of.name)
+        });
+        let name = if pinned { String::new() } else { of.name.clone() };
+        let target = Resource { name, labels: Vec::new(), fields: Vec::new(), ..of.clone() };
+        Some(Self { verb: self.verb.clone(), target: Target::Resource(target) })
+    }
+
     /// How much text it is.
     pub(super) fn length(&self) -> usize {
         let target = match &self.target {
@@ -131,10 +189,17 @@ impl Attributes {
                 [&of.group, &of.version, &of.namespace, &of.resource, &of.name, &of.subresource]
                     .iter()
                     .map(|text| text.len())
+                    .chain(of.labels.iter().chain(&of.fields).map(Requirement::length))
                     .sum()
             }
         };
         self.verb.len() + target
+    }
+}
+
+impl Requirement {
+    fn length(&self) -> usize {
+        self.key.len() + self.values.iter().map(String::len).sum::<usize>()
     }
 }
 
@@ -194,6 +259,22 @@ mod tests {
         for (method, uri, expected) in cases {
             assert_eq!(short(method, uri), expected, "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn selectors_are_left_out_first() {
+        let wanted =
+            of("GET", "/apis/g/v/pods?labelSelector=a%3Db,c!%3Dd,!e,f%3E1&fieldSelector=metadata.name%3Dx");
+        let Target::Resource(narrow) = &wanted.target else { panic!() };
+        let shown: Vec<String> =
+            narrow.labels.iter().map(|r| format!("{} {} {:?}", r.key, r.operator, r.values)).collect();
+        assert_eq!(shown, ["a In [\"b\"]", "c NotIn [\"d\"]", "e DoesNotExist []"]);
+        assert_eq!((narrow.name.as_str(), narrow.fields.len()), ("x", 1));
+        let broad = wanted.broader().unwrap();
+        assert_eq!(broad, of("GET", "/apis/g/v/pods"));
+        assert!(broad.broader().is_none() && of("GET", "/apis").broader().is_none());
+        // One object is what it is.
+        assert!(of("GET", "/apis/g/v/pods/x?fieldSelector=metadata.name%3Dx").broader().is_none());
     }
 
     #[test]

@@ -2,19 +2,20 @@
 
 mod attributes;
 
-use std::time::Duration;
-
 use futures::FutureExt as _;
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes,
+    SubjectAccessReview, SubjectAccessReviewSpec,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldSelectorRequirement, LabelSelectorRequirement};
 use kube::Client;
 
-pub use attributes::{Attributes, Resource, Target};
+pub use attributes::{Attributes, Requirement, Resource, Target};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Life};
 use crate::identity::User;
 use crate::review::{self, ReviewError};
+use crate::server::Reviews;
 use crate::status::Status;
 
 /// Who may do what.
@@ -27,9 +28,6 @@ pub enum Access {
     /// Anyone may do everything, and nobody is asked who he is. For tests and for one's own desk.
     Anyone,
 }
-
-/// How long an answer holds.
-const LIFE: Duration = Duration::from_secs(10);
 
 /// How many answers are kept.
 const CAPACITY: usize = 8192;
@@ -63,8 +61,15 @@ pub(crate) struct Authorizer {
 
 impl Authorizer {
     /// `open` are paths that everybody may get: exact, or the beginning of one and `*`.
-    pub(crate) fn new(client: Client, open: Vec<String>) -> Self {
-        Self { client, open, known: Cache::new(CAPACITY, LIFE) }
+    pub(crate) fn new(client: Client, open: Vec<String>, reviews: Reviews) -> Self {
+        let life = move |verdict: &Verdict| {
+            if verdict.allowed {
+                Life { whole: reviews.allowed, fresh: reviews.allowed / 3 * 2 }
+            } else {
+                Life::of(reviews.denied)
+            }
+        };
+        Self { client, open, known: Cache::new(CAPACITY, life) }
     }
 
     /// An error if the user may not.
@@ -72,6 +77,19 @@ impl Authorizer {
         if user.is_in(MASTERS) || is_open(&self.open, wanted) {
             return Ok(());
         }
+        // Whoever may see all may see some: so autoscalers with selectors of their own share one answer.
+        if let Some(broader) = wanted.broader()
+            && self.verdict(user, &broader).await?.allowed
+        {
+            return Ok(());
+        }
+        match self.verdict(user, wanted).await? {
+            Verdict { allowed: true, .. } => Ok(()),
+            Verdict { reason, .. } => Err(wanted.refusal(user, &reason)),
+        }
+    }
+
+    async fn verdict(&self, user: &User, wanted: &Attributes) -> Result<Verdict, Status> {
         let question = Question { user: user.clone(), wanted: wanted.clone() };
         let ask = || ask(self.client.clone(), question.clone()).boxed();
         let verdict = if question.length() < LONGEST {
@@ -79,14 +97,10 @@ impl Authorizer {
         } else {
             ask().await
         };
-        match verdict {
-            Ok(Verdict { allowed: true, .. }) => Ok(()),
-            Ok(Verdict { reason, .. }) => Err(wanted.refusal(user, &reason)),
-            Err(error) => {
-                tracing::warn!(%error, "failed to ask the API server who may do what");
-                Err(Status::internal("the API server could not be asked whether this is allowed"))
-            }
-        }
+        verdict.map_err(|error| {
+            tracing::warn!(%error, "failed to ask the API server who may do what");
+            Status::internal("the API server could not be asked whether this is allowed")
+        })
     }
 }
 
@@ -119,7 +133,14 @@ impl Question {
                     subresource: given(&resource.subresource),
                     name: given(&resource.name),
                     verb,
-                    ..ResourceAttributes::default()
+                    label_selector: (!resource.labels.is_empty()).then(|| LabelSelectorAttributes {
+                        raw_selector: None,
+                        requirements: Some(resource.labels.iter().map(label).collect()),
+                    }),
+                    field_selector: (!resource.fields.is_empty()).then(|| FieldSelectorAttributes {
+                        raw_selector: None,
+                        requirements: Some(resource.fields.iter().map(field).collect()),
+                    }),
                 };
                 (Some(attributes), None)
             }
@@ -134,6 +155,16 @@ impl Question {
         };
         SubjectAccessReview { spec, ..SubjectAccessReview::default() }
     }
+}
+
+fn label(of: &Requirement) -> LabelSelectorRequirement {
+    let values = (!of.values.is_empty()).then(|| of.values.clone());
+    LabelSelectorRequirement { key: of.key.clone(), operator: of.operator.to_owned(), values }
+}
+
+fn field(of: &Requirement) -> FieldSelectorRequirement {
+    let values = Some(of.values.clone());
+    FieldSelectorRequirement { key: of.key.clone(), operator: of.operator.to_owned(), values }
 }
 
 fn total(texts: &[String]) -> usize {

@@ -72,12 +72,7 @@ pub(crate) fn group(decisions: Arc<dyn Decisions>) -> Group {
             Ok(found.unwrap_or_else(|error| answer::status(&error)))
         }
     });
-    Group {
-        name: GROUP.to_owned(),
-        version: VERSION.to_owned(),
-        resources: resources(),
-        route: BoxCloneSyncService::new(route),
-    }
+    Group::new(GROUP, VERSION, resources(), BoxCloneSyncService::new(route))
 }
 
 fn resources() -> Vec<Resource> {

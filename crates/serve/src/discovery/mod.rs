@@ -1,7 +1,10 @@
-//! What is served, told to clients: groups, versions, resources, schemas. Made once; nothing of it changes.
+//! What is served, told to clients: groups, versions, resources, schemas. Made once, except for the lists of APIs whose
+//! resources come and go; those are made when they changed.
 
 mod groups;
 mod openapi;
+
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
@@ -10,25 +13,73 @@ use serde_json::Value;
 
 use crate::accept::accepted;
 use crate::answer::{self, Body, JSON};
-use crate::app::Group;
+use crate::app::{Group, Listing, Resource};
 use crate::digest;
-use crate::request::Call;
+use crate::encode::{self, Choice, Encoding, Forms, Object, choose, presentable};
+use crate::request::{Call, Query};
 use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// All documents, ready to be sent.
 pub(crate) struct Discovery {
-    groups: Document,
+    groups: Encoded,
     aggregated: Document,
-    group: Vec<(String, Document)>,
-    version: Vec<(String, Document)>,
+    group: Vec<(String, Encoded)>,
+    version: Vec<(String, Resources)>,
     swagger: Document,
     index: Document,
     schemas: Vec<(String, Document)>,
 }
 
-/// A document that does not change.
+/// What an API has.
+enum Resources {
+    Fixed(Encoded),
+    Changing(Listing),
+}
+
+/// The resources of an API, ready to be sent.
+#[derive(Debug)]
+pub struct ResourceList(Encoded);
+
+impl ResourceList {
+    /// Of a group and version such as `custom.metrics.k8s.io/v1beta1`.
+    pub fn new(group_version: &str, resources: &[Resource]) -> Self {
+        Self(Encoded::new(&groups::ApiResourceList { group_version, resources }))
+    }
+}
+
+/// An object that does not change, in every form; the rare ones are made when somebody wants them.
+#[derive(Debug)]
+struct Encoded {
+    json: Bytes,
+    protobuf: Bytes,
+    others: [OnceLock<Bytes>; 2],
+}
+
+impl Encoded {
+    fn new(object: &impl Object) -> Self {
+        let made = |encoding| encode::encode(object, Choice { encoding, pretty: false, form: None });
+        Self { json: made(Encoding::Json), protobuf: made(Encoding::Protobuf), others: Default::default() }
+    }
+
+    /// In the form a client asks for.
+    fn answer(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
+        presentable(headers, false)?;
+        let choice = choose(headers, query, Forms::default())?;
+        let [lines, yaml] = &self.others;
+        let dressed = || encode::dressed(self.json.trim_ascii_end().to_vec(), choice);
+        let bytes = match choice.encoding {
+            Encoding::Protobuf => &self.protobuf,
+            Encoding::Yaml => yaml.get_or_init(dressed),
+            Encoding::Json if choice.pretty => lines.get_or_init(dressed),
+            Encoding::Json => &self.json,
+        };
+        Ok(answer::with_type(200, choice.encoding.content_type(), answer::full(bytes.clone())))
+    }
+}
+
+/// A JSON document that does not change, with a tag.
 struct Document {
     bytes: Bytes,
     tag: String,
@@ -38,10 +89,6 @@ impl Document {
     fn new(value: &Value) -> Self {
         let bytes = Bytes::from(format!("{value}\n"));
         Self { tag: digest::tag(&bytes), bytes }
-    }
-
-    fn plain(&self) -> Response<Body> {
-        answer::with_type(200, JSON, answer::full(self.bytes.clone()))
     }
 
     /// With its tag, and without its text for whoever has it already.
@@ -62,10 +109,8 @@ impl Document {
 }
 
 impl Discovery {
-    pub(crate) fn new(groups: &[Group], version: &str) -> Self {
-        let mut names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
+    /// `address` is what the server says to be its own.
+    pub(crate) fn new(groups: &[Group], version: &str, address: &str) -> Self {
         let schemas: Vec<(String, Document)> = groups
             .iter()
             .map(|group| {
@@ -73,17 +118,20 @@ impl Discovery {
             })
             .collect();
         let tags = schemas.iter().map(|(path, document)| (path.as_str(), document.tag.as_str()));
+        let listed = groups::all(groups, if address.is_empty() { ":443" } else { address });
+        let resources = |group: &Group| {
+            let group_version = group.group_version();
+            let resources = match &group.listing {
+                Some(listing) => Resources::Changing(listing.clone()),
+                None => Resources::Fixed(ResourceList::new(&group_version, &group.resources).0),
+            };
+            (group_version, resources)
+        };
         Self {
-            groups: Document::new(&groups::list(groups)),
+            groups: Encoded::new(&listed),
             aggregated: Document::new(&groups::aggregated(groups)),
-            group: names
-                .iter()
-                .map(|name| ((*name).to_owned(), Document::new(&groups::group(groups, name))))
-                .collect(),
-            version: groups
-                .iter()
-                .map(|group| (group.group_version(), Document::new(&groups::resources(group))))
-                .collect(),
+            group: listed.each().map(|(name, group)| (name.to_owned(), Encoded::new(group))).collect(),
+            version: groups.iter().map(resources).collect(),
             swagger: Document::new(&openapi::v2(groups, version)),
             index: Document::new(&openapi::index(tags)),
             schemas,
@@ -91,25 +139,40 @@ impl Discovery {
     }
 
     /// `/apis`, in the form asked for.
-    pub(crate) fn apis(&self, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-        let answer = accepted(headers).iter().find_map(|media| {
-            if media.is("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") {
-                return Some(self.aggregated.tagged(AGGREGATED, headers));
-            }
-            media.is_plain().then(|| self.groups.plain())
-        });
-        answer.ok_or_else(Status::not_acceptable)
+    pub(crate) fn apis(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
+        presentable(headers, false)?;
+        let (media, aggregated) = (accepted(headers), ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"));
+        let wanted = media
+            .iter()
+            .find(|media| media.form.is_empty() || media.is(aggregated.0, aggregated.1, aggregated.2));
+        if wanted.is_some_and(|media| !media.form.is_empty()) {
+            return Ok(self.aggregated.tagged(AGGREGATED, headers));
+        }
+        self.groups.answer(headers, query)
     }
 
-    /// `/apis/{group}`.
-    pub(crate) fn group(&self, name: &str) -> Result<Response<Body>, Status> {
-        find(&self.group, name).map(Document::plain).ok_or_else(Status::no_path)
+    /// `/apis/{group}`; none if there is no such group.
+    pub(crate) fn group(
+        &self,
+        name: &str,
+        headers: &HeaderMap,
+        query: &Query,
+    ) -> Option<Result<Response<Body>, Status>> {
+        find(&self.group, name).map(|group| group.answer(headers, query))
     }
 
     /// `/apis/{group}/{version}`.
-    pub(crate) fn version(&self, group: &str, version: &str) -> Result<Response<Body>, Status> {
-        let found = find(&self.version, &format!("{group}/{version}"));
-        found.map(Document::plain).ok_or_else(Status::no_path)
+    pub(crate) fn version(
+        &self,
+        group: &str,
+        version: &str,
+        headers: &HeaderMap,
+        query: &Query,
+    ) -> Result<Response<Body>, Status> {
+        match find(&self.version, &format!("{group}/{version}")).ok_or_else(Status::no_path)? {
+            Resources::Fixed(list) => list.answer(headers, query),
+            Resources::Changing(listing) => listing().0.answer(headers, query),
+        }
     }
 
     /// `/openapi/…`.
@@ -131,7 +194,7 @@ impl Discovery {
     }
 }
 
-fn find<'a>(documents: &'a [(String, Document)], name: &str) -> Option<&'a Document> {
+fn find<'a, T>(documents: &'a [(String, T)], name: &str) -> Option<&'a T> {
     documents.iter().find(|(own, _)| own == name).map(|(_, document)| document)
 }
 

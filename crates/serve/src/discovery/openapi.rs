@@ -50,6 +50,10 @@ fn definitions(group: &Group, prefix: &str) -> Map<String, Value> {
             "x-kubernetes-group-version-kind": [identity(group, &format!("{}List", of.kind))],
         });
         all.insert(name(group, &of.kind), schema);
+        if group.listing.is_some() {
+            // What stands for all metrics is a list already.
+            continue;
+        }
         all.insert(name(group, &format!("{}List", of.kind)), list);
     }
     all
@@ -62,7 +66,8 @@ fn paths(
     parameter: &dyn Fn(&str) -> Value,
 ) -> Map<String, Value> {
     let mut all = Map::new();
-    for of in &group.resources {
+    // Metrics that come and go have no paths that could be written down.
+    for of in group.resources.iter().filter(|_| group.listing.is_none()) {
         let base = format!("/apis/{}", group.group_version());
         let mut add = |path: String, action: &str, scope: &str, kind: &str, parameters: &[&str]| {
             let id = format!("{action}{}{}{scope}{}", camel(&group.name), camel(&group.version), of.kind);

@@ -23,11 +23,11 @@ fn group(name: &str, version: &str) -> Group {
         ..Resource::default()
     };
     let route = BoxCloneSyncService::new(route);
-    Group { name: name.into(), version: version.into(), resources: vec![resource], route }
+    Group::new(name, version, vec![resource], route)
 }
 
 fn discovery() -> Discovery {
-    Discovery::new(&[group("b.dev", "v2"), group("a.dev", "v1"), group("b.dev", "v1")], "1.2.3")
+    Discovery::new(&[group("b.dev", "v2"), group("a.dev", "v1"), group("b.dev", "v1")], "1.2.3", "")
 }
 
 async fn json(response: Response<Body>) -> Value {
@@ -41,19 +41,21 @@ fn accept(text: &str) -> HeaderMap {
 #[tokio::test]
 async fn groups_are_listed_once_with_all_their_versions() {
     let discovery = discovery();
-    let list = json(discovery.apis(&HeaderMap::new()).unwrap()).await;
+    let list = json(discovery.apis(&HeaderMap::new(), &Query::default()).unwrap()).await;
     assert_eq!(list["groups"].as_array().unwrap().len(), 2);
     assert_eq!(list["groups"][0]["preferredVersion"]["groupVersion"], "b.dev/v2");
-    let group = json(discovery.group("b.dev").unwrap()).await;
+    let group = json(discovery.group("b.dev", &HeaderMap::new(), &Query::default()).unwrap().unwrap()).await;
     assert_eq!((&group["kind"], group["versions"].as_array().unwrap().len()), (&json!("APIGroup"), 2));
-    let resources = json(discovery.version("b.dev", "v1").unwrap()).await;
+    let resources =
+        json(discovery.version("b.dev", "v1", &HeaderMap::new(), &Query::default()).unwrap()).await;
     assert_eq!(
         resources["resources"][0],
         json!({"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing",
             "verbs": ["get", "list"], "shortNames": ["th"]})
     );
-    assert_eq!(discovery.group("c.dev").unwrap_err().code, 404);
-    assert_eq!(discovery.version("b.dev", "v3").unwrap_err().code, 404);
+    let (headers, query) = (HeaderMap::new(), Query::default());
+    assert!(discovery.group("c.dev", &headers, &query).is_none());
+    assert_eq!(discovery.version("b.dev", "v3", &headers, &query).unwrap_err().code, 404);
 }
 
 #[tokio::test]
@@ -61,7 +63,7 @@ async fn the_aggregated_form_has_a_tag() {
     let discovery = discovery();
     let mut headers =
         accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json");
-    let response = discovery.apis(&headers).unwrap();
+    let response = discovery.apis(&headers, &Query::default()).unwrap();
     assert_eq!(response.headers()["content-type"], AGGREGATED);
     let tag = response.headers()[ETAG].clone();
     let list = json(response).await;
@@ -69,11 +71,11 @@ async fn the_aggregated_form_has_a_tag() {
     assert_eq!(list["items"][0]["versions"][1]["version"], "v1");
     assert_eq!(list["items"][0]["versions"][0]["resources"][0]["responseKind"]["kind"], "Thing");
     headers.insert(IF_NONE_MATCH, tag);
-    let response = discovery.apis(&headers).unwrap();
+    let response = discovery.apis(&headers, &Query::default()).unwrap();
     assert_eq!(response.status(), 304);
     assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
     let old = accept("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList");
-    assert_eq!(discovery.apis(&old).unwrap_err().code, 406);
+    assert_eq!(discovery.apis(&old, &Query::default()).unwrap_err().code, 406);
 }
 
 /// Every reference leads somewhere.

@@ -14,11 +14,14 @@ mod token;
 mod trust;
 mod user;
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use kube::Client;
 
 pub(crate) use peer::Peer;
 pub(crate) use trust::{Keeper, Source, Trust};
+pub use trust::{Proxies, Trusted};
 pub use user::User;
 
 use crate::status::Status;
@@ -30,8 +33,9 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    pub(crate) fn new(client: Client, keeper: Keeper) -> Self {
-        Self { keeper, tokens: token::Tokens::new(client) }
+    /// Whose token it is, is asked again after `life`.
+    pub(crate) fn new(client: Client, keeper: Keeper, life: Duration) -> Self {
+        Self { keeper, tokens: token::Tokens::new(client, life) }
     }
 
     /// Who sent a request. Whoever shows something that is not good is refused; whoever shows nothing is anonymous.

@@ -180,7 +180,7 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
     let mut map = maps.get(name).await.unwrap();
     maps.delete(name, &DeleteParams::default()).await.unwrap();
     let keeper = Keeper::new();
-    let mut source = Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+    let mut source = Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), Trusted::default());
     assert!(!keeper.look(&client, &mut source).await);
     assert!(keeper.current().proxy.is_none());
     map.metadata.resource_version = None;
@@ -195,4 +195,46 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
     assert!(!keeper.look(&client, &mut source).await);
     assert_eq!(keeper.current().generation, 1);
     assert!(keeper.current().clients.is_some());
+}
+
+#[tokio::test]
+async fn files_count_instead_of_what_the_cluster_says() {
+    let World { clients, proxies, .. } = world();
+    let folder = std::env::temp_dir().join(format!("serve-trusted-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, authority: &Authority| {
+        let path = folder.join(name);
+        std::fs::write(&path, authority.certificate()).unwrap();
+        path
+    };
+    let mut given = Trusted { lookup: false, clients: Some(write("users", &clients)), proxies: None };
+    let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+    });
+    let client = Client::new(nobody, "default");
+    let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let look = async |given: &Trusted| {
+        let (keeper, mut source) = (Keeper::new(), Source::new(provider(), given.clone()));
+        (keeper.look(&client, &mut source).await, keeper.current())
+    };
+    let alice = peer(&clients.client("alice", None).unwrap());
+    let proxy = peer(&proxies.client("front-proxy-client", None).unwrap());
+    let carol = headers(&[("x-remote-user", "carol")]);
+    let (read, trust) = look(&given).await;
+    assert!(read);
+    assert_eq!(name(by_certificate(&trust, Some(&alice), &carol)), "alice");
+    assert_eq!(name(by_certificate(&trust, Some(&proxy), &carol)), "refused");
+    // Both are given: the cluster is not asked, though it may be.
+    given.proxies = Some(Proxies::new(write("proxies", &proxies)));
+    given.lookup = true;
+    let (read, trust) = look(&given).await;
+    assert!(read);
+    assert_eq!(name(by_certificate(&trust, Some(&proxy), &carol)), "carol");
+    // What is missing is asked for, and nobody is trusted while there is no answer.
+    given.clients = None;
+    assert!(!look(&given).await.0);
+    given = Trusted { clients: Some(folder.join("none")), ..given };
+    let (read, trust) = look(&given).await;
+    assert!(!read && trust.proxy.is_none());
+    std::fs::remove_dir_all(&folder).unwrap();
 }

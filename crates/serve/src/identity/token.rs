@@ -9,12 +9,9 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::Client;
 
 use super::user::User;
-use crate::cache::Cache;
+use crate::cache::{Cache, Life};
 use crate::digest;
 use crate::review::{self, ReviewError};
-
-/// How long an answer holds, a definite no included.
-const LIFE: Duration = Duration::from_secs(10);
 
 /// How many answers are kept.
 const CAPACITY: usize = 4096;
@@ -26,8 +23,9 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, known: Cache::new(CAPACITY, LIFE) }
+    /// An answer holds for `life`, a definite no included.
+    pub(super) fn new(client: Client, life: Duration) -> Self {
+        Self { client, known: Cache::new(CAPACITY, move |_| Life::of(life)) }
     }
 
     /// Whose token it is; none if it is nobody's.

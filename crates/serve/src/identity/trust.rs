@@ -1,6 +1,7 @@
 //! Whom the cluster trusts, as it publishes it: ConfigMap `kube-system/extension-apiserver-authentication`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,6 +25,87 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// How long reading it may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whom to trust besides, or instead of, those the cluster publishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// Whether what the cluster publishes counts at all.
+    pub lookup: bool,
+    /// Who signs users (PEM file), instead of those the cluster publishes.
+    pub clients: Option<PathBuf>,
+    /// Who speaks for others, instead of the one the cluster publishes.
+    pub proxies: Option<Proxies>,
+}
+
+impl Default for Trusted {
+    fn default() -> Self {
+        Self { lookup: true, clients: None, proxies: None }
+    }
+}
+
+/// Front proxies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxies {
+    /// Who signs them (PEM file).
+    pub authority: PathBuf,
+    /// The common names their certificates may have; empty: any.
+    pub names: Vec<String>,
+    /// Headers with the name of the user.
+    pub user: Vec<String>,
+    /// Headers with his uid.
+    pub uid: Vec<String>,
+    /// Headers with his groups.
+    pub group: Vec<String>,
+    /// What the names of headers with anything else begin with.
+    pub extra: Vec<String>,
+}
+
+impl Proxies {
+    /// With the usual headers.
+    pub fn new(authority: PathBuf) -> Self {
+        let one = |name: &str| vec![name.to_owned()];
+        Self {
+            authority,
+            names: Vec::new(),
+            user: one("x-remote-user"),
+            uid: one("x-remote-uid"),
+            group: one("x-remote-group"),
+            extra: one("x-remote-extra-"),
+        }
+    }
+}
+
+impl Trusted {
+    /// Whether the cluster has to be asked.
+    fn asks(&self) -> bool {
+        self.lookup && (self.clients.is_none() || self.proxies.is_none())
+    }
+
+    /// In the place of what the cluster said.
+    fn replace(&self, data: &mut BTreeMap<String, String>) -> Result<(), String> {
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("failed to read {}: {error}", path.display()))
+        };
+        if let Some(path) = &self.clients {
+            data.insert("client-ca-file".to_owned(), read(path)?);
+        }
+        if let Some(proxies) = &self.proxies {
+            data.insert("requestheader-client-ca-file".to_owned(), read(&proxies.authority)?);
+            let lists = [
+                ("allowed-names", &proxies.names),
+                ("username-headers", &proxies.user),
+                ("uid-headers", &proxies.uid),
+                ("group-headers", &proxies.group),
+                ("extra-headers-prefix", &proxies.extra),
+            ];
+            for (key, names) in lists {
+                data.insert(format!("requestheader-{key}"), serde_json::json!(names).to_string());
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Whose certificates are good for what.
 #[derive(Debug, Default)]
@@ -96,11 +178,16 @@ impl Keeper {
 
     /// Reads the ConfigMap once. What cannot be read changes nothing.
     pub(crate) async fn look(&self, client: &Client, source: &mut Source) -> bool {
-        let found = match tokio::time::timeout(PATIENCE, fetch(client)).await {
-            Ok(Ok(data)) => self.take(data, source),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(format!("no answer within {PATIENCE:?}")),
+        let published = if source.given.asks() {
+            let late = || Err(format!("no answer within {PATIENCE:?}"));
+            tokio::time::timeout(PATIENCE, fetch(client)).await.unwrap_or_else(|_| late())
+        } else {
+            Ok(BTreeMap::new())
         };
+        let found = published.and_then(|mut data| {
+            source.given.replace(&mut data)?;
+            self.take(data, source)
+        });
         let problem = found.err();
         if let Some(error) = problem.as_ref().filter(|error| source.problem.as_ref() != Some(error)) {
             let trusted = if self.current().generation == 0 { "none" } else { "those known before" };
@@ -150,13 +237,14 @@ impl Keeper {
 /// What was read last, and what went wrong.
 pub(crate) struct Source {
     provider: Arc<CryptoProvider>,
+    given: Trusted,
     data: Option<BTreeMap<String, String>>,
     problem: Option<String>,
 }
 
 impl Source {
-    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
-        Self { provider, data: None, problem: None }
+    pub(crate) fn new(provider: Arc<CryptoProvider>, given: Trusted) -> Self {
+        Self { provider, given, data: None, problem: None }
     }
 }
 

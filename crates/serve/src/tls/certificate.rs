@@ -15,6 +15,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+mod folder;
+
+use folder::Folder;
 
 /// How often it is looked whether there is another one.
 pub(crate) const PERIOD: Duration = Duration::from_secs(5);
@@ -42,6 +47,14 @@ pub enum Certificate {
     },
     /// Made by this process, in memory, for these host names and addresses.
     SelfMade(Vec<String>),
+    /// Made by this process and kept in a folder as `apiserver.crt` and `apiserver.key`; what is there already and good
+    /// is used.
+    Folder {
+        /// The folder; it is made if it does not exist.
+        path: PathBuf,
+        /// Host names and addresses.
+        names: Vec<String>,
+    },
 }
 
 /// Why there is no certificate.
@@ -58,6 +71,14 @@ pub enum CertificateError {
     /// Certificate and key are not usable, or do not belong together.
     #[error("failed to use the certificate with its key: {0}")]
     Pair(String),
+    /// A file cannot be written.
+    #[error("failed to write {path}: {source}; choose another folder with --cert-dir", path = path.display())]
+    Keep {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A certificate could not be made.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
@@ -84,6 +105,7 @@ pub(crate) struct Keeper {
 enum Origin {
     Files { certificate: PathBuf, key: PathBuf, seen: Pem },
     Made { maker: Box<Maker>, made: Timestamp },
+    Kept(Folder),
 }
 
 /// A certificate and its key as they are written.
@@ -118,6 +140,11 @@ impl Keeper {
                 let first = maker.make(now)?.pair(&provider)?;
                 let authority = Some(maker.authority.clone());
                 (Origin::Made { maker, made: now }, first, authority)
+            }
+            Certificate::Folder { path, names } => {
+                let (folder, pem) = Folder::open(path, names, &provider, now)?;
+                let (first, authority) = (pem.pair(&provider)?, pem.last());
+                (Origin::Kept(folder), first, authority)
             }
         };
         let shown = Arc::new(Shown(RwLock::new(Arc::new(first))));
@@ -165,6 +192,8 @@ impl Keeper {
                 *made = now;
                 maker.make(now)?.pair(&self.provider).map(Some)
             }
+            Origin::Kept(folder) if folder.is_good(now) => Ok(None),
+            Origin::Kept(folder) => folder.renew(now)?.pair(&self.provider).map(Some),
         }
     }
 }
@@ -193,6 +222,23 @@ fn bytes(path: &Path) -> Result<Vec<u8>, CertificateError> {
 
 fn text(path: &Path) -> Result<String, CertificateError> {
     std::fs::read_to_string(path).map_err(|source| CertificateError::File { path: path.to_owned(), source })
+}
+
+impl Pem {
+    /// The last certificate of the chain: whoever trusts it trusts the others.
+    fn last(&self) -> Option<String> {
+        const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+        let text = String::from_utf8_lossy(&self.certificate);
+        text.rfind(BEGIN).and_then(|at| text.get(at..)).map(str::to_owned)
+    }
+
+    /// From when until when the certificate is good.
+    fn validity(&self) -> Option<(Timestamp, Timestamp)> {
+        let own = CertificateDer::from_pem_slice(&self.certificate).ok()?;
+        let (_, own) = X509Certificate::from_der(&own).ok()?;
+        let (from, until) = (own.validity().not_before.timestamp(), own.validity().not_after.timestamp());
+        Some((Timestamp::from_second(from).ok()?, Timestamp::from_second(until).ok()?))
+    }
 }
 
 /// Makes certificates: all are signed by one authority that lives as long as the process.

@@ -1,6 +1,9 @@
 //! Visitors of a server, and something for them to see.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing)]
 
+pub mod cluster;
+pub mod usage;
+
 use std::sync::Arc;
 
 use api::decisions::{API_VERSION, DecisionRecord, DifferenceList, Meta, Mode};

@@ -8,6 +8,14 @@
 //! report   how every node fares, for doctor, logs and metrics
 //! ```
 
+pub mod text;
+
+pub mod address;
+pub mod client;
+pub mod report;
+pub mod scraper;
+pub mod trust;
+
 /// What one kubelet said at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrape {

@@ -173,7 +173,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
         let mut role = roles::granted(&manifests, CONTROLLER);
         role.retain(|held| ground.cluster == REAL || held.resource != format!("{MISSING}s").to_lowercase());
         let log = account.rules.log();
-        roles::check_answers(&ground, &log);
+        roles::check_answers(&ground.namespace, &log);
         roles::check(&role, &log);
         if ground.cluster == REAL {
             is_confined(&ground, &account).await;

@@ -7,8 +7,6 @@ use localkube::request::{Path, Query};
 use serde_json::Value;
 use testbed::proxy::Entry;
 
-use crate::ground::Ground;
-
 /// A permission: a verb on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
@@ -66,8 +64,8 @@ impl Permission {
 }
 
 /// None was refused, but for what tests before left behind: in a namespace that ends, nothing can be created.
-pub(crate) fn check_answers(ground: &Ground, log: &[Entry]) {
-    let ours = format!("/namespaces/{}/", ground.namespace);
+pub(crate) fn check_answers(namespace: &str, log: &[Entry]) {
+    let ours = format!("/namespaces/{namespace}/");
     let refused = log.iter().filter(|entry| matches!(entry.status, Some(401 | 403)));
     let refused =
         refused.filter(|entry| entry.path.contains(&ours) || !entry.path.contains("/namespaces/both-"));

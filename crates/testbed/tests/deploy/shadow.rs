@@ -66,7 +66,7 @@ fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
         assert_eq!(after["status"], before["status"]);
         assert_eq!(after["metadata"]["annotations"], Value::Null);
         let log = account.rules.log();
-        roles::check_answers(&ground, &log);
+        roles::check_answers(&ground.namespace, &log);
         let role = roles::granted(&manifests, NAME);
         for needed in roles::needed(&log) {
             assert!(role.iter().any(|held| held.covers(&needed)), "{needed:?}");

@@ -169,7 +169,7 @@ fn lease(options: &Options) -> Result<Option<Lease>, Failure> {
 }
 
 /// Where our own objects live: the pod's namespace, or that of Kubernetes' own controllers.
-pub(super) fn home() -> String {
+pub(crate) fn home() -> String {
     let own = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok();
     own.map(|name| name.trim().to_owned())
         .filter(|name| !name.is_empty())
@@ -178,8 +178,13 @@ pub(super) fn home() -> String {
 
 /// The name of this instance, like no other.
 fn identity() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{}_{random:016x}", hostname())
+}
+
+/// What this machine calls itself; in a pod, its name.
+pub(crate) fn hostname() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let host = host.or_else(|| std::env::var("HOSTNAME").ok()).filter(|name| !name.is_empty());
-    let random = RandomState::new().hash_one(std::process::id());
-    format!("{}_{random:016x}", host.unwrap_or_else(|| "plimsoll".into()))
+    host.unwrap_or_else(|| "plimsoll".into())
 }

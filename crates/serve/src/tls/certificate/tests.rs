@@ -21,9 +21,9 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 /// A directory that is gone afterwards.
-struct Folder(PathBuf);
+struct Temporary(PathBuf);
 
-impl Folder {
+impl Temporary {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("serve-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
@@ -37,7 +37,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -68,7 +68,7 @@ fn one_that_is_made_here_is_renewed_in_time_by_the_same_authority() {
 fn files_are_read_again_and_a_broken_pair_changes_nothing() {
     let maker = Maker::new(&names(&["a"]), at(0)).unwrap();
     let (one, two) = (maker.make(at(0)).unwrap(), maker.make(at(0)).unwrap());
-    let folder = Folder::new("files");
+    let folder = Temporary::new("files");
     let from = Certificate::Files {
         certificate: folder.write("tls.crt", &one.certificate),
         key: folder.write("tls.key", &one.key),
@@ -94,7 +94,7 @@ fn files_are_read_again_and_a_broken_pair_changes_nothing() {
 
 #[test]
 fn what_cannot_be_used_at_the_start_is_said() {
-    let folder = Folder::new("none");
+    let folder = Temporary::new("none");
     let from = Certificate::Files {
         certificate: folder.write("tls.crt", b""),
         key: folder.0.join("tls.key"),
@@ -107,4 +107,40 @@ fn what_cannot_be_used_at_the_start_is_said() {
     assert!(error.contains("no certificate in the file"), "{error}");
     let bad = Certificate::SelfMade(names(&["not a name ä"]));
     assert!(Keeper::new(&bad, provider(), at(0)).is_err());
+}
+
+#[test]
+fn one_that_is_kept_is_found_again_and_renewed_in_time() {
+    let folder = Temporary::new("kept");
+    let path = folder.0.join("certs");
+    let from = Certificate::Folder { path: path.clone(), names: names(&["localhost"]) };
+    let open = |day| Keeper::new(&from, provider(), at(day)).unwrap();
+    let mut keeper = open(0);
+    let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
+    assert!(authority.starts_with("-----BEGIN CERTIFICATE-----"));
+    assert_eq!(authority.matches("BEGIN").count(), 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path.join("apiserver.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    // The next start finds it.
+    let again = open(1);
+    assert_eq!((shown(&again), again.authority()), (first.clone(), Some(authority.as_str())));
+    // In time it is renewed by the same authority, and the new one is kept.
+    keeper.look(at(240));
+    assert_eq!(shown(&keeper), first);
+    keeper.look(at(244));
+    let second = shown(&keeper);
+    assert_ne!(second, first);
+    assert_eq!((shown(&open(245)), open(245).authority()), (second.clone(), Some(authority.as_str())));
+    // One that is found too late, or cannot be read, is replaced.
+    assert_ne!(shown(&open(244 + 300)), second);
+    std::fs::write(path.join("apiserver.key"), b"nonsense").unwrap();
+    let third = shown(&open(244 + 301));
+    assert_eq!(shown(&open(244 + 302)), third);
+    // A folder that cannot be written to is no reason not to serve.
+    let from = Certificate::Folder { path: folder.write("file", b""), names: names(&["localhost"]) };
+    assert!(Keeper::new(&from, provider(), at(0)).is_ok());
 }

@@ -1,0 +1,85 @@
+//! What `lint` and `explain` may ask: a cluster about its kinds, a Prometheus about its series.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::connect::{Target, connect};
+use cluster::discovery::Discovery;
+use sources::http::{Auth, Client, Endpoint};
+use sources::prometheus::client::{Manner, Prometheus};
+use sources::prometheus::config::Config;
+use sources::prometheus::lint::assumed;
+use sources::prometheus::mapper::{KnownResource, Mapper};
+
+use crate::failure::Failure;
+
+/// Whom to ask; nobody, if nothing is given.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Asked {
+    /// Ask this Prometheus which series there are.
+    #[arg(long, value_name = "URL")]
+    pub(super) prometheus_url: Option<String>,
+    /// Whom its certificate must come from.
+    #[arg(long, value_name = "FILE", requires = "prometheus_url")]
+    prometheus_ca_file: Option<PathBuf>,
+    /// Bearer token for it.
+    #[arg(long, value_name = "FILE", requires = "prometheus_url")]
+    prometheus_token_file: Option<PathBuf>,
+    /// KEY=VALUE, a header of every request to it.
+    #[arg(long, value_name = "KEY=VALUE", requires = "prometheus_url")]
+    prometheus_header: Vec<String>,
+    /// Ask this cluster which kinds there are; without it, the usual ones are taken to exist.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; without it, the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl Asked {
+    /// The kinds of the cluster, if one is to be asked.
+    pub(super) async fn mapper(&self) -> Result<Option<Mapper>, Failure> {
+        if self.kubeconfig.is_none() && self.context.is_none() {
+            return Ok(None);
+        }
+        let target = Target { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
+        let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
+        let listed = Discovery::new(connection.client.clone()).resources_within(Duration::ZERO).await;
+        let listed = listed.map_err(|error| {
+            Failure::Outside(format!("failed to ask {} which kinds it has: {error}", connection.server))
+        })?;
+        let known = listed.into_iter().map(|resource| KnownResource {
+            group: resource.group,
+            version: resource.version,
+            plural: resource.plural,
+            singular: resource.singular,
+            kind: resource.kind,
+            namespaced: resource.namespaced,
+        });
+        Ok(Some(Mapper::new(known.collect())))
+    }
+
+    /// The kinds of the cluster, or those that the rules speak of.
+    pub(super) async fn some_mapper(&self, config: &Config) -> Result<Mapper, Failure> {
+        Ok(self.mapper().await?.unwrap_or_else(|| assumed(config)))
+    }
+
+    /// The Prometheus, if one is to be asked.
+    pub(super) fn prometheus(&self) -> Result<Option<Prometheus>, Failure> {
+        let Some(url) = &self.prometheus_url else { return Ok(None) };
+        let header = |text: &String| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            (name.to_owned(), value.to_owned())
+        };
+        let endpoint = Endpoint {
+            ca_file: self.prometheus_ca_file.clone(),
+            auth: self.prometheus_token_file.clone().map_or(Auth::None, Auth::TokenFile),
+            headers: self.prometheus_header.iter().map(header).collect(),
+            ..Endpoint::at(url)
+        };
+        let client = Client::new(endpoint)
+            .map_err(|error| Failure::input(format!("{error}\n  remedy: {}", error.remedy())))?;
+        Ok(Some(Prometheus::new(Arc::new(client), Manner::default())))
+    }
+}

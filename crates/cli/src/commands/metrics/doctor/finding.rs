@@ -1,0 +1,202 @@
+//! What the cluster said, and what that means.
+
+use api::reports::{GROUP as OWN_GROUP, Grade, Problem, Report};
+use serde::{Deserialize, Serialize};
+
+use crate::live::Trouble;
+
+/// The groups, in the order in which they are shown.
+pub(super) const GROUPS: [&str; 3] = ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"];
+/// The group of our own report.
+pub(super) const OWN: &str = OWN_GROUP;
+
+/// How metrics fare on a cluster.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Findings {
+    pub(super) groups: Vec<GroupFinding>,
+    /// The Service of our own server, if it is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ours: Option<Reference>,
+    /// How many of its pods are ready, if that could be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ready_replicas: Option<u64>,
+    /// What it reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) report: Option<Report>,
+    /// What is wrong outside of the report.
+    pub(super) problems: Vec<Problem>,
+    /// What could not be told, and why.
+    pub(super) unknown: Vec<String>,
+}
+
+/// How one group fares.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupFinding {
+    pub(super) group: &'static str,
+    pub(super) served_by: Who,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service: Option<Reference>,
+    pub(super) versions: Vec<String>,
+    pub(super) problems: Vec<Problem>,
+    /// What could be better, without being wrong.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) advice: String,
+}
+
+/// Who serves a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Who {
+    #[default]
+    Nobody,
+    Plimsoll,
+    Other,
+}
+
+/// A Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Reference {
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// An APIService, as far as it matters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ApiService {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) service: Option<Reference>,
+    pub(super) available: bool,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Findings {
+    /// How bad the worst is; none if all is well.
+    pub(super) fn grade(&self) -> Option<Grade> {
+        let groups = self.groups.iter().flat_map(|group| &group.problems);
+        let grades = groups.chain(&self.problems).map(|problem| problem.grade);
+        grades.chain(self.report.as_ref().and_then(Report::grade)).min()
+    }
+}
+
+/// What it means.
+pub(super) fn findings(services: Vec<ApiService>, report: Option<Result<Report, Trouble>>) -> Findings {
+    let own: Vec<&ApiService> = services.iter().filter(|service| service.group == OWN).collect();
+    let ours = own.iter().find_map(|service| service.service.clone());
+    let mut findings = Findings { ours: ours.clone(), ..Findings::default() };
+    for group in GROUPS {
+        let of_group: Vec<&ApiService> = services.iter().filter(|service| service.group == group).collect();
+        findings.groups.push(group_finding(group, &of_group, ours.as_ref()));
+    }
+    match report {
+        None => {}
+        Some(Ok(report)) => findings.report = Some(report),
+        Some(Err(trouble)) => match own.iter().find(|service| !service.available) {
+            // Whoever cannot be reached need not be reported twice.
+            Some(service) if findings.groups.iter().all(|group| group.served_by != Who::Plimsoll) => {
+                findings.problems.push(unavailable(service));
+            }
+            Some(_) => {}
+            None => findings.unknown.push(format!(
+                "the report of plimsoll cannot be read: {trouble}{}",
+                match trouble.code() {
+                    Some(403) => "\n  remedy: ask for `get` on reports.metrics.plimsoll.dev (ClusterRole plimsoll-metrics-report)",
+                    Some(404) => "\n  remedy: the server behind the APIService is older than this program, or not plimsoll; update it",
+                    _ => "",
+                }
+            )),
+        },
+    }
+    findings
+}
+
+fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Reference>) -> GroupFinding {
+    let versions = services.iter().map(|service| service.version.clone()).collect();
+    let service = services.iter().find_map(|service| service.service.clone());
+    let mut finding = GroupFinding { group, service: service.clone(), versions, ..GroupFinding::default() };
+    let Some(service) = service else {
+        if group == "metrics.k8s.io" {
+            finding.problems.push(Problem {
+                reason: "NotServed".into(),
+                cause: "nobody serves it: `kubectl top` and every autoscaler on cpu or memory fail".into(),
+                remedy: "kubectl apply -f deploy/metrics/".into(),
+                ..Problem::default()
+            });
+        }
+        return finding;
+    };
+    finding.served_by = if ours == Some(&service) { Who::Plimsoll } else { Who::Other };
+    if let Some(other) =
+        services.iter().find(|found| found.service.as_ref().is_some_and(|found| *found != service))
+    {
+        let shown = other.service.as_ref().map(Reference::shown).unwrap_or_default();
+        finding.problems.push(Problem {
+            reason: "Divided".into(),
+            cause: format!("{} leads to another server than {}: {shown}", other.version, service.shown()),
+            remedy: format!(
+                "let all versions lead to one: kubectl edit apiservice {}.{group}",
+                other.version
+            ),
+            ..Problem::default()
+        });
+    }
+    finding
+        .problems
+        .extend(services.iter().filter(|service| !service.available).map(|service| unavailable(service)));
+    if finding.served_by == Who::Other && ours.is_some() {
+        finding.advice = if group == "metrics.k8s.io" {
+            "let its APIService lead to plimsoll to have both in one place (docs/metrics.md)".into()
+        } else {
+            "add it as an upstream to have both (docs/metrics.md, Federation)".into()
+        };
+    }
+    finding
+}
+
+/// An APIService that kube-apiserver cannot use.
+fn unavailable(found: &ApiService) -> Problem {
+    let service = found.service.clone().unwrap_or_default();
+    let (namespace, name) = (&service.namespace, &service.name);
+    let message = found.message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let remedy = match found.reason.as_str() {
+        "ServiceNotFound" => format!("create the Service, or remove what nobody serves: kubectl delete apiservice {}.{}", found.version, found.group),
+        "ServicePortError" | "ServiceAccessError" => format!("compare spec.service.port with the ports of the Service: kubectl -n {namespace} get service {name}"),
+        "EndpointsNotFound" | "MissingEndpoints" | "EndpointsAccessError" => format!(
+            "no pod behind the Service is ready: kubectl -n {namespace} get pods, then their log; /readyz?verbose says which check fails"
+        ),
+        _ if says(&["x509", "certificate", "tls:"]) => {
+            "kube-apiserver does not trust its certificate: correct spec.caBundle of the APIService, or set insecureSkipTLSVerify".into()
+        }
+        _ if says(&["401", "403", "unauthorized", "forbidden"]) => {
+            "it does not know kube-apiserver: bind its service account to extension-apiserver-authentication-reader in kube-system and to system:auth-delegator".into()
+        }
+        "FailedDiscoveryCheck" => format!(
+            "kube-apiserver cannot reach the pods of {namespace}/{name}: open their port for the control plane (firewall, security group), or run them with hostNetwork on a port of their own"
+        ),
+        _ => format!("kubectl describe apiservice {}.{}", found.version, found.group),
+    };
+    let said = if found.message.is_empty() {
+        "kube-apiserver has not looked at it yet"
+    } else {
+        found.message.as_str()
+    };
+    let reason = if found.reason.is_empty() { "Unavailable" } else { found.reason.as_str() };
+    Problem {
+        reason: reason.to_owned(),
+        cause: format!("{} is not available ({reason}): {said}", found.version),
+        remedy,
+        ..Problem::default()
+    }
+}
+
+impl Reference {
+    /// `namespace/name`.
+    pub(super) fn shown(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}

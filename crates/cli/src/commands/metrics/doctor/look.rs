@@ -1,0 +1,116 @@
+//! What the cluster says: who is registered for the metrics APIs, and what our own server reports.
+
+use api::reports::{API_VERSION, CURRENT, RESOURCE, Report};
+use serde::Deserialize;
+
+use super::finding::{self, ApiService, Findings, GROUPS, OWN, Reference};
+use crate::failure::Failure;
+use crate::live::{Site, Trouble};
+
+/// Everything that must be registered or reported is asked for; what cannot be told is told so.
+pub(super) async fn at(site: &Site) -> Result<Findings, Failure> {
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let listed: List = site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
+    let wanted = |found: &Item| GROUPS.contains(&found.spec.group.as_str()) || found.spec.group == OWN;
+    let services: Vec<ApiService> =
+        listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
+    let registered = services.iter().any(|service| service.group == OWN);
+    let report: Option<Result<Report, Trouble>> = if registered {
+        Some(site.get(&format!("/apis/{API_VERSION}/{RESOURCE}/{CURRENT}")).await)
+    } else {
+        None
+    };
+    let mut findings = finding::findings(services, report);
+    if let Some(ours) = findings.ours.clone() {
+        findings.ready_replicas = replicas(site, &ours).await;
+    }
+    Ok(findings)
+}
+
+/// How many pods behind a Service are ready, if that can be told.
+async fn replicas(site: &Site, service: &Reference) -> Option<u64> {
+    let selector = crate::live::site::encoded(&format!("kubernetes.io/service-name={}", service.name));
+    let namespace = &service.namespace;
+    let path =
+        format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector={selector}");
+    let slices: Slices = site.get(&path).await.ok()?;
+    let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready = endpoints.filter(|endpoint| endpoint.conditions.ready.unwrap_or(true)).count();
+    u64::try_from(ready).ok().filter(|ready| *ready > 0)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List {
+    items: Vec<Item>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    spec: Spec,
+    status: Option<Status>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    group: String,
+    version: String,
+    service: Option<Reference>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    r#type: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Slices {
+    items: Vec<Slice>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Slice {
+    endpoints: Option<Vec<Endpoint>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Endpoint {
+    conditions: Readiness,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Readiness {
+    ready: Option<bool>,
+}
+
+impl Item {
+    fn into_api_service(self) -> ApiService {
+        let conditions = self.status.and_then(|status| status.conditions).unwrap_or_default();
+        let available =
+            conditions.into_iter().find(|condition| condition.r#type == "Available").unwrap_or_default();
+        ApiService {
+            group: self.spec.group,
+            version: self.spec.version,
+            service: self.spec.service,
+            available: available.status == "True",
+            reason: available.reason,
+            message: available.message,
+        }
+    }
+}

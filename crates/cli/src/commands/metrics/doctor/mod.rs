@@ -1,0 +1,72 @@
+//! `plimsoll metrics doctor`: who serves which metrics, what is missing, why, and what to do about it.
+//!
+//! ```text
+//! look      asks the cluster                          needs a cluster
+//! finding   what that means                           pure
+//! page      says it                                   pure
+//! ```
+
+mod finding;
+mod look;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use api::reports::Grade;
+use jiff::Timestamp;
+
+use crate::failure::{Failure, Outcome};
+use crate::live::page::Page;
+use crate::live::{Site, Where};
+use crate::output::{self, Format};
+
+/// Say who serves which metrics on a cluster, what is missing, why, and what to do
+///
+/// Looks at the APIServices of the three metrics groups and, where Plimsoll serves one, at its own report: nodes that cannot
+/// be scraped and pods without metrics by cause, rules that match nothing, Prometheus and other servers behind it.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll metrics doctor
+  plimsoll metrics doctor --context prod -o json
+
+Exit codes: 0 all is well, 1 something is wrong, 2 it cannot be told.")]
+pub(crate) struct Args {
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    /// Kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<std::path::PathBuf>,
+    /// Context of the kubeconfig; without it, the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    crate::live::run(async move {
+        let place =
+            Where { namespace: None, kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        let site = Site::open(&place).await.map_err(cannot_tell)?;
+        let findings = look::at(&site).await.map_err(cannot_tell)?;
+        match args.output {
+            Format::Json | Format::Yaml => output::value(args.output, &findings)?,
+            Format::Table | Format::Wide => {
+                output::text_out(&page::text(&findings, Page::stdout(), Timestamp::now()))?;
+            }
+        }
+        match (findings.grade(), findings.unknown.is_empty()) {
+            (Some(Grade::Error), _) => Err(Failure::Told(1)),
+            (_, false) => Err(Failure::Told(2)),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Whoever cannot look does not know.
+fn cannot_tell(failure: Failure) -> Failure {
+    match failure {
+        Failure::Outside(why) => Failure::Input(why),
+        other => other,
+    }
+}

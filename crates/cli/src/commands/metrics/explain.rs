@@ -1,0 +1,316 @@
+//! `plimsoll metrics explain`: what rules discover, and the exact PromQL they become.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::provide::Compat;
+use api::selector::Selector;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sources::prometheus::client::{Outcome as Values, Prometheus};
+use sources::prometheus::config::Config;
+use sources::prometheus::lint::{Choice, ExplainedMetric, Explanation, explain, sample};
+use sources::prometheus::mapper::{GroupResource, Mapper};
+use sources::prometheus::query::{CustomAsk, Objects};
+use sources::prometheus::registry::Series;
+use sources::prometheus::rule::{Family, Rules};
+
+use super::asked::Asked;
+use super::prometheus::read;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// How far back series may have had their last sample.
+const BACK: Duration = Duration::from_mins(10);
+/// How long Prometheus may take for a value.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Series, and values, that are shown of each rule.
+const SHOWN: usize = 8;
+
+/// Show what rules discover, and the exact PromQL they become
+///
+/// For each rule: which series it asks Prometheus for, which metric each becomes, of which resources, under which URL it is
+/// served, and the query behind it. Without a Prometheus, series are taken from --series, or guessed from the rule; with one
+/// they are real, and values are shown.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll metrics explain rules.yaml
+  plimsoll metrics explain rules.yaml --rule 2 --series 'http_requests_total{namespace,pod,code}'
+  plimsoll metrics explain rules.yaml --metric http_requests_per_second -n shop --prometheus-url http://localhost:9090")]
+pub(super) struct Args {
+    /// The file; - is standard input.
+    config: PathBuf,
+    /// Which rule: its number, rules[2], externalRules[0], its seriesQuery or its name.as; without it, all.
+    #[arg(long, value_name = "RULE", default_value = "")]
+    rule: String,
+    /// Only this metric.
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// A series to try, as name or name{label,label}; may be given several times.
+    #[arg(long, value_name = "SERIES")]
+    series: Vec<String>,
+    /// Namespace to ask for values in.
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// As --compat of the server.
+    #[arg(long, value_parser = ["better", "strict"], default_value = "better")]
+    compat: String,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// One rule, explained, with the values it has now.
+struct Explained {
+    explanation: Explanation,
+    /// How many series Prometheus has for it; none if nobody was asked.
+    series: Option<u64>,
+    /// By place of the metric and of the question.
+    values: Vec<((usize, usize), Result<Vec<String>, String>)>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let (_, config) = read(&args.config)?;
+    crate::live::run(async move {
+        let mapper = args.asked.some_mapper(&config).await?;
+        let prometheus = args.asked.prometheus()?;
+        let explained = look(args, &config, &mapper, prometheus.as_ref()).await?;
+        if explained.is_empty() {
+            return Err(none(args, &config));
+        }
+        match args.output {
+            Format::Json | Format::Yaml => {
+                let all: Vec<Value> = explained.iter().map(value).collect();
+                output::value(args.output, &all)
+            }
+            Format::Table | Format::Wide => output::text_out(&text(&explained)),
+        }
+    })
+}
+
+fn none(args: &Args, config: &Config) -> Failure {
+    let count = config.rules.len() + config.external_rules.len();
+    let wanted =
+        args.metric.as_ref().map_or_else(|| format!("rule {}", args.rule), |name| format!("metric {name}"));
+    Failure::input(format!(
+        "no {wanted} comes of the {count} rules of {}\n  remedy: name a series with --series, or a Prometheus with \
+         --prometheus-url",
+        args.config.display()
+    ))
+}
+
+async fn look(
+    args: &Args,
+    config: &Config,
+    mapper: &Mapper,
+    prometheus: Option<&Prometheus>,
+) -> Result<Vec<Explained>, Failure> {
+    let compat = if args.compat == "strict" { Compat::Strict } else { Compat::Better };
+    let wrong = |error: sources::prometheus::config::ConfigError| {
+        let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();
+        Failure::input(format!("{}: {place}{error}", args.config.display()))
+    };
+    let rules = Rules::compile(config, mapper, compat).map_err(wrong)?;
+    let chosen = explain(config, mapper, compat, &Choice::parse(&args.rule), &[]).map_err(wrong)?;
+    let mut all = Vec::new();
+    for Explanation { section, rule, .. } in chosen {
+        let family = if section == "rules" { Family::Custom } else { Family::External };
+        let Some(selector) = rules.get(family, rule).map(|rule| rule.selector.clone()) else { continue };
+        let (series, count) = match prometheus {
+            Some(prometheus) => {
+                let now = Timestamp::now();
+                let found = prometheus.series(&selector, now - BACK, now).await.map_err(|error| {
+                    Failure::Outside(format!(
+                        "failed to ask Prometheus: {error}\n  remedy: {}",
+                        error.remedy()
+                    ))
+                })?;
+                (found.shapes, Some(found.series))
+            }
+            None => (guessed(args, &selector), None),
+        };
+        let one = explain(config, mapper, compat, &Choice::At(family, rule), &series).map_err(wrong)?;
+        let Some(mut explanation) = one.into_iter().next() else { continue };
+        if let Some(wanted) = &args.metric {
+            explanation.metrics.retain(|found| found.metric.as_ref() == Some(wanted));
+            if explanation.metrics.is_empty() {
+                continue;
+            }
+        }
+        let mut explained = Explained { explanation, series: count, values: Vec::new() };
+        if let Some(prometheus) = prometheus {
+            explained.values = values(args, &explained.explanation, &rules, family, mapper, prometheus).await;
+        }
+        all.push(explained);
+    }
+    Ok(all)
+}
+
+/// The series that a selector names, or those that the user names.
+fn guessed(args: &Args, selector: &str) -> Vec<Series> {
+    if !args.series.is_empty() {
+        return args.series.iter().map(|text| sample(text)).collect();
+    }
+    let name = selector.split('{').next().unwrap_or_default().trim();
+    let quoted = selector.split_once("__name__=\"").and_then(|(_, rest)| rest.split('"').next());
+    let known = Some(name).filter(|name| !name.is_empty()).or(quoted).or(args.metric.as_deref());
+    known.map(|name| Series { name: Arc::from(name), labels: Vec::new() }).into_iter().collect()
+}
+
+/// What the questions are answered with now.
+async fn values(
+    args: &Args,
+    explanation: &Explanation,
+    rules: &Rules,
+    family: Family,
+    mapper: &Mapper,
+    prometheus: &Prometheus,
+) -> Vec<((usize, usize), Result<Vec<String>, String>)> {
+    let Some(rule) = rules.get(family, explanation.rule) else { return Vec::new() };
+    let everything = Selector::everything();
+    let mut all = Vec::new();
+    for (at, found) in
+        explanation.metrics.iter().enumerate().filter(|(_, found)| found.metric.is_some()).take(SHOWN)
+    {
+        for place in 0..found.questions.len() {
+            let query = match found.resources.get(place) {
+                Some(resource) => {
+                    let ask = CustomAsk {
+                        resource: "",
+                        namespace: resource.namespaced.then_some(args.namespace.as_str()),
+                        objects: Objects::Any,
+                        metric: "",
+                        series: &everything,
+                    };
+                    let of = GroupResource::parse(&resource.resource);
+                    rule.custom_query(mapper, &found.series, &of, &ask).map(|query| query.text)
+                }
+                None => rule.external_query(mapper, &found.series, &args.namespace, &everything),
+            };
+            let Ok(query) = query else { continue };
+            let reply = prometheus.query(&query, Timestamp::now(), PATIENCE).await;
+            let reply = reply
+                .map(|reply| shown(&reply.result))
+                .map_err(|error| format!("{error}; {}", error.remedy()));
+            all.push(((at, place), reply));
+        }
+    }
+    all
+}
+
+fn shown(values: &Values) -> Vec<String> {
+    let samples = match values {
+        Values::Vector(samples) => samples.as_deref().unwrap_or_default(),
+        Values::Scalar(sample) => std::slice::from_ref(sample),
+        Values::Matrix => &[],
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "no number".to_owned(), |value| value.to_string());
+    let label = |(name, value): &(Arc<str>, Box<str>)| format!("{name}=\"{value}\"");
+    let line = |sample: &sources::prometheus::client::Sample| {
+        let labels: Vec<String> = sample.labels.iter().map(label).collect();
+        format!("{{{}}} {}", labels.join(","), number(sample.value))
+    };
+    samples.iter().map(line).collect()
+}
+
+fn text(all: &[Explained]) -> String {
+    let mut text = String::new();
+    for Explained { explanation, series, values } in all {
+        let found = series.map(|count| format!(" ({count} series)")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{}[{}]\n  asks      {}{found}",
+            explanation.section, explanation.rule, explanation.asks
+        );
+        if explanation.metrics.is_empty() {
+            let _ = writeln!(text, "  finds     nothing to show; name a series with --series");
+        }
+        for (at, metric) in explanation.metrics.iter().enumerate().take(SHOWN) {
+            one(&mut text, metric, |place| {
+                values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values)
+            });
+        }
+        if explanation.metrics.len() > SHOWN {
+            let _ = writeln!(text, "  and {} more series", explanation.metrics.len() - SHOWN);
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn one<'a>(
+    text: &mut String,
+    found: &ExplainedMetric,
+    values: impl Fn(usize) -> Option<&'a Result<Vec<String>, String>>,
+) {
+    let Some(metric) = &found.metric else {
+        let _ = writeln!(text, "  series    {}: left out by seriesFilters or name.matches", found.series);
+        return;
+    };
+    let _ = writeln!(text, "  series    {}\n  metric    {metric}", found.series);
+    for resource in &found.resources {
+        let scope = if resource.namespaced { "in a namespace" } else { "without a namespace" };
+        let _ = writeln!(text, "  label     {} names {} ({scope})", resource.label, resource.resource);
+    }
+    if !found.other_labels.is_empty() {
+        let _ = writeln!(text, "  labels    {} name no resource", found.other_labels.join(", "));
+    }
+    if found.questions.is_empty() {
+        let _ = writeln!(
+            text,
+            "  served    nowhere: no label names a resource; add resources.overrides or resources.template"
+        );
+    }
+    for (place, question) in found.questions.iter().enumerate() {
+        let _ = writeln!(text, "  GET       {}", question.path);
+        match &question.query {
+            Ok(query) => {
+                let _ = writeln!(text, "  query     {query}");
+            }
+            Err(why) => {
+                let _ = writeln!(text, "  fails     {why}");
+            }
+        }
+        match values(place) {
+            Some(Ok(samples)) if samples.is_empty() => {
+                let _ = writeln!(text, "  values    none at the moment");
+            }
+            Some(Ok(samples)) => {
+                for sample in samples.iter().take(SHOWN) {
+                    let _ = writeln!(text, "  value     {sample}");
+                }
+            }
+            Some(Err(why)) => {
+                let _ = writeln!(text, "  fails     {why}");
+            }
+            None => {}
+        }
+    }
+}
+
+fn value(explained: &Explained) -> Value {
+    let Explained { explanation, series, values } = explained;
+    let metric = |(at, found): (usize, &ExplainedMetric)| {
+        let question = |(place, question): (usize, &sources::prometheus::lint::Question)| {
+            let values = values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values);
+            json!({"path": question.path, "query": question.query.as_ref().ok(), "error": question.query.as_ref().err(),
+                "values": values.and_then(|values| values.as_ref().ok()), "valuesError": values.and_then(|v| v.as_ref().err())})
+        };
+        let resources: Vec<Value> = found
+            .resources
+            .iter()
+            .map(|of| json!({"label": of.label, "resource": of.resource, "namespaced": of.namespaced}))
+            .collect();
+        json!({"series": found.series, "metric": found.metric, "resources": resources, "otherLabels": found.other_labels,
+            "questions": found.questions.iter().enumerate().map(question).collect::<Vec<_>>()})
+    };
+    json!({"rule": format!("{}[{}]", explanation.section, explanation.rule), "asks": explanation.asks, "seriesFound": series,
+        "metrics": explanation.metrics.iter().enumerate().map(metric).collect::<Vec<_>>()})
+}

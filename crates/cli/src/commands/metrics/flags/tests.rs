@@ -1,0 +1,151 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::HashSet;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn parse(words: &[&str]) -> Result<Flags, String> {
+    let words = std::iter::once("metrics").chain(words.iter().copied()).map(normal);
+    let matches = Line::command().disable_version_flag(true).try_get_matches_from(words);
+    let line = matches.and_then(|matches| Line::from_arg_matches(&matches));
+    line.map(|line| line.flags).map_err(|error| error.to_string())
+}
+
+/// A value that is not the default.
+fn another(flag: &Flag) -> String {
+    match flag.kind {
+        Kind::Bool if flag.default == "true" => "false",
+        Kind::Bool => "true",
+        Kind::Text | Kind::File | Kind::Repeated => "something",
+        Kind::Number => "7",
+        Kind::Float => "0.25",
+        Kind::Duration => "1h1m1s",
+        Kind::Choice(words) => words.iter().find(|word| **word != flag.default).unwrap(),
+        Kind::List => "a,b",
+    }
+    .to_owned()
+}
+
+#[test]
+fn every_flag_is_taken_in_every_form() {
+    for flag in FLAGS {
+        let value = another(flag);
+        let given = parse(&[&format!("--{}={value}", flag.name)]).unwrap();
+        assert!(given.given(flag.name), "{}", flag.name);
+        assert_eq!(given.text(flag.name).unwrap(), value);
+        assert_eq!(given.idle().contains(&flag.name), flag.does == Does::Nothing, "{}", flag.name);
+        let underscored = format!("--{}={value}", flag.name.replace('-', "_"));
+        assert_eq!(parse(&[&underscored]).unwrap().text(flag.name).unwrap(), value);
+        if flag.kind == Kind::Bool {
+            // What follows a flag that is true or false is another word.
+            let both = parse(&[&format!("--{}", flag.name), "--compat", "strict"]).unwrap();
+            assert!(both.bool(flag.name).unwrap(), "{}", flag.name);
+        } else {
+            let apart = parse(&[&format!("--{}", flag.name), &value]).unwrap();
+            assert_eq!(apart.text(flag.name).unwrap(), value);
+        }
+        if let Some(letter) = flag.short {
+            for words in [
+                vec![format!("-{letter}"), value.clone()],
+                vec![format!("-{letter}={value}")],
+                vec![format!("-{letter}{value}")],
+            ] {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                assert_eq!(parse(&words).unwrap().text(flag.name).unwrap(), value, "{words:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_is_sound() {
+    let mut names = HashSet::new();
+    for flag in FLAGS {
+        assert!(names.insert(flag.name), "{} is there twice", flag.name);
+        if !flag.default.is_empty() {
+            flag.check(flag.default).unwrap();
+        }
+        assert!(!flag.about.is_empty() && !flag.about.ends_with('.'), "{}", flag.name);
+        if let Kind::Choice(words) = flag.kind {
+            assert!(flag.default.is_empty() || words.contains(&flag.default), "{}", flag.name);
+        }
+    }
+    Line::command().disable_version_flag(true).debug_assert();
+}
+
+/// The flags of both servers as their help lists them.
+#[test]
+fn no_flag_of_the_servers_replaced_is_missing() {
+    const THEIRS: &str = "kubeconfig metric-resolution version kubelet-request-timeout kubelet-port \
+        kubelet-use-node-status-port kubelet-preferred-address-types kubelet-certificate-authority \
+        kubelet-client-certificate kubelet-client-key kubelet-insecure-tls deprecated-kubelet-completely-insecure \
+        node-selector bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-sni-cert-key \
+        tls-cipher-suites tls-curve-preferences tls-min-version disable-http2-serving \
+        http2-max-streams-per-connection permit-address-sharing permit-port-sharing authentication-kubeconfig \
+        authentication-skip-lookup authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure \
+        client-ca-file requestheader-client-ca-file requestheader-allowed-names requestheader-username-headers \
+        requestheader-uid-headers requestheader-group-headers requestheader-extra-headers-prefix \
+        authorization-kubeconfig authorization-always-allow-paths authorization-webhook-cache-authorized-ttl \
+        authorization-webhook-cache-unauthorized-ttl max-requests-inflight max-mutating-requests-inflight \
+        request-timeout min-request-timeout shutdown-delay-duration shutdown-send-retry-after livez-grace-period \
+        goaway-chance cors-allowed-origins external-hostname advertise-address strict-transport-security-directives \
+        storage-initialization-timeout shutdown-watch-termination-grace-period feature-gates emulated-version \
+        emulation-forward-compatible min-compatibility-version runtime-config-emulation-forward-compatible \
+        audit-policy-file audit-log-path audit-log-format audit-log-mode audit-log-maxage audit-log-maxbackup \
+        audit-log-maxsize audit-webhook-mode profiling contention-profiling debug-socket-path \
+        enable-priority-and-fairness logging-format log-flush-frequency v vmodule config prometheus-url \
+        prometheus-verb prometheus-header prometheus-ca-file prometheus-client-tls-cert-file \
+        prometheus-client-tls-key-file prometheus-auth-incluster prometheus-auth-config prometheus-token-file \
+        metrics-relist-interval metrics-max-age lister-kubeconfig client-qps client-burst discovery-interval \
+        disable-http2";
+    for name in THEIRS.split_whitespace() {
+        assert!(FLAGS.iter().any(|flag| flag.name == name), "{name}");
+    }
+}
+
+#[test]
+fn of_several_the_last_counts_and_lists_add_up() {
+    let flags = parse(&[
+        "--kubelet-port=1",
+        "--kubelet-port=2",
+        "--kubelet-preferred-address-types=A,B",
+        "--kubelet-preferred-address-types",
+        "C",
+        "--prometheus-header=a=b,c",
+        "--prometheus-header=d",
+    ])
+    .unwrap();
+    assert_eq!(flags.number("kubelet-port").unwrap(), 2);
+    assert_eq!(flags.list("kubelet-preferred-address-types").unwrap(), ["A", "B", "C"]);
+    assert_eq!(flags.repeated("prometheus-header").unwrap(), ["a=b,c", "d"]);
+    assert_eq!(parse(&[]).unwrap().list("authorization-always-allow-paths").unwrap().len(), 3);
+    assert!(parse(&[]).unwrap().list("tls-cipher-suites").unwrap().is_empty());
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_nearest_that_is_right() {
+    for (words, expected) in [
+        (&["--kubelet-prot=1"][..], "--kubelet-port"),
+        (&["--kubelet-port=x"], "--kubelet-port=x: write a whole number"),
+        (&["--metric-resolution=15"], "--metric-resolution=15: write a duration such as 15s or 1m30s"),
+        (&["--kubelet-insecure-tls=ja"], "--kubelet-insecure-tls=ja: write true or false"),
+        (&["--prometheus-verb=PUT"], "[possible values: GET, POST]"),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_is_the_case_anyway_need_not_be_named() {
+    let flags = parse(&["--profiling=true", "--cert-dir=/tmp", "--secure-port=10250"]).unwrap();
+    assert_eq!(flags.idle(), ["cert-dir"]);
+}

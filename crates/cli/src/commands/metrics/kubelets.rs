@@ -1,0 +1,84 @@
+//! Flags and credentials become settings of the scraper.
+
+use std::time::Duration;
+
+use api::provide::Compat;
+use cluster::connect::{Credentials, Material};
+use controllers::metrics::kubelets::{Division, Settings};
+use sources::http::{Auth, Endpoint, Secret};
+use sources::kubelet::trust::{self, Authority, Pem, Token};
+use sources::kubelet::{address, client, scraper};
+use sources::shares;
+
+use super::options::{Kubelets, Shares};
+use crate::failure::Failure;
+
+/// How kubelets are asked: with our credentials for the API server, unless others are named.
+pub(super) fn settings(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<Settings, Failure> {
+    let scraper = scraper::Settings {
+        resolution: options.resolution,
+        parallel: options.at_once,
+        compat,
+        address: address::Rules {
+            types: options.address_types.clone(),
+            port: options.port,
+            status_port: options.status_port,
+            plain: options.plain,
+        },
+        client: client::Settings { timeout: options.timeout, ..client::Settings::default() },
+        trust: trust(options, compat, ours)?,
+    };
+    Ok(Settings { scraper, keep: options.keep, nodes: options.nodes.clone(), shares: None })
+}
+
+/// How nodes are divided between replicas.
+pub(super) fn division(shares: &Shares, resolution: Duration) -> Division {
+    let endpoint = Endpoint {
+        ca_file: shares.authority.clone(),
+        insecure: shares.authority.is_none(),
+        server_name: Some(format!("{}.{}.svc", shares.service, shares.namespace)),
+        auth: shares.token.clone().filter(|file| file.exists()).map_or(Auth::None, Auth::TokenFile),
+        ..Endpoint::default()
+    };
+    // A pod in the network of its node has the node's host name.
+    let told = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
+    let id = told.unwrap_or_else(crate::commands::controller::hostname);
+    let settings = shares::Settings { id, resolution, endpoint };
+    Division { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
+}
+
+fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust::Settings, Failure> {
+    let by_node = options.by_node.unwrap_or(!compat.is_strict());
+    let compat = if by_node { Compat::Better } else { Compat::Strict };
+    if options.plain {
+        return Ok(trust::Settings { authority: Authority::Anybody, certificate: None, token: None, compat });
+    }
+    let authority = match (&options.authority, &ours.authority) {
+        _ if options.insecure => Authority::Anybody,
+        (Some(file), _) => Authority::Known(Pem::File(file.clone())),
+        (None, Some(known)) => Authority::Known(pem(known)),
+        (None, None) if ours.insecure => Authority::Anybody,
+        (None, None) => {
+            return Err(Failure::input(
+                "whom kubelets' certificates come from is not known: the kubeconfig names no authority\n  remedy: name it \
+                 with --kubelet-certificate-authority, or take any certificate with --kubelet-insecure-tls (for tests)",
+            ));
+        }
+    };
+    let certificate = match (&options.certificate, &options.key) {
+        (Some(certificate), Some(key)) => Some((Pem::File(certificate.clone()), Pem::File(key.clone()))),
+        _ => ours.certificate.as_ref().map(|(certificate, key)| (pem(certificate), pem(key))),
+    };
+    let token = ours.token.as_ref().map(|token| match token {
+        Material::File(path) => Token::File(path.clone()),
+        Material::Given(text) => Token::Given(Secret::new(String::from_utf8_lossy(text).into_owned())),
+    });
+    Ok(trust::Settings { authority, certificate, token, compat })
+}
+
+fn pem(material: &Material) -> Pem {
+    match material {
+        Material::File(path) => Pem::File(path.clone()),
+        Material::Given(text) => Pem::Given(text.clone()),
+    }
+}

@@ -1,0 +1,175 @@
+//! `plimsoll metrics lint`: what is wrong with a file of rules, or will be.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::provide::Compat;
+use api::text::Source;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sources::prometheus::client::Prometheus;
+use sources::prometheus::config::{Config, Stage};
+use sources::prometheus::lint::{Finding, Place, Severity, lint};
+use sources::prometheus::mapper::Mapper;
+use sources::prometheus::registry::Registry;
+use sources::prometheus::rule::{Family, Rules};
+
+use super::asked::Asked;
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::live::page::{Page, Paint};
+use crate::output::{self, Format};
+
+/// How far back series may have had their last sample.
+const BACK: Duration = Duration::from_mins(10);
+/// Columns of a line that are shown.
+const WIDTH: usize = 120;
+
+/// Say what is wrong with a file of rules, and where
+///
+/// Reads the configuration of prometheus-adapter (rules, resourceRules, externalRules) as the server does, and finds what
+/// would be surprising: names that become empty, labels that name nothing, queries that cannot answer. With a Prometheus, it
+/// also finds rules that match no series.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll metrics lint rules.yaml
+  plimsoll metrics lint rules.yaml --prometheus-url http://localhost:9090 --kubeconfig ~/.kube/config
+  kubectl -n plimsoll-system get configmap plimsoll-metrics-rules -o jsonpath='{.data.rules\\.yaml}' | plimsoll metrics lint -
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 the file cannot be read.")]
+pub(super) struct Args {
+    /// The file; - is standard input.
+    config: PathBuf,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let source = files::read(&args.config)?;
+    crate::live::run(async move {
+        let mapper = args.asked.mapper().await?;
+        let mut findings = lint(&source.text, mapper.as_ref());
+        if let Some(prometheus) = args.asked.prometheus()?
+            && let Ok(config) = Config::read(&source)
+        {
+            let mapper = args.asked.some_mapper(&config).await?;
+            findings.extend(unmatched(&source, &config, &mapper, &prometheus).await?);
+            findings.sort_by_key(|finding| (finding.place.line, finding.severity));
+        }
+        match args.output {
+            Format::Json | Format::Yaml => {
+                let all: Vec<Value> = findings.iter().map(|finding| value(&source, finding)).collect();
+                output::value(args.output, &all)?;
+            }
+            Format::Table | Format::Wide => output::text_out(&page(&source, &findings, Page::stdout()))?,
+        }
+        let wrong = findings.iter().any(|finding| finding.severity == Severity::Error);
+        if wrong { Err(Failure::Told(1)) } else { Ok(()) }
+    })
+}
+
+/// Rules that match no series, or whose series become no metric.
+async fn unmatched(
+    source: &Source,
+    config: &Config,
+    mapper: &Mapper,
+    prometheus: &Prometheus,
+) -> Result<Vec<Finding>, Failure> {
+    // What cannot be compiled was found before.
+    let Ok(rules) = Rules::compile(config, mapper, Compat::Better) else { return Ok(Vec::new()) };
+    let now = Timestamp::now();
+    let mut found = Vec::new();
+    for selector in rules.selectors() {
+        let listed = prometheus.series(&selector, now - BACK, now).await;
+        found.push((selector, listed));
+    }
+    if let Some((_, Err(error))) = found.first()
+        && found.iter().all(|(_, listed)| listed.is_err())
+    {
+        return Err(Failure::Outside(format!(
+            "failed to ask Prometheus: {error}\n  remedy: {}",
+            error.remedy()
+        )));
+    }
+    let series: Vec<_> = found
+        .iter()
+        .filter_map(|(selector, listed)| Some((selector.clone(), listed.as_ref().ok()?.shapes.clone())))
+        .collect();
+    let registry = Registry::build(&rules, mapper, &series);
+    let documents = api::text::parse(source).unwrap_or_default();
+    let mut findings = Vec::new();
+    for (family, section) in [(Family::Custom, Stage::Rules), (Family::External, Stage::ExternalRules)] {
+        for (index, rule) in rules.of(family).iter().enumerate() {
+            let listed =
+                found.iter().find(|(selector, _)| *selector == rule.selector).map(|(_, listed)| listed);
+            let (severity, message, remedy) = match listed {
+                Some(Err(error)) => {
+                    (Severity::Error, format!("Prometheus refuses it: {error}"), error.remedy().to_owned())
+                }
+                Some(Ok(listed)) if listed.series == 0 => (
+                    Severity::Warning,
+                    "no series of the last ten minutes match".to_owned(),
+                    "compare it with the series that Prometheus has".to_owned(),
+                ),
+                Some(Ok(listed)) if registry.count(family, index) == 0 => (
+                    Severity::Warning,
+                    format!("{} series match, and no metric comes of them", listed.series),
+                    format!(
+                        "plimsoll metrics explain --rule '{section}[{index}]' shows what leaves them out"
+                    ),
+                ),
+                _ => continue,
+            };
+            let key = format!("{section}[{index}].seriesQuery");
+            let span = documents.first().map(|document| document.locate(&key)).unwrap_or_default();
+            let place =
+                Place { section, rule: Some(index), key, line: span.line.max(1), column: span.column.max(1) };
+            findings.push(Finding { severity, place, message, remedy });
+        }
+    }
+    Ok(findings)
+}
+
+/// Findings as a compiler prints them.
+fn page(source: &Source, findings: &[Finding], page: Page) -> String {
+    let mut text = String::new();
+    let lines: Vec<&str> = source.text.lines().collect();
+    for Finding { severity, place, message, remedy } in findings {
+        let paint = match severity {
+            Severity::Error => Paint::Red,
+            Severity::Warning => Paint::Yellow,
+            Severity::Note => Paint::Dim,
+        };
+        let within = if place.key.is_empty() { String::new() } else { format!(" in {}", place.key) };
+        let label = page.paint(paint, severity.name());
+        let _ = writeln!(text, "{label}: {}:{}:{}: {message}{within}", source.name, place.line, place.column);
+        let number = place.line.to_string();
+        let margin = " ".repeat(number.len());
+        let at = usize::try_from(place.line).unwrap_or_default().saturating_sub(1);
+        if let Some(line) = lines.get(at).filter(|line| line.chars().count() <= WIDTH && !line.contains('\t'))
+        {
+            let column = usize::try_from(place.column).unwrap_or_default().saturating_sub(1);
+            let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {}^", " ".repeat(column));
+        }
+        if !remedy.is_empty() {
+            let _ = writeln!(text, "{margin} = remedy: {remedy}");
+        }
+        text.push('\n');
+    }
+    let count = |severity: Severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let _ = writeln!(text, "{}: {}, {}", source.name, many(errors, "error"), many(warnings, "warning"));
+    text
+}
+
+fn value(source: &Source, finding: &Finding) -> Value {
+    let Finding { severity, place, message, remedy } = finding;
+    json!({"severity": severity.name(), "file": &*source.name, "line": place.line, "column": place.column,
+        "key": place.key, "message": message, "remedy": remedy})
+}

@@ -1,0 +1,100 @@
+//! `plimsoll metrics`: resource, custom and external metrics from one server, and what is wrong with them.
+//!
+//! ```text
+//! flags     the flags of metrics-server and prometheus-adapter, and our own: one table
+//! options   flags, checked
+//! kubelets  flags and credentials become settings of the scraper
+//! prometheus  flags become the way Prometheus is asked
+//! run       the process: started, steered, stopped
+//! service   what it serves
+//! reports   the API that doctor reads
+//! lint      what is wrong with a file of rules
+//! explain   what rules discover, and the PromQL they become
+//! doctor    who serves what, what is missing, why, and what to do
+//! ```
+
+mod asked;
+mod doctor;
+mod explain;
+pub(crate) mod flags;
+mod kubelets;
+mod lint;
+mod options;
+mod prometheus;
+mod reports;
+mod run;
+mod service;
+
+use crate::failure::{Failure, Outcome};
+use crate::invoked::{self, Replaced};
+use flags::Flags;
+use options::Options;
+
+/// Serve resource, custom and external metrics, in the place of metrics-server and prometheus-adapter
+///
+/// Takes the flags of both, so that their manifests start it: kubelets are scraped for metrics.k8s.io; with --config, the
+/// rules of prometheus-adapter give custom, external and, if they say so, resource metrics. Flags that have no meaning here
+/// are taken and named in the log.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    disable_version_flag = true,
+    subcommand_value_name = "COMMAND"
+)]
+#[command(after_help = "\
+Examples:
+  plimsoll metrics --metric-resolution=15s --secure-port=10250     # as metrics-server
+  plimsoll metrics --config=rules.yaml --prometheus-url=http://prometheus:9090
+  plimsoll metrics lint rules.yaml                                 # what is wrong with rules
+  plimsoll metrics explain rules.yaml --rule 0                     # what they discover and ask
+  plimsoll metrics doctor                                          # what is wrong with metrics on this cluster
+
+Flags that are only taken for compatibility are in docs/metrics.md. Manifests are in deploy/metrics/.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Serve, as without a command
+    #[command(disable_version_flag = true)]
+    Serve(ServeArgs),
+    Doctor(doctor::Args),
+    Lint(lint::Args),
+    Explain(explain::Args),
+}
+
+#[derive(clap::Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    match &args.command {
+        None => serve(&args.flags),
+        Some(Command::Serve(args)) => serve(&args.flags),
+        Some(Command::Doctor(args)) => doctor::run(args),
+        Some(Command::Lint(args)) => lint::run(args),
+        Some(Command::Explain(args)) => explain::run(args),
+    }
+}
+
+fn serve(flags: &Flags) -> Outcome {
+    if flags.bool("version")? {
+        return crate::output::text_out(&format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
+    }
+    let mut options = Options::of(flags)?;
+    match invoked::replaced() {
+        Some(Replaced::Adapter) if options.config.is_none() => {
+            return Err(Failure::input("prometheus-adapter needs --config: the file with its rules"));
+        }
+        Some(Replaced::Server) => options.speaks_of_kubelets = true,
+        _ => {}
+    }
+    options.logs.init()?;
+    run::run(&options)
+}

@@ -1,0 +1,117 @@
+//! Flags become the way Prometheus is asked.
+
+use std::path::{Path, PathBuf};
+
+use api::provide::Compat;
+use api::text::Source;
+use cluster::connect::{Connection, Credentials, Material, Target, connect};
+use controllers::metrics::rules::Settings;
+use sources::http::{Auth, Endpoint, Secret};
+use sources::prometheus::client::{Manner, Verb};
+use sources::prometheus::config::Config;
+use sources::prometheus::discovery::Plan;
+use sources::prometheus::provider;
+
+use super::options::Prometheus;
+use crate::failure::Failure;
+use crate::files;
+
+/// Where a pod finds its own credentials.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Reads a file with rules, or says all that is wrong with it.
+pub(super) fn read(path: &Path) -> Result<(Source, Config), Failure> {
+    let source = files::read(path)?;
+    let config = Config::read(&source).map_err(|error| match error.problems {
+        problems if problems.is_empty() => Failure::input(format!("{}: {}", path.display(), error.message)),
+        problems => Failure::Problems(problems),
+    })?;
+    Ok((source, config))
+}
+
+/// How rules are used.
+pub(super) async fn settings(
+    options: &Prometheus,
+    compat: Compat,
+    file: PathBuf,
+    config: Config,
+    resource: bool,
+) -> Result<Settings, Failure> {
+    let plan = Plan { interval: options.relist, max_age: options.max_age, ..Plan::default() };
+    let provider =
+        provider::Settings { compat, plan, patience: options.timeout, ..provider::Settings::default() };
+    Ok(Settings {
+        file,
+        config,
+        provider,
+        endpoint: endpoint(options).await?,
+        manner: manner(options, compat),
+        discovery: options.discovery,
+        resource,
+    })
+}
+
+/// How it is asked.
+pub(super) fn manner(options: &Prometheus, compat: Compat) -> Manner {
+    let verb = match (options.post, compat.is_strict()) {
+        (true, _) => Verb::Post,
+        (false, true) => Verb::Get,
+        (false, false) => Verb::Short,
+    };
+    Manner { verb, timeout: options.timeout, memory: options.cache, ..Manner::default() }
+}
+
+/// Where it is, and who we are to it.
+pub(super) async fn endpoint(options: &Prometheus) -> Result<Endpoint, Failure> {
+    let mut endpoint =
+        Endpoint { url: options.url.clone(), headers: options.headers.clone(), ..Endpoint::default() };
+    if options.authority.is_some() {
+        // As the adapter has it: with an authority of its own, a kubeconfig does not matter.
+        endpoint.ca_file.clone_from(&options.authority);
+        endpoint.certificate_file.clone_from(&options.certificate);
+        endpoint.key_file.clone_from(&options.key);
+    } else if options.in_cluster {
+        endpoint.ca_file = Some(Path::new(SERVICE_ACCOUNT).join("ca.crt"));
+        endpoint.auth = Auth::TokenFile(Path::new(SERVICE_ACCOUNT).join("token"));
+    } else if let Some(kubeconfig) = &options.kubeconfig {
+        let target = Target { kubeconfig: Some(kubeconfig.clone()), context: None };
+        let Connection { credentials, .. } = connect(&target)
+            .await
+            .map_err(|error| Failure::Outside(format!("--prometheus-auth-config: {error}")))?;
+        with(&mut endpoint, credentials)?;
+    }
+    if let Some(file) = &options.token {
+        endpoint.auth = Auth::TokenFile(file.clone());
+    }
+    Ok(endpoint)
+}
+
+/// The credentials of a kubeconfig.
+fn with(endpoint: &mut Endpoint, credentials: Credentials) -> Result<(), Failure> {
+    let Credentials { authority, insecure, certificate, token } = credentials;
+    endpoint.insecure = insecure;
+    match authority {
+        Some(Material::File(path)) => endpoint.ca_file = Some(path),
+        Some(Material::Given(pem)) => endpoint.ca_bundle = Some(pem),
+        None => {}
+    }
+    match certificate {
+        Some((Material::File(certificate), Material::File(key))) => {
+            endpoint.certificate_file = Some(certificate);
+            endpoint.key_file = Some(key);
+        }
+        Some(_) => {
+            return Err(Failure::input(
+                "--prometheus-auth-config: a certificate within a kubeconfig is not supported\n  remedy: name files there with \
+                 client-certificate and client-key",
+            ));
+        }
+        None => {}
+    }
+    endpoint.auth = match token {
+        Some(Material::File(path)) => Auth::TokenFile(path),
+        Some(Material::Given(text)) => Auth::Token(Secret::new(String::from_utf8_lossy(&text).into_owned())),
+        None => Auth::None,
+    };
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The metrics server as a process: started, steered, and stopped in order.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cluster::connect::{Connection, connect};
+use cluster::request::{Request, send};
+use controllers::metrics::{Census, Kubelets, Providers, Rules, Sources};
+use jiff::Timestamp;
+use serde_json::Value;
+use sources::federation::{self, Config as Upstreams, Own, Router, guarded};
+use sources::prometheus::config::Config;
+use sources::shares;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::options::{Options, Origin};
+use super::{kubelets, prometheus, service};
+use crate::commands::controller::{home, hostname, stopped};
+use crate::failure::{Failure, Outcome};
+use crate::files;
+
+/// Threads that answer at most: more would only wait for the same data.
+const THREADS: usize = 4;
+
+/// A metrics server that runs.
+pub(crate) struct Process {
+    pub(crate) server: serve::Server,
+    pub(crate) sources: Sources,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+/// Runs until told to stop.
+pub(super) fn run(options: &Options) -> Outcome {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let connection =
+            connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
+        let process = start(&connection, options).await?;
+        tracing::info!(
+            server = connection.server,
+            version = env!("CARGO_PKG_VERSION"),
+            "the metrics server runs"
+        );
+        let mut hangup = signal(SignalKind::hangup())?;
+        let rules = process.sources.rules.clone();
+        let asked = async {
+            while hangup.recv().await.is_some() {
+                rules.iter().for_each(Rules::ask);
+            }
+        };
+        tokio::select! {
+            () = asked => {}
+            result = stopped() => result?,
+        }
+        tracing::info!("stopping");
+        tokio::time::sleep(options.serving.stop_after).await;
+        process.stop().await;
+        Ok(())
+    });
+    // Looking up a host's name may hang in a thread of its own, and nobody waits for it any more.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Starts a metrics server on a cluster.
+pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<Process, Failure> {
+    if !options.idle.is_empty() {
+        let flags: Vec<String> = options.idle.iter().map(|name| format!("--{name}")).collect();
+        tracing::info!(
+            flags = flags.join(" "),
+            "these flags are taken and do nothing here (docs/metrics.md)"
+        );
+    }
+    let config = options.config.as_deref().map(prometheus::read).transpose()?.map(|(_, config)| config);
+    let origin = options.origin(config.as_ref().is_some_and(|config| config.resource_rules.is_some()))?;
+    let client = &connection.client;
+    let (stop, stopping) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    let census = (origin != Origin::Nowhere).then(|| Census::start(client));
+    let kubelets = match &census {
+        Some(census) if origin == Origin::Kubelets => {
+            let mut settings =
+                kubelets::settings(&options.kubelets, options.compat, &connection.credentials)?;
+            settings.shares =
+                options.shares.as_ref().map(|shares| kubelets::division(shares, options.kubelets.resolution));
+            let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
+            Some(started.map_err(Failure::Outside)?)
+        }
+        _ => None,
+    };
+    let rules = match (config, &options.config) {
+        (Some(config), Some(file)) => {
+            Some(rules(connection, options, file, config, origin, census.as_ref(), &mut tasks).await?)
+        }
+        _ => None,
+    };
+    let own = own(connection, options).await;
+    let router = router(options, &own, rules.as_ref(), &mut tasks)?;
+    let providers = providers(kubelets.as_ref(), rules.as_ref(), router.as_ref());
+    let mut routes = Vec::new();
+    if let Some(shares) = kubelets.as_ref().and_then(Kubelets::shares) {
+        routes.push((shares::PATH.to_owned(), shares.route()));
+    }
+    let sources = Sources {
+        instance: hostname(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        compat: options.compat,
+        started: Timestamp::now(),
+        census,
+        kubelets,
+        rules,
+        router,
+    };
+    let guard = |route| guarded(route, &own);
+    let server =
+        service::start(&options.serving, client.clone(), &sources, &providers, routes, guard).await?;
+    said(&providers, origin, &sources);
+    Ok(Process { server, sources, stop, tasks })
+}
+
+async fn rules(
+    connection: &Connection,
+    options: &Options,
+    file: &Path,
+    config: Config,
+    origin: Origin,
+    census: Option<&Census>,
+    tasks: &mut JoinSet<()>,
+) -> Result<Rules, Failure> {
+    let resource = origin == Origin::Prometheus;
+    let settings =
+        prometheus::settings(&options.prometheus, options.compat, file.to_owned(), config, resource).await?;
+    let started = Rules::start(&connection.client, settings, census, tasks).await;
+    started.map_err(|error| match error {
+        controllers::metrics::rules::Error::Config(error) => {
+            let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();
+            let shown = file.display();
+            Failure::input(format!(
+                "{shown}: {place}{error}\n  remedy: plimsoll metrics lint {shown} shows the place"
+            ))
+        }
+        other => Failure::Outside(other.to_string()),
+    })
+}
+
+/// Other servers behind us.
+fn router(
+    options: &Options,
+    own: &Own,
+    rules: Option<&Rules>,
+    tasks: &mut JoinSet<()>,
+) -> Result<Option<Router>, Failure> {
+    let Some(file) = &options.upstreams else { return Ok(None) };
+    let config = Upstreams::read(&files::read(file)?, own)?;
+    let mut providers = federation::Providers::default();
+    if let Some(rules) = rules {
+        providers.custom.push(("rules".to_owned(), rules.custom()));
+        providers.external.push(("rules".to_owned(), rules.external()));
+    }
+    let router = Router::new(own.clone(), providers, config);
+    let running = router.clone();
+    tasks.spawn(async move { running.run().await });
+    Ok(Some(router))
+}
+
+fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<&Router>) -> Providers {
+    let resource = kubelets.map(Kubelets::provider).or_else(|| rules.and_then(Rules::resource));
+    match router {
+        Some(router) => {
+            let router = std::sync::Arc::new(router.clone());
+            Providers { resource, custom: Some(router.clone()), external: Some(router) }
+        }
+        None => {
+            Providers { resource, custom: rules.map(Rules::custom), external: rules.map(Rules::external) }
+        }
+    }
+}
+
+/// Who we are to others like us: what all our replicas have in common.
+async fn own(connection: &Connection, options: &Options) -> Own {
+    let (namespace, service) = match &options.shares {
+        Some(shares) => (shares.namespace.clone(), shares.service.clone()),
+        None => (home(), service::SERVICE.to_owned()),
+    };
+    if options.upstreams.is_none() {
+        return Own { id: format!("{namespace}/{service}"), namespace, service };
+    }
+    let request = Request::get("/api/v1/namespaces/kube-system", "namespaces", Duration::from_secs(5));
+    let system = send(&connection.client, request).await.ok();
+    let system: Option<Value> = system.and_then(|body| serde_json::from_slice(&body).ok());
+    let uid = system.as_ref().and_then(|object| object.pointer("/metadata/uid")).and_then(Value::as_str);
+    Own { id: format!("{}/{namespace}/{service}", uid.unwrap_or_default()), namespace, service }
+}
+
+/// Says what is served.
+fn said(providers: &Providers, origin: Origin, sources: &Sources) {
+    let resource = match (providers.resource.is_some(), origin) {
+        (false, _) => "not served",
+        (true, Origin::Prometheus) => "from prometheus",
+        (true, _) => "from kubelets",
+    };
+    let others = match (&sources.rules, &sources.router) {
+        (None, None) => "not served",
+        (Some(_), None) => "from prometheus",
+        (None, Some(_)) => "from upstreams",
+        (Some(_), Some(_)) => "from prometheus and upstreams",
+    };
+    tracing::info!("serving metrics.k8s.io: {resource}; custom and external metrics: {others}");
+}
+
+impl Process {
+    /// Stops in order: requests end, then scrapes.
+    pub(crate) async fn stop(self) {
+        self.server.stop().await;
+        self.stop.send_replace(true);
+        let mut tasks = self.tasks;
+        tasks.abort_all();
+        while tasks.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,184 @@
+//! What the metrics server serves: the three APIs, its report, health and figures.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use controllers::metrics::figures::CONTENT_TYPE;
+use controllers::metrics::{Figures, Providers, Scope, Sources};
+use jiff::Timestamp;
+use kube::Client;
+use serve::metrics::{Histogram, Settings, custom, external, resource};
+use serve::{App, Certificate, Checks, Exposition, Server, StartError, Traffic};
+
+use super::options::Serving;
+use super::reports;
+use crate::failure::Failure;
+
+/// The Service in front of it, in manifests and on the desk.
+pub(crate) const SERVICE: &str = "plimsoll-metrics";
+
+/// Starts to serve.
+pub(super) async fn start(
+    serving: &Serving,
+    client: Client,
+    sources: &Sources,
+    providers: &Providers,
+    routes: Vec<(String, serve::Route)>,
+    guard: impl Fn(serve::Route) -> serve::Route,
+) -> Result<Server, Failure> {
+    let app = app(sources, providers, routes, guard);
+    let certificate = match &serving.certificate {
+        Some((certificate, key)) => {
+            Certificate::Files { certificate: certificate.clone(), key: key.clone(), authority: None }
+        }
+        None => Certificate::SelfMade(names()),
+    };
+    let options = |address: IpAddr| {
+        let mut options = serve::Options {
+            address: SocketAddr::new(address, serving.port),
+            certificate: certificate.clone(),
+            open_paths: serving.open_paths.clone(),
+            ..serve::Options::default()
+        };
+        options.limits.requests = serving.requests;
+        options.limits.streams = serving.streams;
+        options.limits.answer = serving.timeout;
+        options
+    };
+    let mut address = serving.address;
+    // As Go does: 0.0.0.0 is every address, of either kind.
+    if address == IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
+        address = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    }
+    let started = match Server::start(options(address), client.clone(), app.clone()).await {
+        Err(StartError::Listen { source, .. }) if address != serving.address && !in_use(&source) => {
+            Server::start(options(serving.address), client, app).await
+        }
+        started => started,
+    };
+    started.map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
+}
+
+fn in_use(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied)
+}
+
+/// `guard` stands before the routes whose answers may come from others like us.
+fn app(
+    sources: &Sources,
+    providers: &Providers,
+    routes: Vec<(String, serve::Route)>,
+    guard: impl Fn(serve::Route) -> serve::Route,
+) -> App {
+    let settings = Settings::from(sources.compat);
+    let mut groups = Vec::new();
+    groups.extend(providers.resource.iter().flat_map(|source| resource(Arc::clone(source), &settings)));
+    groups.extend(providers.custom.iter().flat_map(|source| custom(Arc::clone(source), &settings)));
+    groups.extend(providers.external.iter().flat_map(|source| external(Arc::clone(source), &settings)));
+    for group in &mut groups {
+        group.route = guard(group.route.clone());
+    }
+    let reporter = sources.clone();
+    groups.push(reports::group(Arc::new(move || reporter.report(Timestamp::now()))));
+    let traffic = Arc::new(Traffic::default());
+    let (figures, asked) = (sources.clone(), Arc::clone(&traffic));
+    App {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        checks: checks(sources),
+        metrics: Some(Arc::new(move || {
+            let mut page = Figures::default();
+            figures.figures(&mut page, Timestamp::now());
+            served(&mut page, &settings.freshness.seen(), &asked);
+            Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
+        })),
+        groups,
+        routes,
+        traffic,
+        ..App::default()
+    }
+}
+
+/// Figures of what was asked and answered.
+fn served(page: &mut Figures, ages: &Histogram, traffic: &Traffic) {
+    let within = Histogram::bounds().into_iter().zip(ages.within);
+    page.family(
+        "histogram",
+        "metrics_server_api_metric_freshness_seconds",
+        "[ALPHA] Freshness of metrics exported",
+    )
+    .histogram(&[], within.chain([(f64::INFINITY, ages.count)]), ages.seconds);
+    page.family(
+        "counter",
+        "apiserver_request_total",
+        "[STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, \
+         component, and HTTP response code.",
+    );
+    for count in traffic.counts() {
+        let code = count.code.to_string();
+        let labels = [
+            ("code", code.as_str()),
+            ("component", "apiserver"),
+            ("dry_run", ""),
+            ("group", &count.group),
+            ("resource", &count.resource),
+            ("scope", count.scope),
+            ("subresource", count.subresource),
+            ("verb", count.verb),
+            ("version", &count.version),
+        ];
+        page.value(&labels, count.count);
+    }
+    page.family(
+        "histogram",
+        "apiserver_request_duration_seconds",
+        "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, version, resource, \
+         subresource, scope and component.",
+    );
+    for duration in traffic.durations() {
+        let labels = [
+            ("component", "apiserver"),
+            ("dry_run", ""),
+            ("group", duration.group.as_str()),
+            ("resource", &duration.resource),
+            ("scope", duration.scope),
+            ("subresource", duration.subresource),
+            ("verb", duration.verb),
+            ("version", &duration.version),
+        ];
+        let within = serve::Durations::BOUNDS.into_iter().zip(duration.within);
+        page.histogram(&labels, within.chain([(f64::INFINITY, duration.count)]), duration.seconds);
+    }
+    page.family(
+        "gauge",
+        "apiserver_current_inflight_requests",
+        "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+    )
+    .value(&[("request_kind", "readOnly")], traffic.running());
+}
+
+/// Those of the servers replaced, in their order.
+fn checks(sources: &Sources) -> Checks {
+    let mut checks = Checks::new();
+    // Alerts may exclude or read these by name.
+    for name in
+        ["log", "poststarthook/max-in-flight-filter", "poststarthook/storage-object-count-tracker-hook"]
+    {
+        checks.add(name, || Ok(()));
+    }
+    for check in sources.checks() {
+        let name = check.name;
+        match check.scope {
+            Scope::All => checks.add(name, move || check.look()),
+            Scope::Ready => checks.add_ready(name, move || check.look()),
+            Scope::Live => checks.add_live(name, move || check.look()),
+        }
+    }
+    checks
+}
+
+/// The names under which a certificate of our own is good.
+fn names() -> Vec<String> {
+    let namespace = crate::commands::controller::home();
+    let service = format!("{SERVICE}.{namespace}.svc");
+    vec!["localhost".into(), "127.0.0.1".into(), service]
+}

@@ -1,0 +1,130 @@
+//! Who we are to the API server and whom we believe to be it, for those who ask others on the cluster's behalf: kubelets,
+//! a Prometheus behind the cluster's authentication.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Config;
+use kube::config::AuthInfo;
+use serde_json::Value;
+
+/// Who we are, and whom we believe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Authorities of the server's certificate (PEM); none if the system's are meant.
+    pub authority: Option<Material>,
+    /// Whether any certificate will do.
+    pub insecure: bool,
+    /// Our certificate and its key (PEM).
+    pub certificate: Option<(Material, Material)>,
+    /// Our bearer token.
+    pub token: Option<Material>,
+}
+
+/// Something that may be secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Material {
+    /// In a file, which may change.
+    File(PathBuf),
+    /// Given.
+    Given(Vec<u8>),
+}
+
+impl fmt::Debug for Material {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.fmt(f),
+            Self::Given(_) => f.write_str("(given)"),
+        }
+    }
+}
+
+impl Credentials {
+    /// Those of a client. A token that a program makes (`exec`) is not among them.
+    pub(super) fn of(config: &Config) -> Self {
+        let given = config.root_cert.as_ref().map(|certificates| Material::Given(pem(certificates)));
+        let said = Said::of(&config.auth_info);
+        let certificate = said.material("client-certificate-data", "client-certificate");
+        let key = said.material("client-key-data", "client-key");
+        let token = said.text("token").map(|token| Material::Given(token.into_bytes()));
+        Self {
+            authority: config.root_cert_file.clone().map(Material::File).or(given),
+            insecure: config.accept_invalid_certs,
+            certificate: certificate.zip(key),
+            token: token.or_else(|| said.text("tokenFile").map(|path| Material::File(path.into()))),
+        }
+    }
+}
+
+/// What a kubeconfig says of a user. It is written out again because secrets can be read in no other way.
+struct Said(Value);
+
+impl Said {
+    fn of(user: &AuthInfo) -> Self {
+        Self(serde_json::to_value(user).unwrap_or_default())
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.0.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// What is given as base64, or else in a file.
+    fn material(&self, data: &str, file: &str) -> Option<Material> {
+        let given = self.text(data).and_then(|text| STANDARD.decode(text.trim()).ok()).map(Material::Given);
+        given.or_else(|| self.text(file).map(|path| Material::File(path.into())))
+    }
+}
+
+/// Certificates as text.
+fn pem(certificates: &[Vec<u8>]) -> Vec<u8> {
+    let mut text = String::new();
+    for certificate in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let encoded = STANDARD.encode(certificate);
+        for (index, letter) in encoded.chars().enumerate() {
+            if index > 0 && index % 64 == 0 {
+                text.push('\n');
+            }
+            text.push(letter);
+        }
+        text.push_str("\n-----END CERTIFICATE-----\n");
+    }
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn of(user: &str) -> Credentials {
+        let mut config = Config::new("https://localhost".parse().unwrap());
+        config.auth_info = serde_json::from_str(user).unwrap();
+        config.root_cert = Some(vec![vec![0; 60]]);
+        Credentials::of(&config)
+    }
+
+    #[test]
+    fn what_is_given_goes_before_what_is_in_files() {
+        let found = of(
+            r#"{"token":"t","tokenFile":"/f","client-certificate-data":"Y2VydA==","client-certificate":"/c",
+            "client-key":"/k"}"#,
+        );
+        assert_eq!(found.token, Some(Material::Given(b"t".to_vec())));
+        assert_eq!(found.certificate, Some((Material::Given(b"cert".to_vec()), Material::File("/k".into()))));
+        assert_eq!(of(r#"{"tokenFile":"/f"}"#).token, Some(Material::File("/f".into())));
+        assert_eq!(of("{}").certificate, None);
+        assert!(!format!("{found:?}").contains("116"), "{found:?}");
+    }
+
+    #[test]
+    fn certificates_are_lines_of_64_letters() {
+        let Some(Material::Given(text)) = of("{}").authority else { unreachable!() };
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<usize> = text.lines().map(str::len).collect();
+        assert_eq!(lines, [27, 64, 16, 25], "{text}");
+    }
+}

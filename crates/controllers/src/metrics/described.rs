@@ -1,0 +1,136 @@
+//! What rules may speak of: the kinds of the cluster, the names of its objects, its pods and nodes.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use api::provide::{Answer, Failure};
+use api::selector::Selector;
+use cluster::discovery::{Discovery, Resource};
+use cluster::names::Names;
+use kube::Client;
+use sources::inventory::{Inventory, Node, Pod};
+use sources::prometheus::mapper::{KnownResource, Mapper};
+use sources::prometheus::provider::World;
+
+/// How long a list of names is used again: within one round of an HPA controller many ask for the same.
+const NAMES_AGE: Duration = Duration::from_secs(5);
+
+/// The cluster, as rules see it.
+pub(super) struct Described {
+    discovery: Discovery,
+    names: Names,
+    known: RwLock<(Vec<Resource>, Arc<Mapper>)>,
+    inventory: Inventory,
+}
+
+impl Described {
+    /// Asks which kinds there are; without them no rule can be read.
+    pub(super) async fn new(client: &Client, inventory: Inventory) -> Result<Self, String> {
+        let discovery = Discovery::new(client.clone());
+        let resources = discovery.resources_within(Duration::ZERO).await;
+        let resources =
+            resources.map_err(|error| format!("failed to ask which kinds the cluster has: {error}"))?;
+        let mapper = Arc::new(mapper(&resources));
+        let names = Names::new(client.clone(), NAMES_AGE);
+        Ok(Self { discovery, names, known: RwLock::new((resources, mapper)), inventory })
+    }
+
+    /// Asks again which kinds there are; what has not changed is not sent again.
+    pub(super) async fn look(&self) {
+        // Whoever cannot be asked now is asked next time; until then what was known holds.
+        let Ok(resources) = self.discovery.resources_within(Duration::ZERO).await else { return };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != resources {
+            tracing::debug!(kinds = resources.len(), "the cluster has other kinds than before");
+            *known = (resources.clone(), Arc::new(mapper(&resources)));
+        }
+    }
+}
+
+fn mapper(resources: &[Resource]) -> Mapper {
+    let known = |resource: &Resource| KnownResource {
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        plural: resource.plural.clone(),
+        singular: resource.singular.clone(),
+        kind: resource.kind.clone(),
+        namespaced: resource.namespaced,
+    };
+    Mapper::new(resources.iter().map(known).collect())
+}
+
+impl World for Described {
+    fn mapper(&self) -> Arc<Mapper> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).1)
+    }
+
+    fn names<'a>(
+        &'a self,
+        resource: &'a KnownResource,
+        namespace: Option<&'a str>,
+        selector: &'a Selector,
+    ) -> Answer<'a, Vec<String>> {
+        Box::pin(async move {
+            let of = Resource {
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                plural: resource.plural.clone(),
+                singular: resource.singular.clone(),
+                kind: resource.kind.clone(),
+                namespaced: resource.namespaced,
+            };
+            let names = self.names.list(&of, namespace, &selector.to_string()).await.map_err(|error| {
+                let remedy = match error.code {
+                    403 => "; let the service account list it (ClusterRole plimsoll-metrics-described)",
+                    _ => "",
+                };
+                Failure::Internal(format!(
+                    "failed to list {}: {}{remedy}",
+                    of.group_resource(),
+                    error.message
+                ))
+            })?;
+            Ok(names.to_vec())
+        })
+    }
+
+    fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>> {
+        self.inventory.pods(namespace)
+    }
+
+    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
+        self.inventory.pod(namespace, name)
+    }
+
+    fn nodes(&self) -> Vec<Arc<Node>> {
+        self.inventory.nodes()
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.inventory.node(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use localkube::{Cluster, Options};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn kinds_and_names_are_those_of_the_cluster() {
+        let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+        let described = Described::new(&running.client(), Inventory::new()).await.unwrap();
+        let mapper = described.mapper();
+        let namespaces = mapper.find("", "namespace").unwrap().clone();
+        assert_eq!((namespaces.plural.as_str(), namespaces.namespaced), ("namespaces", false));
+        assert_eq!(mapper.find("apps", "deployments").unwrap().kind, "Deployment");
+        let names = described.names(&namespaces, None, &Selector::default()).await.unwrap();
+        assert!(names.iter().any(|name| name == "default"), "{names:?}");
+        described.look().await;
+        // Nothing has changed, so it is the same one.
+        assert!(Arc::ptr_eq(&mapper, &described.mapper()));
+    }
+}

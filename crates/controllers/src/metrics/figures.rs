@@ -1,0 +1,143 @@
+//! Figures for Prometheus, as text.
+
+use std::fmt::{Display, Write as _};
+
+/// The content type of [`Figures`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A page of figures, written one family after the other.
+#[derive(Debug, Default)]
+pub struct Figures {
+    text: String,
+    name: &'static str,
+}
+
+/// Labels of a series.
+pub type Labels<'a> = &'a [(&'a str, &'a str)];
+
+impl Figures {
+    /// Begins a family; what follows belongs to it.
+    pub fn family(&mut self, kind: &str, name: &'static str, help: &str) -> &mut Self {
+        self.name = name;
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        self
+    }
+
+    /// A value.
+    pub fn value(&mut self, labels: Labels<'_>, value: impl Display) -> &mut Self {
+        self.line("", labels, None, &value);
+        self
+    }
+
+    /// A histogram: how many were at most so large, ascending, of which the last is infinite; and their sum.
+    pub fn histogram(
+        &mut self,
+        labels: Labels<'_>,
+        cumulative: impl IntoIterator<Item = (f64, u64)>,
+        sum: f64,
+    ) -> &mut Self {
+        let mut count = 0;
+        for (bound, up_to) in cumulative {
+            count = up_to;
+            let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+            self.line("_bucket", labels, Some(&bound), &up_to);
+        }
+        self.line("_sum", labels, None, &sum);
+        self.line("_count", labels, None, &count);
+        self
+    }
+
+    /// Families that somebody else has written.
+    pub fn written(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// The page.
+    pub fn finish(self) -> String {
+        self.text
+    }
+
+    fn line(&mut self, suffix: &str, labels: Labels<'_>, bound: Option<&str>, value: &dyn Display) {
+        self.text.push_str(self.name);
+        self.text.push_str(suffix);
+        let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+        for (index, (name, value)) in all.enumerate() {
+            self.text.push(if index == 0 { '{' } else { ',' });
+            let _ = write!(self.text, "{name}=\"");
+            for letter in value.chars() {
+                match letter {
+                    '\\' => self.text.push_str("\\\\"),
+                    '"' => self.text.push_str("\\\""),
+                    '\n' => self.text.push_str("\\n"),
+                    other => self.text.push(other),
+                }
+            }
+            self.text.push('"');
+        }
+        if !labels.is_empty() || bound.is_some() {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+}
+
+/// What the operating system knows about this process, as every exporter tells it.
+pub fn process(figures: &mut Figures) {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    let (status, stat) = (read("status"), read("stat"));
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    if let Some(kilobytes) = resident {
+        figures
+            .family("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.")
+            .value(&[], kilobytes * 1024);
+    }
+    // Behind the name, which may contain anything, come the fields from the third on; ticks are hundredths of a second.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());
+    if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "hundredths of seconds of any life of a process are exact"
+        )]
+        let seconds = (user + system) as f64 / 100.0;
+        figures
+            .family(
+                "counter",
+                "process_cpu_seconds_total",
+                "Total user and system CPU time spent in seconds.",
+            )
+            .value(&[], seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_that_of_prometheus() {
+        let mut figures = Figures::default();
+        figures.family("gauge", "a", "What a is.").value(&[], 1).value(&[("x", "q\"\\\n"), ("y", "")], 0.5);
+        figures.family("histogram", "h", "Times.").histogram(
+            &[("n", "m")],
+            [(0.5, 1), (f64::INFINITY, 3)],
+            2.25,
+        );
+        assert_eq!(
+            figures.finish(),
+            "# HELP a What a is.\n# TYPE a gauge\na 1\na{x=\"q\\\"\\\\\\n\",y=\"\"} 0.5\n# HELP h Times.\n# TYPE h histogram\n\
+             h_bucket{n=\"m\",le=\"0.5\"} 1\nh_bucket{n=\"m\",le=\"+Inf\"} 3\nh_sum{n=\"m\"} 2.25\nh_count{n=\"m\"} 3\n"
+        );
+    }
+
+    #[test]
+    fn a_process_has_a_size() {
+        let mut figures = Figures::default();
+        process(&mut figures);
+        assert!(figures.finish().contains("process_resident_memory_bytes "));
+    }
+}

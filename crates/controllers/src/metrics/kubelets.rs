@@ -1,0 +1,310 @@
+//! Resource metrics from kubelets: the inventory, the store, the scraper, and how they fare.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::provide::{Compat, ResourceMetrics};
+use api::reports::{Grade, MOST_NAMES, Problem, ResourceReport};
+use api::selector::Selector;
+use jiff::Timestamp;
+use kube::Client;
+use sources::inventory::{Inventory, Node};
+use sources::kubelet::report::{Group, Report};
+use sources::kubelet::scraper::{self, Scraper};
+use sources::shares::{self, Shares};
+use sources::store::{self, Missing, Reason, Served, Store};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::check::Check;
+use super::figures::Figures;
+use super::watches::Census;
+
+/// How kubelets are asked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How they are scraped.
+    pub scraper: scraper::Settings,
+    /// How long a node that cannot be scraped is still served.
+    pub keep: Duration,
+    /// Only these nodes.
+    pub nodes: Selector,
+    /// With whom they are divided.
+    pub shares: Option<Division>,
+}
+
+/// How nodes are divided between replicas.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// Namespace of the Service in front of the replicas.
+    pub namespace: String,
+    /// Its name.
+    pub service: String,
+    /// How they are asked.
+    pub settings: shares::Settings,
+}
+
+/// Everything that makes resource metrics of what kubelets say. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Kubelets {
+    compat: Compat,
+    resolution: Duration,
+    inventory: Inventory,
+    store: Store,
+    served: Served,
+    report: Report,
+    shares: Option<Shares>,
+    census: Census,
+}
+
+impl Kubelets {
+    /// Starts to scrape; ends with `tasks`.
+    pub fn start(
+        client: &Client,
+        census: &Census,
+        settings: Settings,
+        stop: watch::Receiver<bool>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Self, String> {
+        let Settings { scraper: asked, keep, nodes, shares } = settings;
+        let (resolution, compat) = (asked.resolution, asked.compat);
+        let inventory = census.inventory.clone();
+        let store = Store::new(store::Settings { resolution, keep, compat }, inventory.clone());
+        let scraper =
+            Scraper::new(asked, inventory.clone(), store.clone()).map_err(|error| error.to_string())?;
+        let served = Served::new(store.clone(), inventory.clone(), nodes.clone());
+        let report = scraper.report();
+        let filter = move |node: &Node| node.labels.are_selected(&nodes);
+        let shares = shares.map(|Division { namespace, service, settings }| {
+            let shares = Shares::new(settings, inventory.clone(), store.clone());
+            super::replicas::follow(client, &namespace, &service, &shares, tasks);
+            shares
+        });
+        let scraper = match &shares {
+            Some(shares) => shares.divide(scraper, filter),
+            None => scraper.only(Arc::new(filter)),
+        };
+        tasks.spawn(scraper.run(stop));
+        Ok(Self { compat, resolution, inventory, store, served, report, shares, census: census.clone() })
+    }
+
+    /// Who answers `metrics.k8s.io`.
+    pub fn provider(&self) -> Arc<dyn ResourceMetrics> {
+        Arc::new(self.served.clone())
+    }
+
+    /// What is known, without asking anybody.
+    pub fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Nodes and running pods.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// How nodes are divided between replicas, if they are.
+    pub fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
+    }
+
+    /// The checks of metrics-server (spec 1.12), with reasons.
+    pub fn checks(&self) -> Vec<Check> {
+        let (ready, timely, known) = (self.clone(), self.clone(), self.census.clone());
+        vec![
+            Check::ready("metric-storage-ready", move || ready.is_ready()),
+            Check::live("metric-collection-timely", move || timely.is_timely()),
+            Check::ready("metric-informer-sync", move || known.is_synced()),
+        ]
+    }
+
+    /// Why nothing can be served, in the words of the report: `12/12 nodes: certificate signed by unknown authority`.
+    fn is_ready(&self) -> Result<(), String> {
+        if self.store.is_ready() {
+            return Ok(());
+        }
+        let reasons = self.report.problems().lines();
+        let why = match (reasons.is_empty(), self.inventory.is_complete(), self.inventory.nodes().len()) {
+            (false, ..) => reasons.join("; "),
+            (true, false, _) => "nodes and pods are not known yet".to_owned(),
+            (true, true, 0) => "there are no nodes".to_owned(),
+            (true, true, _) => "a rate needs two scrapes".to_owned(),
+        };
+        Err(format!("no metrics to serve: {why}"))
+    }
+
+    fn is_timely(&self) -> Result<(), String> {
+        let timely = self.report.is_timely(tokio::time::Instant::now());
+        if timely { Ok(()) } else { Err("metric collection didn't finish on time".to_owned()) }
+    }
+
+    /// How all of it fares.
+    pub fn report(&self, now: Timestamp) -> ResourceReport {
+        let missing = self.served.missing(usize::MAX);
+        let without: u64 = missing.counts.values().sum();
+        let problems = self.report.problems();
+        let pods = self.inventory.pod_count() as u64;
+        let nodes = problems.nodes as u64;
+        let points = self.store.points().nodes;
+        ResourceReport {
+            source: "kubelets".to_owned(),
+            nodes,
+            fresh_nodes: points.saturating_sub(self.store.stale_nodes(now)).min(nodes),
+            pods,
+            served_pods: pods.saturating_sub(without),
+            node_problems: problems.groups.iter().map(|group| node_problem(group, &self.inventory)).collect(),
+            pod_problems: pod_problems(&missing, now),
+        }
+    }
+
+    /// The figures of metrics-server (spec 1.14), and our own.
+    pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
+        let numbers = self.report.numbers();
+        let points = self.store.points();
+        figures
+            .family(
+                "histogram",
+                "metrics_server_manager_tick_duration_seconds",
+                "[ALPHA] The total time spent collecting and storing metrics in seconds.",
+            )
+            .histogram(&[], numbers.ticks.cumulative(), numbers.ticks.sum());
+        figures.family(
+            "histogram",
+            "metrics_server_kubelet_request_duration_seconds",
+            "[ALPHA] Duration of requests to Kubelet API in seconds",
+        );
+        for (node, durations) in &numbers.by_node {
+            figures.histogram(&[("node", node)], durations.cumulative(), durations.sum());
+        }
+        if numbers.by_node.is_empty() {
+            // One for all nodes: fourteen series for each would be megabytes.
+            figures.histogram(&[], numbers.durations.cumulative(), numbers.durations.sum());
+        }
+        figures
+            .family(
+                "counter",
+                "metrics_server_kubelet_request_total",
+                "[ALPHA] Number of requests sent to Kubelet API",
+            )
+            .value(&[("success", "true")], numbers.good)
+            .value(&[("success", "false")], numbers.failed);
+        figures.family(
+            "gauge",
+            "metrics_server_kubelet_last_request_time_seconds",
+            "[ALPHA] Time of last request performed to Kubelet API since unix epoch in seconds",
+        );
+        for (node, second) in &numbers.last_request {
+            figures.value(&[("node", node)], second);
+        }
+        figures
+            .family("gauge", "metrics_server_storage_points", "[ALPHA] Number of metrics points stored.")
+            .value(&[("type", "node")], points.nodes)
+            .value(&[("type", "container")], points.containers);
+        figures.family(
+            "counter",
+            "plimsoll_kubelet_failures_total",
+            "Requests to kubelets that failed, by cause.",
+        );
+        for (cause, count) in &numbers.causes {
+            figures.value(&[("cause", cause)], count);
+        }
+        figures
+            .family("gauge", "plimsoll_nodes", "Nodes that are scraped, by how the last scrape ended.")
+            .value(&[("state", "good")], numbers.well)
+            .value(&[("state", "failing")], numbers.nodes.saturating_sub(numbers.well));
+        figures
+            .family(
+                "gauge",
+                "plimsoll_stale_nodes",
+                "Nodes that are served from points older than one and a half periods.",
+            )
+            .value(&[], self.store.stale_nodes(now));
+        figures
+            .family(
+                "histogram",
+                "plimsoll_scrape_lateness_seconds",
+                "How much later than planned nodes were asked.",
+            )
+            .histogram(&[], numbers.lateness.cumulative(), numbers.lateness.sum());
+        figures
+            .family("gauge", "plimsoll_running_pods", "Running pods.")
+            .value(&[], self.inventory.pod_count());
+        let missing = self.served.missing(0);
+        figures.family("gauge", "plimsoll_pods_without_metrics", "Running pods without metrics, by reason.");
+        for code in Reason::CODES {
+            figures.value(&[("reason", code)], missing.counts.get(code).copied().unwrap_or_default());
+        }
+    }
+
+    /// How exactly metrics-server is imitated.
+    pub fn compat(&self) -> Compat {
+        self.compat
+    }
+
+    /// Time between two scrapes of a node.
+    pub fn resolution(&self) -> Duration {
+        self.resolution
+    }
+}
+
+/// Nodes that suffer from the same. Those that are not ready are no surprise.
+fn node_problem(group: &Group, inventory: &Inventory) -> Problem {
+    let ready = group.nodes.iter().any(|(name, _)| inventory.node(name).is_none_or(|node| node.ready));
+    let fares = || group.nodes.iter().map(|(_, fare)| fare);
+    Problem {
+        grade: if ready { Grade::Error } else { Grade::Warning },
+        reason: group.cause.label().to_owned(),
+        cause: group.words.clone(),
+        remedy: group.cause.remedy(),
+        since: fares().filter_map(|fare| fare.failing_since).min(),
+        times: fares().map(|fare| u64::from(fare.failures)).max().unwrap_or_default(),
+        last_good: if fares().all(|fare| fare.good.is_some()) {
+            fares().filter_map(|fare| fare.good).min()
+        } else {
+            None
+        },
+        ..Problem::default()
+    }
+    .with(group.nodes.iter().map(|(name, _)| name.to_string()))
+}
+
+/// Running pods without metrics, by reason.
+fn pod_problems(missing: &Missing, _: Timestamp) -> Vec<Problem> {
+    let problem = |code: &&'static str| {
+        let of_code = || missing.pods.iter().filter(|pod| pod.reason.code() == *code);
+        let count = missing.counts.get(code).copied()?;
+        let (cause, remedy, grade) = match *code {
+            "NodeNotScraped" => {
+                ("its node cannot be scraped", "see what is wrong with the node", Grade::Error)
+            }
+            "Incomplete" => (
+                "the kubelet tells no cpu or memory for one of its containers",
+                "if it lasts: look at the container runtime of the node, and at containers that never ran",
+                Grade::Warning,
+            ),
+            "OnePoint" => ("a rate needs two points", "wait for the next scrape", Grade::Warning),
+            "Backwards" => ("a counter went backwards", "wait for the next scrape", Grade::Warning),
+            _ => (
+                "no kubelet has told anything about it",
+                "if it lasts: look at the kubelet of its node",
+                Grade::Warning,
+            ),
+        };
+        // One reason in full says more than its class.
+        let cause = match (count, of_code().next()) {
+            (1, Some(pod)) => pod.reason.to_string(),
+            _ => cause.to_owned(),
+        };
+        let mut problem = Problem {
+            grade,
+            reason: (*code).to_owned(),
+            cause,
+            remedy: remedy.to_owned(),
+            ..Problem::default()
+        }
+        .with(of_code().take(MOST_NAMES).map(|pod| format!("{}/{}", pod.namespace, pod.name)));
+        problem.count = count;
+        Some(problem)
+    };
+    Reason::CODES.iter().filter_map(problem).collect()
+}

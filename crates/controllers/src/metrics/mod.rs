@@ -1,0 +1,28 @@
+//! The metrics server: what is watched, who measures, how all of it fares. Glue, no arithmetic.
+//!
+//! ```text
+//! watches   nodes and running pods into the inventory          needs a client
+//! described what a rule may speak of: kinds, names of objects, pods, nodes   needs a client
+//! kubelets  scrapes become resource metrics                    needs a client
+//! rules     Prometheus becomes custom, external and resource metrics   needs a client
+//! server    all of it: checks, report, figures                 pure
+//! replicas  who divides the nodes with us                     needs a client
+//! check     what must hold for the server to be well           pure
+//! figures   what Prometheus sees                               pure
+//! ```
+
+pub mod check;
+mod described;
+pub mod figures;
+pub mod kubelets;
+mod replicas;
+pub mod rules;
+mod server;
+mod watches;
+
+pub use check::{Check, Scope};
+pub use figures::Figures;
+pub use kubelets::Kubelets;
+pub use rules::Rules;
+pub use server::{Providers, Sources};
+pub use watches::Census;

@@ -1,0 +1,167 @@
+//! The other replicas, as the endpoints of our own Service tell.
+
+use std::collections::HashMap;
+
+use cluster::watch::{self, Change, Source, View};
+use futures::StreamExt as _;
+use kube::Client;
+use serde::Deserialize;
+use sources::shares::{Replica, Shares};
+use tokio::task::JoinSet;
+
+/// Keeps `shares` told of who stands behind a Service.
+pub(super) fn follow(
+    client: &Client,
+    namespace: &str,
+    service: &str,
+    shares: &Shares,
+    tasks: &mut JoinSet<()>,
+) {
+    let mut source = Source::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
+    source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
+    let (_, changes) = watch::watch::<Slice>(client.clone(), source);
+    let (told, asking) = (shares.clone(), shares.clone());
+    tasks.spawn(async move {
+        let mut known = Known::default();
+        let mut changes = std::pin::pin!(changes);
+        while let Some(change) = changes.next().await {
+            if let Some(replicas) = known.take(change) {
+                told.set(replicas);
+            }
+        }
+    });
+    tasks.spawn(async move { asking.run().await });
+}
+
+/// What was watched.
+#[derive(Default)]
+struct Known {
+    slices: HashMap<String, Vec<Replica>>,
+    /// What the list under way has so far.
+    listing: Option<HashMap<String, Vec<Replica>>>,
+}
+
+impl Known {
+    /// Everybody, if that may have changed.
+    fn take(&mut self, change: Change<Slice>) -> Option<Vec<Replica>> {
+        match change {
+            Change::Listing => {
+                self.listing = Some(HashMap::new());
+                return None;
+            }
+            Change::Listed => self.slices = self.listing.take().unwrap_or_default(),
+            Change::Applied(slice) => {
+                let into = self.listing.as_mut().unwrap_or(&mut self.slices);
+                into.insert(slice.metadata.name.clone(), slice.replicas());
+                if self.listing.is_some() {
+                    return None;
+                }
+            }
+            Change::Deleted { name, .. } | Change::Unreadable { name, .. } => {
+                self.slices.remove(&name);
+            }
+        }
+        let mut all: Vec<Replica> = self.slices.values().flatten().cloned().collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        Some(all)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Slice {
+    metadata: Metadata,
+    endpoints: Option<Vec<Endpoint>>,
+    ports: Option<Vec<Port>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    namespace: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Endpoint {
+    addresses: Vec<String>,
+    target_ref: Option<TargetRef>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TargetRef {
+    name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Port {
+    port: Option<u16>,
+}
+
+impl View for Slice {
+    fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl Slice {
+    /// Those that are not ready count too: they may scrape already, and whoever is silent is noticed.
+    fn replicas(&self) -> Vec<Replica> {
+        let port = self.ports.iter().flatten().find_map(|port| port.port);
+        let replica = |endpoint: &Endpoint| {
+            let host = endpoint.addresses.first()?;
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            let id =
+                endpoint.target_ref.as_ref().map_or(host.as_str(), |found| found.name.as_str()).to_owned();
+            Some(Replica { id, address: format!("{host}:{}", port?) })
+        };
+        self.endpoints.iter().flatten().filter_map(replica).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn slice(name: &str, pods: &[(&str, &str)]) -> Change<Slice> {
+        let endpoint =
+            |(pod, address): &(&str, &str)| json!({"addresses": [address], "targetRef": {"name": pod}});
+        let endpoints: Vec<_> = pods.iter().map(endpoint).collect();
+        let slice = json!({"metadata": {"name": name}, "endpoints": endpoints, "ports": [{"name": "https", "port": 10250}]});
+        Change::Applied(serde_json::from_value(slice).unwrap())
+    }
+
+    #[test]
+    fn all_slices_of_a_service_count() {
+        let mut known = Known::default();
+        let shown = |all: Option<Vec<Replica>>| {
+            all.map(|all| {
+                all.iter().map(|one| format!("{}={}", one.id, one.address)).collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert_eq!(shown(known.take(Change::Listing)), None);
+        assert_eq!(shown(known.take(slice("x", &[("b", "10.0.0.2"), ("a", "fd00::1")]))), None);
+        assert_eq!(shown(known.take(Change::Listed)).unwrap(), "a=[fd00::1]:10250 b=10.0.0.2:10250");
+        let more = shown(known.take(slice("y", &[("c", "10.0.0.3")])));
+        assert_eq!(more.unwrap(), "a=[fd00::1]:10250 b=10.0.0.2:10250 c=10.0.0.3:10250");
+        let less = known.take(Change::Deleted { namespace: String::new(), name: "x".into() });
+        assert_eq!(shown(less).unwrap(), "c=10.0.0.3:10250");
+        known.take(Change::Listing);
+        assert_eq!(shown(known.take(Change::Listed)).unwrap(), "");
+    }
+
+    #[test]
+    fn a_slice_without_ports_tells_nothing() {
+        let slice: Slice =
+            serde_json::from_value(json!({"endpoints": [{"addresses": ["10.0.0.1"]}], "ports": null}))
+                .unwrap();
+        assert!(slice.replicas().is_empty());
+    }
+}

@@ -1,0 +1,328 @@
+//! Rules and Prometheus: who answers from them, how they are read again, and how they fare.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::provide::{CustomMetrics, ExternalMetrics, ResourceMetrics};
+use api::reports::{Backend, Grade, MetricsReport, Problem, ResourceReport};
+use jiff::Timestamp;
+use kube::Client;
+use sources::http::{self, Endpoint};
+use sources::inventory::Inventory;
+use sources::prometheus::client::{Manner, Prometheus};
+use sources::prometheus::config::{Config, ConfigError};
+use sources::prometheus::provider::{self, Provider, RuleReport, SectionReport};
+use sources::prometheus::reload::{Looked, Reloaded, Watched};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::described::Described;
+use super::figures::Figures;
+use super::watches::Census;
+
+/// How often it is looked whether the file has changed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How rules are used.
+#[derive(Debug)]
+pub struct Settings {
+    /// The file, which is read again when it changes.
+    pub file: PathBuf,
+    /// What it said when it was read first.
+    pub config: Config,
+    /// How answers are made.
+    pub provider: provider::Settings,
+    /// Where Prometheus is.
+    pub endpoint: Endpoint,
+    /// How it is asked.
+    pub manner: Manner,
+    /// How often it is asked which kinds the cluster has.
+    pub discovery: Duration,
+    /// Whether `metrics.k8s.io` is served from them.
+    pub resource: bool,
+}
+
+/// Why rules cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// They make no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Prometheus cannot be asked.
+    #[error("failed to set up the connection to Prometheus: {0}\n  remedy: {remedy}", remedy = .0.remedy())]
+    Endpoint(http::Error),
+    /// The cluster cannot be asked.
+    #[error("{0}")]
+    Cluster(String),
+}
+
+/// Rules for Prometheus. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    provider: Provider,
+    resource: bool,
+    reload: Arc<Mutex<Reload>>,
+    asked: Arc<Notify>,
+}
+
+/// How reading the file again went.
+#[derive(Debug, Default)]
+struct Reload {
+    /// Why the file as it is now is not used, and since when.
+    refused: Option<(String, Timestamp)>,
+    good: u64,
+    bad: u64,
+}
+
+impl Rules {
+    /// Begins to look for series, and to look at the file; ends with `tasks`.
+    pub async fn start(
+        client: &Client,
+        settings: Settings,
+        census: Option<&Census>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Self, Error> {
+        let Settings { file, config, provider, endpoint, manner, discovery, resource } = settings;
+        let inventory = census.map(|census| census.inventory.clone()).unwrap_or_else(Inventory::new);
+        let world = Arc::new(Described::new(client, inventory).await.map_err(Error::Cluster)?);
+        let transport = http::Client::new(endpoint).map_err(Error::Endpoint)?;
+        let prometheus = Prometheus::new(Arc::new(transport), manner);
+        let provider = Provider::start(provider, prometheus, config, world.clone())?;
+        let rules = Self { provider, resource, reload: Arc::default(), asked: Arc::default() };
+        let looking = rules.clone();
+        tasks.spawn(async move {
+            let mut file = Watched::new(file);
+            // It was read before; whatever is different since then is new.
+            loop {
+                looking.look(file.look());
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    () = looking.asked.notified() => {}
+                }
+            }
+        });
+        tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(discovery).await;
+                world.look().await;
+            }
+        });
+        Ok(rules)
+    }
+
+    /// Looks at the file now.
+    pub fn ask(&self) {
+        self.asked.notify_one();
+    }
+
+    fn look(&self, looked: Looked) {
+        let refused = match looked {
+            Looked::Unchanged => return,
+            Looked::Changed(config) => match self.provider.reload(*config) {
+                Reloaded::Unchanged => None,
+                Reloaded::Reloaded => {
+                    tracing::info!("new rules are in force");
+                    self.state().good += 1;
+                    None
+                }
+                Reloaded::Refused(why) => Some(why),
+            },
+            Looked::Refused(error) => Some(error.to_string()),
+        };
+        let mut state = self.state();
+        if let Some(why) = &refused {
+            tracing::error!(error = why, "the new rules are not used, the old ones stay");
+            state.bad += 1;
+        }
+        state.refused = refused.map(|why| (why, Timestamp::now()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, Reload> {
+        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who answers `custom.metrics.k8s.io`.
+    pub fn custom(&self) -> Arc<dyn CustomMetrics> {
+        Arc::new(self.provider.clone())
+    }
+
+    /// Who answers `external.metrics.k8s.io`.
+    pub fn external(&self) -> Arc<dyn ExternalMetrics> {
+        Arc::new(self.provider.clone())
+    }
+
+    /// Who answers `metrics.k8s.io`, if rules do.
+    pub fn resource(&self) -> Option<Arc<dyn ResourceMetrics>> {
+        self.resource.then(|| Arc::new(self.provider.clone()) as Arc<dyn ResourceMetrics>)
+    }
+
+    /// How custom and external metrics fare.
+    pub fn reports(&self) -> (Option<MetricsReport>, Option<MetricsReport>) {
+        let report = self.provider.report();
+        (report.custom.as_ref().map(section), report.external.as_ref().map(section))
+    }
+
+    /// How resource metrics fare, if they come from rules.
+    pub fn resource_report(&self, census: Option<&Census>) -> Option<ResourceReport> {
+        let pods = census.map(|census| census.inventory.pod_count() as u64).unwrap_or_default();
+        let source = "prometheus".to_owned();
+        self.resource.then(|| ResourceReport { source, pods, ..ResourceReport::default() })
+    }
+
+    /// What is wrong with the file, and which metrics hide others.
+    pub fn problems(&self) -> Vec<Problem> {
+        let refused = self.state().refused.clone().map(|(why, since)| Problem {
+            reason: "RulesRefused".to_owned(),
+            cause: format!("the rules as they are now are not used, the old ones stay: {why}"),
+            remedy: "correct them; plimsoll metrics lint shows the place".to_owned(),
+            since: Some(since),
+            ..Problem::default()
+        });
+        let shadowed = self.provider.report().shadowed;
+        let hidden = (!shadowed.is_empty()).then(|| {
+            Problem {
+                grade: Grade::Warning,
+                reason: "Shadowed".to_owned(),
+                cause: "several rules claim the same metric; the last one in the file has it".to_owned(),
+                remedy: "rename one with name.as, or narrow its seriesQuery".to_owned(),
+                ..Problem::default()
+            }
+            .with(shadowed.iter().map(|found| format!("{}/{}", found.resource, found.metric)))
+        });
+        refused.into_iter().chain(hidden).collect()
+    }
+
+    /// Prometheus itself: well if a selector was answered when it was last asked.
+    pub fn backends(&self) -> Vec<Backend> {
+        let report = self.provider.report();
+        let sections = report.custom.iter().chain(&report.external);
+        let selectors: Vec<_> =
+            sections.flat_map(|found| &found.rules).filter_map(|rule| rule.selector.as_ref()).collect();
+        let failed = selectors.iter().filter(|status| status.error.is_some()).count();
+        let error =
+            selectors.iter().find_map(|status| status.error.clone()).filter(|_| failed == selectors.len());
+        let (error, remedy) = error.unwrap_or_default();
+        vec![Backend {
+            name: String::new(),
+            address: report.backend.server,
+            healthy: error.is_empty(),
+            error,
+            remedy: remedy.to_owned(),
+            last_good: selectors.iter().filter_map(|status| status.last_success).max(),
+            metrics: None,
+        }]
+    }
+
+    /// What Prometheus sees of it: the figures of prometheus-adapter (spec 5.12), and our own.
+    pub fn figures(&self, figures: &mut Figures) {
+        let report = self.provider.report();
+        figures.written(&report.backend.exposition());
+        figures
+            .family(
+                "counter",
+                "plimsoll_prometheus_queries_total",
+                "Queries, by whether they had to be sent.",
+            )
+            .value(&[("answered_by", "prometheus")], report.backend.sent)
+            .value(&[("answered_by", "an equal query")], report.backend.shared);
+        figures
+            .family("counter", "plimsoll_prometheus_failures_total", "Requests to Prometheus that failed.")
+            .value(&[], report.backend.failed);
+        figures
+            .family("gauge", "plimsoll_prometheus_queries_in_flight", "Queries on their way.")
+            .value(&[], report.backend.in_flight);
+        let sections = [("custom", &report.custom), ("external", &report.external)];
+        figures.family("gauge", "plimsoll_metrics_known", "Metrics that can be asked for.");
+        for (api, section) in sections {
+            figures.value(&[("api", api)], section.as_ref().map_or(0, |found| found.metrics));
+        }
+        let rules = || {
+            sections.into_iter().filter_map(|(_, section)| section.as_ref()).flat_map(|found| &found.rules)
+        };
+        figures.family("gauge", "plimsoll_rule_metrics", "Metrics that each rule has.");
+        for rule in rules() {
+            figures.value(&[("rule", &rule.place)], rule.metrics);
+        }
+        figures.family(
+            "gauge",
+            "plimsoll_rule_last_success_seconds",
+            "When the series of each rule were last listed, since the epoch.",
+        );
+        for rule in rules() {
+            if let Some(at) = rule.selector.as_ref().and_then(|status| status.last_success) {
+                figures.value(&[("rule", &rule.place)], at.as_second());
+            }
+        }
+        let state = self.state();
+        figures
+            .family(
+                "gauge",
+                "plimsoll_rules_last_reload_successful",
+                "Whether the rules in the file are those in force.",
+            )
+            .value(&[], u8::from(state.refused.is_none()));
+        figures
+            .family(
+                "counter",
+                "plimsoll_rules_reloads_total",
+                "How often other rules were found in the file.",
+            )
+            .value(&[("success", "true")], state.good)
+            .value(&[("success", "false")], state.bad);
+        figures
+            .family("counter", "plimsoll_prometheus_odd_samples_total", "Samples that were of no use.")
+            .value(&[("reason", "duplicate")], report.duplicates)
+            .value(&[("reason", "not a number")], report.without_value);
+    }
+}
+
+fn section(found: &SectionReport) -> MetricsReport {
+    let mut problems: Vec<Problem> = Vec::new();
+    for rule in &found.rules {
+        let Some(problem) = rule_problem(rule) else { continue };
+        match problems.iter_mut().find(|known| known.cause == problem.cause) {
+            Some(known) => {
+                let names = known.names.drain(..).chain([rule.place.clone()]).collect::<Vec<_>>();
+                *known = std::mem::take(known).with(names);
+            }
+            None => problems.push(problem.with([rule.place.clone()])),
+        }
+    }
+    MetricsReport { metrics: found.metrics as u64, rules: found.rules.len() as u64, rule_problems: problems }
+}
+
+fn rule_problem(rule: &RuleReport) -> Option<Problem> {
+    let status = rule.selector.as_ref();
+    if let Some((error, remedy)) = status.and_then(|status| status.error.clone()) {
+        return Some(Problem {
+            reason: "Failed".to_owned(),
+            cause: format!("series cannot be listed: {error}"),
+            remedy: remedy.to_owned(),
+            last_good: status.and_then(|status| status.last_success),
+            ..Problem::default()
+        });
+    }
+    rule.matches_nothing().then(|| {
+        let none = status.is_some_and(|status| status.series == 0);
+        Problem {
+            grade: Grade::Warning,
+            reason: "MatchesNothing".to_owned(),
+            cause: if none {
+                "no series match seriesQuery"
+            } else {
+                "series match, and no metric comes of them"
+            }
+            .to_owned(),
+            remedy: if none {
+                "compare seriesQuery with the series that Prometheus has, or remove the rule".to_owned()
+            } else {
+                format!(
+                    "plimsoll metrics explain --rule '{}' shows which filter, name or label leaves them out",
+                    rule.place
+                )
+            },
+            ..Problem::default()
+        }
+    })
+}

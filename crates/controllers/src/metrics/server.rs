@@ -1,0 +1,178 @@
+//! All that stands behind the three metrics APIs, and how it fares.
+
+use std::sync::Arc;
+
+use api::provide::{Compat, CustomMetrics, ExternalMetrics, ResourceMetrics};
+use api::reports::{
+    API_VERSION, Backend, CURRENT, KIND, Meta, MetricsReport, Replica, Report, Server as Identity,
+};
+use jiff::{SignedDuration, Timestamp};
+use sources::federation::{Condition, Router, UpstreamReport};
+use sources::shares::Shares;
+
+use super::check::Check;
+use super::figures::{self, Figures};
+use super::kubelets::Kubelets;
+use super::rules::Rules;
+use super::watches::Census;
+
+/// What a metrics server is made of. Cheap to clone.
+#[derive(Clone)]
+pub struct Sources {
+    /// Name of this replica.
+    pub instance: String,
+    /// Version of the program.
+    pub version: String,
+    /// How exactly the servers that are replaced are imitated.
+    pub compat: Compat,
+    /// Since when it runs.
+    pub started: Timestamp,
+    /// Nodes and pods, if they are watched.
+    pub census: Option<Census>,
+    /// Kubelets, if resource metrics come from them.
+    pub kubelets: Option<Kubelets>,
+    /// Rules for Prometheus, if there are any.
+    pub rules: Option<Rules>,
+    /// Who answers custom and external metrics: rules, and others behind us.
+    pub router: Option<Router>,
+}
+
+/// Which APIs are served, by whom.
+#[derive(Clone, Default)]
+pub struct Providers {
+    /// `metrics.k8s.io`.
+    pub resource: Option<Arc<dyn ResourceMetrics>>,
+    /// `custom.metrics.k8s.io`.
+    pub custom: Option<Arc<dyn CustomMetrics>>,
+    /// `external.metrics.k8s.io`.
+    pub external: Option<Arc<dyn ExternalMetrics>>,
+}
+
+impl Sources {
+    fn shares(&self) -> Option<&Shares> {
+        self.kubelets.as_ref()?.shares()
+    }
+
+    /// What must hold for the server to be well.
+    pub fn checks(&self) -> Vec<Check> {
+        let mut checks = self.kubelets.as_ref().map(Kubelets::checks).unwrap_or_default();
+        if self.kubelets.is_some() {
+            // metrics-server has it, and it always passes there.
+            checks.push(Check::all("metadata-informer-sync", || Ok(())));
+        }
+        checks
+    }
+
+    /// The report for `plimsoll metrics doctor`.
+    pub fn report(&self, now: Timestamp) -> Report {
+        let upstreams = self.router.as_ref().map(Router::report).unwrap_or_default();
+        let ((custom, external), resource) = match &self.rules {
+            Some(rules) => (rules.reports(), rules.resource_report(self.census.as_ref())),
+            None => ((None, None), None),
+        };
+        let of_upstreams = |count: fn(&UpstreamReport) -> usize| {
+            let announced: usize = upstreams.iter().map(count).sum();
+            (!upstreams.is_empty())
+                .then(|| MetricsReport { metrics: announced as u64, ..MetricsReport::default() })
+        };
+        let mut problems = self.census.as_ref().map(Census::problems).unwrap_or_default();
+        problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
+        Report {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            metadata: Meta { name: CURRENT.to_owned() },
+            server: Identity {
+                instance: self.instance.clone(),
+                version: self.version.clone(),
+                started: Some(self.started),
+                time: Some(now),
+                compat: if self.compat.is_strict() { "strict" } else { "better" }.to_owned(),
+            },
+            resource: self.kubelets.as_ref().map(|kubelets| kubelets.report(now)).or(resource),
+            custom: sum(custom, of_upstreams(|found| found.custom)),
+            external: sum(external, of_upstreams(|found| found.external)),
+            prometheus: self.rules.as_ref().map(Rules::backends).unwrap_or_default(),
+            upstreams: upstreams.iter().map(|found| backend(found, now)).collect(),
+            replicas: self.shares().map(replicas).unwrap_or_default(),
+            problems,
+        }
+    }
+
+    /// What Prometheus sees of it.
+    pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
+        if let Some(kubelets) = &self.kubelets {
+            kubelets.figures(figures, now);
+        }
+        if let Some(rules) = &self.rules {
+            rules.figures(figures);
+        }
+        if let Some(router) = &self.router {
+            upstream_figures(figures, &router.report());
+        }
+        if let Some(shares) = self.shares() {
+            figures.family("gauge", "plimsoll_replica_nodes", "Nodes that each replica scrapes.");
+            for replica in shares.report() {
+                figures.value(&[("replica", &replica.id)], replica.nodes);
+            }
+        }
+        figures::process(figures);
+    }
+}
+
+/// Two reports about one API.
+fn sum(own: Option<MetricsReport>, others: Option<MetricsReport>) -> Option<MetricsReport> {
+    match (own, others) {
+        (Some(own), Some(others)) => Some(MetricsReport { metrics: own.metrics + others.metrics, ..own }),
+        (own, others) => own.or(others),
+    }
+}
+
+fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
+    let ago = |lasting: std::time::Duration| {
+        SignedDuration::try_from(lasting).ok().and_then(|lasting| now.checked_sub(lasting).ok())
+    };
+    let (healthy, error, remedy, last_good) = match &found.condition {
+        Condition::Unknown => (true, String::new(), String::new(), None),
+        Condition::Healthy(_) => (true, String::new(), String::new(), Some(now)),
+        Condition::Failing { lasting, cause, remedy } => {
+            (false, cause.clone(), remedy.clone(), ago(*lasting))
+        }
+    };
+    Backend {
+        name: found.name.clone(),
+        address: found.url.clone(),
+        healthy,
+        error,
+        remedy,
+        last_good,
+        metrics: Some((found.custom + found.external) as u64),
+    }
+}
+
+fn replicas(shares: &Shares) -> Vec<Replica> {
+    let replica = |found: sources::shares::ReplicaReport| Replica {
+        name: found.id,
+        alive: found.alive,
+        nodes: found.nodes,
+    };
+    shares.report().into_iter().map(replica).collect()
+}
+
+fn upstream_figures(figures: &mut Figures, upstreams: &[UpstreamReport]) {
+    if upstreams.is_empty() {
+        return;
+    }
+    figures.family("gauge", "plimsoll_upstream_up", "Whether a server behind us answers.");
+    for found in upstreams {
+        let up = !matches!(found.condition, Condition::Failing { .. });
+        figures.value(&[("upstream", &found.name)], u8::from(up));
+    }
+    figures.family("counter", "plimsoll_upstream_requests_total", "Questions sent to servers behind us.");
+    for found in upstreams {
+        figures.value(
+            &[("upstream", &found.name), ("success", "true")],
+            found.requests.saturating_sub(found.errors),
+        );
+        figures.value(&[("upstream", &found.name), ("success", "false")], found.errors);
+    }
+}

@@ -1,0 +1,257 @@
+//! Nodes and running pods, as they are watched, into the inventory.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use api::reports::Problem;
+use cluster::watch::{self, Change, Health, MeasuredNode, MeasuredPod, Source, View};
+use futures::StreamExt as _;
+use kube::Client;
+use sources::inventory::{Inventory, Node, Pod};
+use tokio::task::JoinSet;
+
+/// How many changes are taken in before others have a turn.
+const BREATH: usize = 256;
+
+/// Which nodes and running pods there are, as far as is known. Cheap to clone; the watches end with the last clone.
+#[derive(Clone, Debug)]
+pub struct Census {
+    /// What is known.
+    pub inventory: Inventory,
+    /// How the watch of nodes fares.
+    pub nodes: Health,
+    /// How the watch of running pods fares.
+    pub pods: Health,
+    #[allow(dead_code, reason = "held for their end")]
+    tasks: Arc<JoinSet<()>>,
+}
+
+impl Census {
+    /// Starts to watch.
+    pub fn start(client: &Client) -> Self {
+        let inventory = Inventory::new();
+        let mut tasks = JoinSet::new();
+        let nodes =
+            spawn::<MeasuredNode>(&mut tasks, client, Source::nodes(), Intake::new(inventory.clone()));
+        let pods =
+            spawn::<MeasuredPod>(&mut tasks, client, Source::running_pods(), Intake::new(inventory.clone()));
+        Self { inventory, nodes, pods, tasks: Arc::new(tasks) }
+    }
+
+    /// Whether nodes and pods were listed once, or why not.
+    pub(super) fn is_synced(&self) -> Result<(), String> {
+        for (what, health) in [("nodes", &self.nodes), ("pods", &self.pods)] {
+            if !health.synced() {
+                let why = health.last_error().map(|error| format!(": {error}")).unwrap_or_default();
+                return Err(format!("{what} were not listed yet{why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the watches.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let watches = [("nodes", &self.nodes), ("pods", &self.pods)];
+        let wrong = watches.iter().filter(|(_, health)| health.disconnected_since().is_some());
+        let problem = |(what, health): &(&str, &Health)| {
+            let error = health.last_error().unwrap_or_else(|| "not connected yet".into());
+            Problem {
+                reason: "WatchInterrupted".to_owned(),
+                cause: format!("{what} cannot be watched: {error}"),
+                remedy: format!(
+                    "let kube-apiserver be reached, and let the service account list and watch {what}"
+                ),
+                ..Problem::default()
+            }
+        };
+        wrong.map(problem).collect()
+    }
+}
+
+fn spawn<T: Kept>(tasks: &mut JoinSet<()>, client: &Client, source: Source, mut intake: Intake) -> Health {
+    let (health, changes) = watch::watch::<T>(client.clone(), source);
+    tasks.spawn(async move {
+        let mut changes = std::pin::pin!(changes);
+        let mut taken = 0_usize;
+        while let Some(change) = changes.next().await {
+            intake.take(change);
+            taken = taken.wrapping_add(1);
+            if taken.is_multiple_of(BREATH) {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    health
+}
+
+/// What is kept of a kind of object, and where.
+trait Kept: View {
+    fn keep(self, inventory: &Inventory);
+    fn remove(inventory: &Inventory, namespace: &str, name: &str);
+    fn complete(inventory: &Inventory);
+    /// Namespaces and names of all that are kept.
+    fn all(inventory: &Inventory, each: &mut dyn FnMut(&str, &str));
+}
+
+impl Kept for MeasuredNode {
+    fn keep(self, inventory: &Inventory) {
+        let pair = |(kind, address): (String, String)| (kind.into(), address.into());
+        inventory.set_node(Node {
+            name: self.name.into(),
+            labels: Arc::new(self.labels.into_iter().collect()),
+            addresses: self.addresses.into_iter().map(pair).collect(),
+            port: self.port,
+            ready: self.ready,
+            path: self.path.into(),
+        });
+    }
+
+    fn remove(inventory: &Inventory, _: &str, name: &str) {
+        inventory.remove_node(name);
+    }
+
+    fn complete(inventory: &Inventory) {
+        inventory.nodes_complete();
+    }
+
+    fn all(inventory: &Inventory, each: &mut dyn FnMut(&str, &str)) {
+        inventory.nodes().iter().for_each(|node| each("", &node.name));
+    }
+}
+
+impl Kept for MeasuredPod {
+    fn keep(self, inventory: &Inventory) {
+        inventory.set_pod(Pod {
+            namespace: self.namespace.into(),
+            name: self.name.into(),
+            labels: Arc::new(self.labels.into_iter().collect()),
+        });
+    }
+
+    fn remove(inventory: &Inventory, namespace: &str, name: &str) {
+        inventory.remove_pod(namespace, name);
+    }
+
+    fn complete(inventory: &Inventory) {
+        inventory.pods_complete();
+    }
+
+    fn all(inventory: &Inventory, each: &mut dyn FnMut(&str, &str)) {
+        inventory.pods(None).iter().for_each(|pod| each(&pod.namespace, &pod.name));
+    }
+}
+
+/// Takes changes in. What a list does not have is gone.
+struct Intake {
+    inventory: Inventory,
+    /// What the list under way had so far, by digest: names of 100,000 pods would be ten times as much. None if nothing was
+    /// there that could be gone.
+    seen: Option<HashSet<u64>>,
+    digest: RandomState,
+}
+
+impl Intake {
+    fn new(inventory: Inventory) -> Self {
+        Self { inventory, seen: None, digest: RandomState::new() }
+    }
+
+    fn take<T: Kept>(&mut self, change: Change<T>) {
+        match change {
+            Change::Listing => {
+                let mut any = false;
+                T::all(&self.inventory, &mut |_, _| any = true);
+                self.seen = any.then(HashSet::new);
+            }
+            Change::Listed => {
+                if let Some(seen) = self.seen.take() {
+                    self.sweep::<T>(&seen);
+                }
+                T::complete(&self.inventory);
+            }
+            Change::Applied(object) => {
+                let digest = self.digest.hash_one(object.key());
+                if let Some(seen) = &mut self.seen {
+                    seen.insert(digest);
+                }
+                object.keep(&self.inventory);
+            }
+            // One that cannot be read is as if it were not there.
+            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+                T::remove(&self.inventory, &namespace, &name);
+            }
+        }
+    }
+
+    fn sweep<T: Kept>(&self, seen: &HashSet<u64>) {
+        let mut gone = Vec::new();
+        T::all(&self.inventory, &mut |namespace, name| {
+            if !seen.contains(&self.digest.hash_one((namespace, name))) {
+                gone.push((namespace.to_owned(), name.to_owned()));
+            }
+        });
+        for (namespace, name) in gone {
+            T::remove(&self.inventory, &namespace, &name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn pod(name: &str) -> Change<MeasuredPod> {
+        Change::Applied(MeasuredPod { namespace: "shop".into(), name: name.into(), ..MeasuredPod::default() })
+    }
+
+    fn names(inventory: &Inventory) -> Vec<String> {
+        inventory.pods(None).iter().map(|pod| pod.name.to_string()).collect()
+    }
+
+    #[test]
+    fn what_a_list_does_not_have_is_gone() {
+        let inventory = Inventory::new();
+        let mut intake = Intake::new(inventory.clone());
+        for change in [Change::Listing, pod("a"), pod("b"), pod("c"), Change::Listed] {
+            intake.take(change);
+        }
+        assert_eq!(names(&inventory), ["a", "b", "c"]);
+        // Until the next list is complete, nothing is gone; what is in neither is.
+        for change in [Change::Listing, pod("b"), pod("d")] {
+            intake.take(change);
+        }
+        assert_eq!(names(&inventory), ["a", "b", "c", "d"]);
+        // A list that is cut off begins again.
+        for change in [Change::Listing, pod("b"), pod("e"), Change::Listed] {
+            intake.take(change);
+        }
+        assert_eq!(names(&inventory), ["b", "e"]);
+        intake.take::<MeasuredPod>(Change::Deleted { namespace: "shop".into(), name: "b".into() });
+        let error = "no".into();
+        intake.take::<MeasuredPod>(Change::Unreadable { namespace: "shop".into(), name: "e".into(), error });
+        assert!(names(&inventory).is_empty());
+    }
+
+    #[test]
+    fn a_list_of_nodes_does_not_touch_pods() {
+        let inventory = Inventory::new();
+        let mut pods = Intake::new(inventory.clone());
+        for change in [Change::Listing, pod("a"), Change::Listed] {
+            pods.take(change);
+        }
+        assert!(!inventory.is_complete());
+        let mut nodes = Intake::new(inventory.clone());
+        let node = |name: &str| MeasuredNode { name: name.into(), port: 7, ..MeasuredNode::default() };
+        for change in [Change::Listing, Change::Applied(node("n")), Change::Listed] {
+            nodes.take(change);
+        }
+        assert!(inventory.is_complete());
+        for change in [Change::Listing, Change::Applied(node("m")), Change::Listed] {
+            nodes.take(change);
+        }
+        assert_eq!(inventory.nodes().iter().map(|node| node.name.to_string()).collect::<Vec<_>>(), ["m"]);
+        assert_eq!(names(&inventory), ["a"]);
+    }
+}

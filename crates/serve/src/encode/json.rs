@@ -1,0 +1,222 @@
+//! JSON text as Go writes it, into one buffer.
+
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use quantity::Quantity;
+
+/// Bytes that cannot stand in a text as they are. The first byte of the two line separators is among them.
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2)
+}
+
+/// A quoted text.
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    if bytes.iter().copied().any(is_special) {
+        text.chars().for_each(|letter| escaped(out, letter));
+    } else {
+        out.extend_from_slice(bytes);
+    }
+    out.push(b'"');
+}
+
+fn escaped(out: &mut Vec<u8>, letter: char) {
+    match letter {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\u{8}' => out.extend_from_slice(b"\\b"),
+        '\u{c}' => out.extend_from_slice(b"\\f"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+            // Writing to a buffer cannot fail.
+            let _ = write!(out, "\\u{:04x}", letter as u32);
+        }
+        _ => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+/// `"key":"text"`, behind a comma unless it is the first.
+pub(crate) fn field(out: &mut Vec<u8>, key: &str, text: &str) {
+    comma(out);
+    string(out, key);
+    out.push(b':');
+    string(out, text);
+}
+
+/// A comma, unless something has just been opened.
+pub(crate) fn comma(out: &mut Vec<u8>) {
+    if !matches!(out.last(), Some(b'{' | b'[' | b':') | None) {
+        out.push(b',');
+    }
+}
+
+/// A quantity; its text needs no escapes unless somebody wrote it so, and even then it is read as a quantity only.
+pub(crate) fn quantity(out: &mut Vec<u8>, quantity: &Quantity) {
+    let _ = write!(out, "\"{quantity}\"");
+}
+
+/// Writes instants; those of one list are mostly the same.
+#[derive(Debug, Default)]
+pub(crate) struct Instants {
+    last: Option<(i64, String)>,
+}
+
+impl Instants {
+    /// A quoted instant in whole seconds, or `null`.
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>, time: Option<Timestamp>) {
+        let Some(time) = time else { return out.extend_from_slice(b"null") };
+        // Cut, not rounded, also before 1970.
+        let second = time.as_nanosecond().div_euclid(1_000_000_000) as i64;
+        if self.last.as_ref().is_none_or(|(last, _)| *last != second) {
+            let cut = Timestamp::from_second(second).unwrap_or(time);
+            self.last = Some((second, api::instant::format(cut)));
+        }
+        if let Some((_, text)) = &self.last {
+            out.push(b'"');
+            out.extend_from_slice(text.as_bytes());
+            out.push(b'"');
+        }
+    }
+}
+
+/// A length of time as Go writes it: `15.013s`, `1m0s`, `999ms`.
+pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
+    if nanoseconds == 0 {
+        return out.extend_from_slice(b"0s");
+    }
+    if nanoseconds < 0 {
+        out.push(b'-');
+    }
+    let all = nanoseconds.unsigned_abs();
+    let (unit, name, digits) = match all {
+        0..1_000 => (1, "ns", 0),
+        1_000..1_000_000 => (1_000, "µs", 3),
+        1_000_000..1_000_000_000 => (1_000_000, "ms", 6),
+        _ => (1_000_000_000, "s", 9),
+    };
+    let mut whole = all / unit;
+    if name == "s" {
+        let (hours, minutes) = (whole / 3600, whole / 60 % 60);
+        if hours > 0 {
+            let _ = write!(out, "{hours}h");
+        }
+        if hours > 0 || minutes > 0 {
+            let _ = write!(out, "{minutes}m");
+        }
+        whole %= 60;
+    }
+    let _ = write!(out, "{whole}");
+    if !all.is_multiple_of(unit) {
+        let _ = write!(out, ".{:0digits$}", all % unit);
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+    out.extend_from_slice(name.as_bytes());
+}
+
+/// Compact JSON in lines, two spaces for each depth, without a line end behind it.
+pub(crate) fn indented(compact: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(compact.len() * 2);
+    let (mut depth, mut text, mut escape) = (0_usize, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    let mut rest = compact.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        if text {
+            out.push(byte);
+            text = escape || byte != b'"';
+            escape = !escape && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => {
+                text = true;
+                out.push(byte);
+            }
+            b'{' | b'[' => {
+                out.push(byte);
+                if let Some(end) = rest.next_if(|next| matches!(next, b'}' | b']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            b'\n' => {}
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_as_go_escapes_them() {
+        for text in ["plain", "a\"b\\c", "<a&b>", "\u{1}\n\t\u{8}", "é\u{2028}…", "\u{7f}"] {
+            let mut out = Vec::new();
+            string(&mut out, text);
+            assert_eq!(String::from_utf8(out).unwrap(), api::gotext::json(text).unwrap());
+        }
+    }
+
+    #[test]
+    fn durations_are_those_of_go() {
+        let cases = [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (999_000_000, "999ms"),
+            (15_000_000_000, "15s"),
+            (15_013_000_000, "15.013s"),
+            (60_000_000_000, "1m0s"),
+            (3_600_001_000_000, "1h0m0.001s"),
+            (1_234_567_890_123, "20m34.567890123s"),
+            (-1_500_000_000, "-1.5s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ];
+        for (nanoseconds, expected) in cases {
+            let mut out = Vec::new();
+            duration(&mut out, nanoseconds);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_go() {
+        let text = indented(br#"{"a":{},"b":[],"c":["x:,{\"",1],"d":null}"#);
+        let expected =
+            "{\n  \"a\": {},\n  \"b\": [],\n  \"c\": [\n    \"x:,{\\\"\",\n    1\n  ],\n  \"d\": null\n}";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn instants_are_cut_to_seconds() {
+        let mut out = Vec::new();
+        let mut instants = Instants::default();
+        for time in ["2021-10-03T09:36:52.125Z", "1969-12-31T23:59:59.5Z"] {
+            instants.write(&mut out, Some(time.parse().unwrap()));
+        }
+        instants.write(&mut out, None);
+        assert_eq!(out, br#""2021-10-03T09:36:52Z""1969-12-31T23:59:59Z"null"#);
+    }
+}

@@ -1,0 +1,38 @@
+//! The same server within the process: no connections, nobody is asked who he is. For tests and comparisons.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use tokio::sync::watch;
+
+use crate::answer::Body;
+use crate::app::App;
+use crate::site::Site;
+use crate::tls::{Activity, Limits};
+
+/// Answers requests for an app's APIs, metrics and routes; health is not looked at.
+pub struct Local {
+    site: Arc<Site>,
+    _running: watch::Sender<bool>,
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Local")
+    }
+}
+
+impl Local {
+    /// For this app.
+    pub fn new(app: App) -> Self {
+        let (running, stop) = watch::channel(false);
+        let site = Arc::new(Site::new(app, None, Limits::default(), stop).without_health());
+        Self { site, _running: running }
+    }
+
+    /// Answers one request.
+    pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        Arc::clone(&self.site).respond(request, None, Activity::new()).await
+    }
+}

@@ -1,0 +1,158 @@
+//! `custom.metrics.k8s.io`: metrics of objects.
+
+use std::sync::Arc;
+
+use api::provide::{CustomMetric, CustomMetrics, CustomQuestion, Objects};
+use api::selector::Selector;
+use http::Response;
+use serde_json::json;
+
+use super::options::Options;
+use super::values::{CustomList, Version};
+use super::{Settings, below, known, only_get, route, sent_many, status};
+use crate::access::Target;
+use crate::answer::Body;
+use crate::app::{Group, Known, Resource};
+use crate::encode::{Forms, choose, presentable};
+use crate::request::Call;
+use crate::status::Status;
+
+const GROUP: &str = "custom.metrics.k8s.io";
+const KIND: &str = "MetricValueList";
+
+/// The API in its versions. `v1beta2` comes first, and so is preferred where it is registered; that it exists is told
+/// by its APIService only, as with the servers that are replaced.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "whoever has a source of his own kind hands it over as it is"
+)]
+pub fn custom(source: Arc<dyn CustomMetrics>, settings: &Settings) -> Vec<Group> {
+    let group = |version: Version| {
+        let api = Arc::new(Api { source: Arc::clone(&source), settings: settings.clone(), version });
+        let route = route(move |call: Call| {
+            let api = Arc::clone(&api);
+            async move { api.answer(&call).await }
+        });
+        let (known_by, strict) = (Arc::clone(&source), settings.compat.is_strict());
+        let listing = known::listing(
+            format!("{GROUP}/{}", version.name()),
+            move || known_by.known(),
+            move |metrics| listed(metrics, strict),
+        );
+        let known = Known { listed: version == Version::V1beta1, aggregated: !strict };
+        Group {
+            listing: Some(listing),
+            known,
+            ..Group::new(GROUP, version.name(), vec![placeholder()], route)
+        }
+    };
+    [Version::V1beta2, Version::V1beta1].into_iter().map(group).collect()
+}
+
+fn listed(metrics: &[CustomMetric], strict: bool) -> Vec<Resource> {
+    if metrics.is_empty() && !strict {
+        return vec![placeholder()];
+    }
+    let each =
+        metrics.iter().map(|of| known::metric(format!("{}/{}", of.resource, of.metric), of.namespaced, KIND));
+    each.collect()
+}
+
+/// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
+fn placeholder() -> Resource {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    Resource {
+        description: "MetricValueList holds values of a metric, one for each object.".to_owned(),
+        properties: json!({
+            "items": {"type": "array", "description": "The values.", "items": {"type": "object", "properties": {
+                "describedObject": {"type": "object", "description": "Whose value it is."},
+                "timestamp": text("When it was measured."),
+                "value": text("The value."),
+            }}},
+        }),
+        ..known::metric("/custommetrics".to_owned(), false, KIND)
+    }
+}
+
+struct Api {
+    source: Arc<dyn CustomMetrics>,
+    settings: Settings,
+    version: Version,
+}
+
+/// What a path asks for.
+struct Wanted<'a> {
+    resource: &'a str,
+    namespace: &'a str,
+    object: &'a str,
+    metric: &'a str,
+    /// The name the path has in the eyes of Kubernetes.
+    name: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    /// Whether a path of this shape exists at all.
+    fn exists(path: &[&str]) -> bool {
+        matches!(path, [_, _, _] | ["namespaces", _, "metrics", _] | ["namespaces", _, _, _, _])
+    }
+
+    /// The same attributes that were authorized; none if they make no sense.
+    fn of(call: &'a Call) -> Option<Self> {
+        let Target::Resource(of) = &call.wanted.target else { return None };
+        let (namespace, name) = (of.namespace.as_str(), of.name.as_str());
+        if of.resource == "metrics" && !namespace.is_empty() {
+            // A metric of the namespace itself.
+            let wanted =
+                Self { resource: "namespaces", namespace: "", object: namespace, metric: name, name };
+            return (!name.is_empty()).then_some(wanted);
+        }
+        let wanted = Self { resource: &of.resource, namespace, object: name, metric: &of.subresource, name };
+        (!of.subresource.is_empty()).then_some(wanted)
+    }
+}
+
+impl Api {
+    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+        if !Wanted::exists(&below(call)) {
+            return Err(Status::no_path());
+        }
+        only_get(call)?;
+        presentable(&call.headers, true)?;
+        let wanted = Wanted::of(call).ok_or_else(|| Status::bad_request("invalid request path"))?;
+        let question = self.question(call, &wanted)?;
+        let values = self.source.values(&question).await.map_err(status)?;
+        let choice = choose(&call.headers, &call.query, Forms::default())?;
+        let now = (self.settings.clock)();
+        self.settings.freshness.note(now, values.iter().map(|value| value.timestamp));
+        let count = values.len();
+        sent_many(CustomList { version: self.version, values }, count, choice).await
+    }
+
+    fn question(&self, call: &Call, wanted: &Wanted<'_>) -> Result<CustomQuestion, Status> {
+        let Options { labels, fields, .. } = Options::read(&call.query)?.with_known_fields()?;
+        let named = !wanted.name.is_empty() && !fields.terms().is_empty();
+        if named && fields.exact("metadata.name") != Some(wanted.name) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        let series = Selector::parse(call.query.get("metricLabelSelector").unwrap_or_default());
+        let series = series.map_err(|error| {
+            if self.settings.compat.is_strict() {
+                // It is the client's fault, but the reference says it is its own.
+                Status::new(500, "", error.to_string(), None)
+            } else {
+                Status::bad_request(error.to_string())
+            }
+        })?;
+        let objects = match wanted.object {
+            "*" | "" => Objects::All(labels),
+            name => Objects::One(name.to_owned()),
+        };
+        Ok(CustomQuestion {
+            resource: wanted.resource.to_owned(),
+            namespace: (!wanted.namespace.is_empty()).then(|| wanted.namespace.to_owned()),
+            objects,
+            metric: wanted.metric.to_owned(),
+            series,
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! `external.metrics.k8s.io`: metrics of nothing in the cluster.
+
+use std::sync::Arc;
+
+use api::provide::{ExternalMetrics, ExternalQuestion};
+use http::Response;
+use serde_json::json;
+
+use super::options::{self, Options};
+use super::values::ExternalList;
+use super::{Settings, below, known, only_get, route, sent, sent_many, status};
+use crate::access::Target;
+use crate::answer::Body;
+use crate::app::{Group, Known, Resource};
+use crate::encode::{Choice, Form, Forms, MetaVersion, Object, choose, presentable, protobuf};
+use crate::request::Call;
+use crate::status::{About, Status};
+
+const GROUP: &str = "external.metrics.k8s.io";
+const VERSION: &str = "v1beta1";
+const KIND: &str = "ExternalMetricValueList";
+
+/// The API.
+pub fn external(source: Arc<dyn ExternalMetrics>, settings: &Settings) -> Vec<Group> {
+    let (known_by, strict) = (Arc::clone(&source), settings.compat.is_strict());
+    let listing = known::listing(
+        format!("{GROUP}/{VERSION}"),
+        move || known_by.known(),
+        move |names: &[String]| {
+            if names.is_empty() && !strict {
+                return vec![placeholder()];
+            }
+            names.iter().map(|name| known::metric(name.clone(), true, KIND)).collect()
+        },
+    );
+    let api = Arc::new(Api { source, settings: settings.clone() });
+    let route = route(move |call: Call| {
+        let api = Arc::clone(&api);
+        async move { api.answer(&call).await }
+    });
+    let known = Known { listed: true, aggregated: !strict };
+    vec![Group { listing: Some(listing), known, ..Group::new(GROUP, VERSION, vec![placeholder()], route) }]
+}
+
+/// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
+fn placeholder() -> Resource {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    Resource {
+        description: "ExternalMetricValueList holds values of a metric, one for each series.".to_owned(),
+        properties: json!({
+            "items": {"type": "array", "description": "The values.", "items": {"type": "object", "properties": {
+                "metricName": text("Name of the metric."),
+                "metricLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "timestamp": text("When it was measured."),
+                "value": text("The value."),
+            }}},
+        }),
+        ..known::metric("externalmetrics".to_owned(), true, KIND)
+    }
+}
+
+struct Api {
+    source: Arc<dyn ExternalMetrics>,
+    settings: Settings,
+}
+
+impl Api {
+    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+        let ["namespaces", _, _] = below(call)[..] else { return Err(Status::no_path()) };
+        only_get(call)?;
+        presentable(&call.headers, true)?;
+        let choice = choose(&call.headers, &call.query, Forms { table: false, partial: true })?;
+        let question = question(call)?;
+        let values = self.source.values(&question).await.map_err(status)?;
+        let now = (self.settings.clock)();
+        self.settings.freshness.note(now, values.iter().map(|value| value.timestamp));
+        match choice.form {
+            None => {
+                let count = values.len();
+                sent_many(ExternalList(values), count, choice).await
+            }
+            Some(form) => converted(values.is_empty(), form, choice),
+        }
+    }
+}
+
+/// The metadata of no values.
+struct Nothing(MetaVersion);
+
+impl Object for Nothing {
+    fn kind(&self) -> (String, String) {
+        (self.0.api_version().to_owned(), "PartialObjectMetadataList".to_owned())
+    }
+
+    fn json(&self, out: &mut Vec<u8>) {
+        let (version, kind) = self.kind();
+        let list = json!({"kind": kind, "apiVersion": version, "metadata": {}, "items": null});
+        out.extend_from_slice(list.to_string().as_bytes());
+    }
+
+    fn protobuf(&self, out: &mut Vec<u8>) {
+        protobuf::list_meta(out);
+    }
+}
+
+/// Values are no objects with metadata. The reference finds that out when it has some.
+fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, Status> {
+    match form {
+        Form::PartialList(version) if empty => Ok(sent(&Nothing(version), choice)),
+        Form::PartialList(_) => {
+            Err(Status::new(500, "", "object does not implement the Object interfaces", None))
+        }
+        Form::Partial(_) | Form::Table(_) => Err(Status::not_convertible(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list (*external_metrics.{KIND})"
+        ))),
+    }
+}
+
+fn question(call: &Call) -> Result<ExternalQuestion, Status> {
+    let read = Options::read(&call.query)?;
+    options::consistent(&call.query)?;
+    let Options { labels, watch, .. } = read.with_known_fields()?;
+    if watch {
+        return Err(Status::no_watch(About::new(GROUP, "*", "")));
+    }
+    // What was authorized is what is asked for. A metric called `status` cannot be had: Kubernetes takes the path to be
+    // about the namespace.
+    let Target::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
+    Ok(ExternalQuestion { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
+}

@@ -1,0 +1,139 @@
+//! The three metrics APIs over HTTP: `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`.
+//!
+//! ```text
+//! resource   /nodes, /pods …              usage, table, partial  how nodes and pods are shown
+//! custom     /{resource}/{name}/{metric}  values                 how values are shown
+//! external   /namespaces/{ns}/{metric}
+//! options    what the query of a list says
+//! known      the list of metrics, which changes
+//! freshness  how old what is answered is
+//! ```
+//!
+//! Where the numbers come from is known to whoever implements the traits of [`api::provide`].
+
+mod custom;
+mod external;
+mod freshness;
+mod known;
+mod options;
+mod partial;
+mod resource;
+mod table;
+mod usage;
+mod values;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use api::provide::{Compat, Failure};
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use tower::util::BoxCloneSyncService;
+
+pub use custom::custom;
+pub use external::external;
+pub use freshness::{Freshness, Histogram};
+pub use resource::resource;
+
+use crate::answer::{self, Body};
+use crate::app::Route;
+use crate::encode::{self, Choice, Object};
+use crate::request::Call;
+use crate::status::Status;
+
+/// How an API is served.
+#[derive(Clone)]
+pub struct Settings {
+    /// How exactly the servers that are replaced are imitated.
+    pub compat: Compat,
+    /// What time it is.
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Where it is noted how old the answers are; keep a clone to tell about it.
+    pub freshness: Arc<Freshness>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let freshness = Arc::default();
+        Self { compat: Compat::default(), clock: Arc::new(Timestamp::now), freshness }
+    }
+}
+
+impl From<Compat> for Settings {
+    fn from(compat: Compat) -> Self {
+        Self { compat, ..Self::default() }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("compat", &self.compat).finish_non_exhaustive()
+    }
+}
+
+/// Objects of which there are more than this are written on a thread where nobody waits.
+const MANY: usize = 2000;
+
+/// Makes a route of something that answers calls.
+fn route<H, F>(handler: H) -> Route
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>, Status>> + Send + 'static,
+{
+    BoxCloneSyncService::new(tower::service_fn(move |mut request: Request<Body>| {
+        let handler = handler.clone();
+        async move {
+            let found = match request.extensions_mut().remove::<Call>() {
+                Some(call) => handler(call).await,
+                None => Err(Status::internal("the request has not been authorized")),
+            };
+            Ok(found.unwrap_or_else(|error| answer::status(&error)))
+        }
+    }))
+}
+
+/// The path below `/apis/{group}/{version}`.
+fn below(call: &Call) -> Vec<&str> {
+    call.path.trim_matches('/').split('/').skip(3).collect()
+}
+
+/// Nothing can be changed here.
+fn only_get(call: &Call) -> Result<(), Status> {
+    if call.method == Method::GET { Ok(()) } else { Err(Status::not_allowed()) }
+}
+
+fn sent(object: &impl Object, choice: Choice) -> Response<Body> {
+    answer::with_type(200, choice.encoding.content_type(), answer::full(encode::encode(object, choice)))
+}
+
+/// The same for objects that may be many.
+async fn sent_many<T: Object + Send + 'static>(
+    object: T,
+    count: usize,
+    choice: Choice,
+) -> Result<Response<Body>, Status> {
+    if count <= MANY {
+        return Ok(sent(&object, choice));
+    }
+    let written = tokio::task::spawn_blocking(move || sent(&object, choice)).await;
+    written.map_err(|_| Status::internal("the answer could not be written"))
+}
+
+/// What clients are told when there is no answer.
+fn status(failure: Failure) -> Status {
+    match failure {
+        Failure::NoMetric(message) => Status::new(404, "NotFound", message, None),
+        Failure::BadRequest(message) => Status::bad_request(message),
+        Failure::Internal(message) => Status::internal(&message),
+        Failure::Plain(message) => Status::new(500, "", message, None),
+        Failure::Unavailable(message) => Status::new(503, "ServiceUnavailable", message, None),
+        Failure::Status { code, reason, message } => Status::new(code, reason, message, None),
+        Failure::Detailed { code, reason, message, details } => {
+            Status::new(code, reason, message, None).with_details(&details)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

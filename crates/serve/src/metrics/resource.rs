@@ -1,0 +1,207 @@
+//! `metrics.k8s.io`: what nodes and pods use.
+
+use std::sync::Arc;
+
+use api::provide::{Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
+use http::Response;
+use serde_json::json;
+
+use super::options::{self, Options};
+use super::partial::{Partial, PartialList};
+use super::table::{Style, Table};
+use super::usage::{List, Measured, One, Setting};
+use super::{Settings, below, only_get, route, sent, sent_many, status};
+use crate::answer::Body;
+use crate::app::{Group, Resource};
+use crate::encode::{Choice, Form, Forms, choose, presentable};
+use crate::request::Call;
+use crate::status::{About, Status};
+
+const GROUP: &str = "metrics.k8s.io";
+
+/// Objects can be had in all forms.
+const FORMS: Forms = Forms { table: true, partial: true };
+
+/// The API in its versions: `v1beta1`, which everybody asks for, and unless the servers that are replaced are imitated
+/// exactly `v1`, which is the same.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "whoever has a source of his own kind hands it over as it is"
+)]
+pub fn resource(source: Arc<dyn ResourceMetrics>, settings: &Settings) -> Vec<Group> {
+    let versions: &[&str] = if settings.compat.is_strict() { &["v1beta1"] } else { &["v1beta1", "v1"] };
+    let group = |version: &&str| {
+        let api = Arc::new(Served {
+            source: Arc::clone(&source),
+            settings: settings.clone(),
+            api_version: format!("{GROUP}/{version}").into(),
+        });
+        let route = route(move |call: Call| {
+            let api = Arc::clone(&api);
+            async move { api.answer(&call).await }
+        });
+        Group::new(GROUP, version, resources(), route)
+    };
+    versions.iter().map(group).collect()
+}
+
+/// Their singular names stay empty: clients then take that of the kind (`kubectl get podmetrics`).
+fn resources() -> Vec<Resource> {
+    let amounts = json!({"type": "object", "description": "What is used, by resource.",
+        "additionalProperties": {"type": "string"}});
+    let container = json!({"type": "object", "description": "What a container uses.", "required": ["name", "usage"],
+        "properties": {"name": {"type": "string", "description": "Name."}, "usage": amounts}});
+    let of = |name: &str, kind: &str, namespaced, used: (&str, serde_json::Value), description: &str| {
+        let mut properties = json!({
+            "timestamp": {"type": "string", "format": "date-time", "description": "End of the measurement."},
+            "window": {"type": "string", "description": "Length of the measurement."},
+        });
+        if let Some(properties) = properties.as_object_mut() {
+            properties.insert(used.0.to_owned(), used.1);
+        }
+        Resource {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            namespaced,
+            verbs: vec!["get".to_owned(), "list".to_owned()],
+            description: description.to_owned(),
+            properties,
+            ..Resource::default()
+        }
+    };
+    let containers = json!({"type": "array", "description": "Its containers.", "items": container});
+    vec![
+        of("nodes", "NodeMetrics", false, ("usage", amounts.clone()), "NodeMetrics is what a node uses."),
+        of(
+            "pods",
+            "PodMetrics",
+            true,
+            ("containers", containers),
+            "PodMetrics is what the containers of a pod use.",
+        ),
+    ]
+}
+
+struct Served {
+    source: Arc<dyn ResourceMetrics>,
+    settings: Settings,
+    api_version: Arc<str>,
+}
+
+/// What a path means.
+enum Wanted<'a> {
+    Nodes,
+    Node(&'a str),
+    Pods(Option<&'a str>),
+    Pod(&'a str, &'a str),
+}
+
+impl<'a> Wanted<'a> {
+    fn of(path: &[&'a str]) -> Option<Self> {
+        Some(match path {
+            ["nodes"] => Self::Nodes,
+            ["nodes", name] => Self::Node(name),
+            // No name is no namespace in particular; that is also what was authorized.
+            ["pods"] | ["namespaces", "", "pods"] => Self::Pods(None),
+            ["namespaces", namespace, "pods"] => Self::Pods(Some(namespace)),
+            ["namespaces", namespace, "pods", name] => Self::Pod(namespace, name),
+            _ => return None,
+        })
+    }
+
+    fn is_list(&self) -> bool {
+        matches!(self, Self::Nodes | Self::Pods(_))
+    }
+}
+
+impl Served {
+    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+        let path = below(call);
+        let wanted = Wanted::of(&path).ok_or_else(Status::no_path)?;
+        only_get(call)?;
+        presentable(&call.headers, wanted.is_list())?;
+        let choice = choose(&call.headers, &call.query, FORMS)?;
+        match wanted {
+            Wanted::Nodes => {
+                let which = listing(call, None, "nodes")?;
+                let nodes = self.source.nodes(&which).await.map_err(status)?;
+                self.list::<NodeUsage>(call, nodes, choice).await
+            }
+            Wanted::Pods(namespace) => {
+                let which = listing(call, namespace, "pods")?;
+                let pods = self.source.pods(&which).await.map_err(status)?;
+                self.list::<PodUsage>(call, pods, choice).await
+            }
+            Wanted::Node(name) => match self.source.node(name).await.map_err(status)? {
+                Found::Here(node) => self.one(call, node, choice),
+                Found::NoSamples => Err(Status::not_found(About::new(GROUP, "nodemetrics", name))),
+                // Kubernetes says `node` and `pods` here, without a group.
+                Found::Unknown => Err(Status::not_found(About::new("", "node", name))),
+            },
+            Wanted::Pod(namespace, name) => match self.source.pod(namespace, name).await.map_err(status)? {
+                Found::Here(pod) => self.one(call, pod, choice),
+                Found::NoSamples => {
+                    let full = format!("{namespace}/{name}");
+                    Err(Status::not_found(About::new(GROUP, "podmetrics", &full)))
+                }
+                Found::Unknown => Err(Status::not_found(About::new("", "pods", name))),
+            },
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting { api_version: Arc::clone(&self.api_version), now: (self.settings.clock)() }
+    }
+
+    async fn list<T: Measured>(
+        &self,
+        call: &Call,
+        items: Vec<T>,
+        choice: Choice,
+    ) -> Result<Response<Body>, Status> {
+        let (setting, count) = (self.setting(), items.len());
+        self.settings.freshness.note(setting.now, items.iter().map(Measured::timestamp));
+        let of = List { setting, items };
+        match choice.form {
+            None => sent_many(of, count, choice).await,
+            Some(Form::Table(version)) => {
+                let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
+                sent_many(Table { version, style, compat, of }, count, choice).await
+            }
+            Some(Form::PartialList(version)) => sent_many(PartialList { version, of }, count, choice).await,
+            Some(Form::Partial(_)) => Err(Status::not_convertible(format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*metrics.{}List)",
+                T::KIND
+            ))),
+        }
+    }
+
+    fn one<T: Measured>(&self, call: &Call, item: T, choice: Choice) -> Result<Response<Body>, Status> {
+        let setting = self.setting();
+        self.settings.freshness.note(setting.now, std::iter::once(item.timestamp()));
+        match choice.form {
+            None => Ok(sent(&One { setting, item }, choice)),
+            Some(Form::Table(version)) => {
+                let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
+                let of = List { setting, items: vec![item] };
+                Ok(sent(&Table { version, style, compat, of }, choice))
+            }
+            Some(Form::Partial(version)) => Ok(sent(&Partial { version, of: One { setting, item } }, choice)),
+            Some(Form::PartialList(_)) => Err(Status::not_convertible(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*metrics.{})",
+                T::KIND
+            ))),
+        }
+    }
+}
+
+/// Which objects a list is of.
+fn listing(call: &Call, namespace: Option<&str>, resource: &str) -> Result<Listing, Status> {
+    let read = Options::read(&call.query)?;
+    options::consistent(&call.query)?;
+    let Options { labels, fields, watch } = read.with_known_fields()?;
+    if watch {
+        return Err(Status::no_watch(About::new(GROUP, resource, "")));
+    }
+    Ok(Listing { namespace: namespace.map(str::to_owned), labels, fields })
+}

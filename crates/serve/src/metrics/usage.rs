@@ -1,0 +1,298 @@
+//! Nodes and pods on the wire.
+
+use std::sync::Arc;
+
+use api::provide::{Labels, NodeUsage, PodUsage, Usage};
+use jiff::Timestamp;
+
+use crate::encode::json::{self, Instants};
+use crate::encode::{Object, protobuf};
+
+/// What nodes and pods have in common.
+pub(super) trait Measured: Send + Sync + 'static {
+    /// Its kind; that of a list is the same and `List`.
+    const KIND: &'static str;
+    fn name(&self) -> &str;
+    fn namespace(&self) -> &str;
+    fn labels(&self) -> &Labels;
+    fn timestamp(&self) -> Option<Timestamp>;
+    /// Nanoseconds.
+    fn window(&self) -> i64;
+    /// What it uses all together.
+    fn total(&self) -> Usage;
+    /// The last field: what is used.
+    fn used_json(&self, out: &mut Vec<u8>);
+    /// The same, in field 4.
+    fn used_protobuf(&self, out: &mut Vec<u8>);
+    /// How large it is on the wire, about.
+    fn size(&self) -> usize;
+}
+
+/// What all objects of an answer share.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// `metrics.k8s.io/v1beta1`.
+    pub(super) api_version: Arc<str>,
+    /// The time of the answer: objects claim to be that young.
+    pub(super) now: Timestamp,
+}
+
+/// Many of a kind.
+pub(super) struct List<T> {
+    pub(super) setting: Setting,
+    pub(super) items: Vec<T>,
+}
+
+/// One of a kind.
+pub(super) struct One<T> {
+    pub(super) setting: Setting,
+    pub(super) item: T,
+}
+
+/// Writes objects that share the time of the answer.
+pub(super) struct Pen {
+    now: Vec<u8>,
+    instants: Instants,
+}
+
+impl Pen {
+    pub(super) fn new(now: Timestamp) -> Self {
+        let mut text = Vec::new();
+        Instants::default().write(&mut text, Some(now));
+        Self { now: text, instants: Instants::default() }
+    }
+
+    /// `{"name":…,"namespace":…,"creationTimestamp":…,"labels":{…}}`.
+    pub(super) fn metadata(&self, out: &mut Vec<u8>, of: &impl Measured) {
+        out.extend_from_slice(b"{\"name\":");
+        json::string(out, of.name());
+        if !of.namespace().is_empty() {
+            out.extend_from_slice(b",\"namespace\":");
+            json::string(out, of.namespace());
+        }
+        out.extend_from_slice(b",\"creationTimestamp\":");
+        out.extend_from_slice(&self.now);
+        if !of.labels().is_empty() {
+            out.extend_from_slice(b",\"labels\":{");
+            of.labels().iter().for_each(|(key, value)| json::field(out, key, value));
+            out.push(b'}');
+        }
+        out.push(b'}');
+    }
+
+    /// The fields of an object behind its kind, and the brace that closes it.
+    pub(super) fn fields(&mut self, out: &mut Vec<u8>, of: &impl Measured) {
+        out.extend_from_slice(b"\"metadata\":");
+        self.metadata(out, of);
+        out.extend_from_slice(b",\"timestamp\":");
+        self.instants.write(out, of.timestamp());
+        out.extend_from_slice(b",\"window\":\"");
+        json::duration(out, of.window());
+        out.extend_from_slice(b"\",");
+        of.used_json(out);
+        out.push(b'}');
+    }
+
+    /// An object with its kind.
+    pub(super) fn whole<T: Measured>(&mut self, out: &mut Vec<u8>, api_version: &str, of: &T) {
+        out.push(b'{');
+        json::field(out, "kind", T::KIND);
+        json::field(out, "apiVersion", api_version);
+        out.push(b',');
+        self.fields(out, of);
+    }
+}
+
+/// The message of an object's metadata, in field 1.
+pub(super) fn metadata(out: &mut Vec<u8>, of: &impl Measured, now: Timestamp) {
+    protobuf::message(out, 1, |out| {
+        protobuf::text(out, 1, of.name());
+        protobuf::text(out, 2, "");
+        protobuf::text(out, 3, of.namespace());
+        (4..=6).for_each(|field| protobuf::text(out, field, ""));
+        protobuf::number(out, 7, 0);
+        protobuf::instant(out, 8, Some(now));
+        of.labels().iter().for_each(|(key, value)| protobuf::entry(out, 11, key, value));
+    });
+}
+
+fn message(out: &mut Vec<u8>, of: &impl Measured, now: Timestamp) {
+    metadata(out, of, now);
+    protobuf::instant(out, 2, of.timestamp());
+    protobuf::message(out, 3, |out| protobuf::number(out, 1, of.window()));
+    of.used_protobuf(out);
+}
+
+impl<T: Measured> Object for One<T> {
+    fn kind(&self) -> (String, String) {
+        (self.setting.api_version.to_string(), T::KIND.to_owned())
+    }
+
+    fn json(&self, out: &mut Vec<u8>) {
+        Pen::new(self.setting.now).whole(out, &self.setting.api_version, &self.item);
+    }
+
+    fn protobuf(&self, out: &mut Vec<u8>) {
+        message(out, &self.item, self.setting.now);
+    }
+}
+
+impl<T: Measured> Object for List<T> {
+    fn kind(&self) -> (String, String) {
+        (self.setting.api_version.to_string(), format!("{}List", T::KIND))
+    }
+
+    fn json(&self, out: &mut Vec<u8>) {
+        let (version, kind) = self.kind();
+        out.push(b'{');
+        json::field(out, "kind", &kind);
+        json::field(out, "apiVersion", &version);
+        out.extend_from_slice(b",\"metadata\":{},\"items\":[");
+        let mut pen = Pen::new(self.setting.now);
+        for item in &self.items {
+            json::comma(out);
+            out.push(b'{');
+            pen.fields(out, item);
+        }
+        out.extend_from_slice(b"]}");
+    }
+
+    fn protobuf(&self, out: &mut Vec<u8>) {
+        protobuf::list_meta(out);
+        for item in &self.items {
+            protobuf::message(out, 2, |out| message(out, item, self.setting.now));
+        }
+    }
+
+    fn size(&self) -> usize {
+        256 + self.items.iter().map(Measured::size).sum::<usize>()
+    }
+}
+
+fn usage_json(out: &mut Vec<u8>, usage: &Usage) {
+    out.extend_from_slice(b"\"usage\":{");
+    for (resource, amount) in usage {
+        json::comma(out);
+        json::string(out, resource);
+        out.push(b':');
+        json::quantity(out, amount);
+    }
+    out.push(b'}');
+}
+
+fn usage_protobuf(out: &mut Vec<u8>, field: u32, usage: &Usage) {
+    for (resource, amount) in usage {
+        protobuf::message(out, field, |out| {
+            protobuf::text(out, 1, resource);
+            protobuf::quantity(out, 2, amount);
+        });
+    }
+}
+
+fn labels_size(labels: &Labels) -> usize {
+    labels.iter().map(|(key, value)| key.len() + value.len() + 6).sum()
+}
+
+impl Measured for NodeUsage {
+    const KIND: &'static str = "NodeMetrics";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespace(&self) -> &'static str {
+        ""
+    }
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.timestamp
+    }
+
+    fn window(&self) -> i64 {
+        self.window
+    }
+
+    fn total(&self) -> Usage {
+        self.usage.clone()
+    }
+
+    fn used_json(&self, out: &mut Vec<u8>) {
+        usage_json(out, &self.usage);
+    }
+
+    fn used_protobuf(&self, out: &mut Vec<u8>) {
+        usage_protobuf(out, 4, &self.usage);
+    }
+
+    fn size(&self) -> usize {
+        160 + self.name.len() + labels_size(&self.labels) + self.usage.len() * 32
+    }
+}
+
+impl Measured for PodUsage {
+    const KIND: &'static str = "PodMetrics";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.timestamp
+    }
+
+    fn window(&self) -> i64 {
+        self.window
+    }
+
+    /// The sum keeps the units of the first container.
+    fn total(&self) -> Usage {
+        let mut total: Usage = Vec::new();
+        for (resource, amount) in self.containers.iter().flat_map(|container| &container.usage) {
+            match total.iter_mut().find(|(known, _)| known == resource) {
+                Some((_, sum)) => sum.add(amount),
+                None => total.push((Arc::clone(resource), amount.clone())),
+            }
+        }
+        total.sort_by(|a, b| a.0.cmp(&b.0));
+        total
+    }
+
+    fn used_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"containers\":[");
+        for container in &self.containers {
+            json::comma(out);
+            out.extend_from_slice(b"{\"name\":");
+            json::string(out, &container.name);
+            out.push(b',');
+            usage_json(out, &container.usage);
+            out.push(b'}');
+        }
+        out.push(b']');
+    }
+
+    fn used_protobuf(&self, out: &mut Vec<u8>) {
+        for container in &self.containers {
+            protobuf::message(out, 4, |out| {
+                protobuf::text(out, 1, &container.name);
+                usage_protobuf(out, 2, &container.usage);
+            });
+        }
+    }
+
+    fn size(&self) -> usize {
+        let containers = self.containers.iter().map(|it| 32 + it.name.len() + it.usage.len() * 32);
+        170 + self.name.len() + self.namespace.len() + labels_size(&self.labels) + containers.sum::<usize>()
+    }
+}

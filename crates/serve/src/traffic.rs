@@ -1,0 +1,183 @@
+//! What was asked and how long it took, as plain numbers for whoever tells about them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time;
+
+use crate::access::{Attributes, Target};
+use crate::app::Group;
+
+/// What was asked so far. All labels are among names this server has, so that nobody can make many of them.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    counts: Mutex<BTreeMap<(Asked, u16), u64>>,
+    durations: Mutex<BTreeMap<Asked, Sum>>,
+    running: AtomicUsize,
+}
+
+/// What was asked, in the labels of `apiserver_request_total`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Asked {
+    verb: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: &'static str,
+    scope: &'static str,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    seconds: f64,
+    within: [u64; Duration::BOUNDS.len()],
+    count: u64,
+}
+
+/// How often something was asked and answered with a code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// `GET`, `LIST`, … in capitals.
+    pub verb: &'static str,
+    /// API group; empty for other paths.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Resource, `*` where metrics are resources, empty for other paths.
+    pub resource: String,
+    /// Part of it.
+    pub subresource: &'static str,
+    /// `cluster`, `namespace`, `resource` or empty.
+    pub scope: &'static str,
+    /// HTTP code.
+    pub code: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// How long the answers to something took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Duration {
+    /// `GET`, `LIST`, … in capitals.
+    pub verb: &'static str,
+    /// API group; empty for other paths.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Resource, `*` where metrics are resources, empty for other paths.
+    pub resource: String,
+    /// Part of it.
+    pub subresource: &'static str,
+    /// `cluster`, `namespace`, `resource` or empty.
+    pub scope: &'static str,
+    /// All together, in seconds.
+    pub seconds: f64,
+    /// How many took no longer than each of the bounds.
+    pub within: [u64; Self::BOUNDS.len()],
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Duration {
+    /// Seconds.
+    pub const BOUNDS: [f64; 14] =
+        [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+}
+
+/// One that runs until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running<'a>(&'a Traffic);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Traffic {
+    /// How often each thing was asked.
+    pub fn counts(&self) -> Vec<Count> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = counts.iter().map(|((asked, code), count)| {
+            let Asked { verb, group, version, resource, subresource, scope } = asked.clone();
+            Count { verb, group, version, resource, subresource, scope, code: *code, count: *count }
+        });
+        each.collect()
+    }
+
+    /// How long the answers took.
+    pub fn durations(&self) -> Vec<Duration> {
+        let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = durations.iter().map(|(asked, sum)| {
+            let Asked { verb, group, version, resource, subresource, scope } = asked.clone();
+            let Sum { seconds, within, count } = sum.clone();
+            Duration { verb, group, version, resource, subresource, scope, seconds, within, count }
+        });
+        each.collect()
+    }
+
+    /// How many are being answered.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running(self)
+    }
+
+    pub(crate) fn count(&self, asked: Asked, code: u16, took: time::Duration) {
+        let seconds = took.as_secs_f64();
+        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = durations.entry(asked.clone()).or_default();
+        sum.seconds += seconds;
+        sum.count += 1;
+        for (count, _) in sum.within.iter_mut().zip(Duration::BOUNDS).filter(|(_, bound)| seconds <= *bound) {
+            *count += 1;
+        }
+        drop(durations);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((asked, code)).or_default() += 1;
+    }
+}
+
+impl Asked {
+    /// What a request asks of these groups.
+    pub(crate) fn of(wanted: &Attributes, groups: &[Group]) -> Self {
+        let verb = verb(&wanted.verb);
+        let Target::Resource(of) = &wanted.target else { return Self { verb, ..Self::default() } };
+        let Some(group) = groups.iter().find(|it| it.name == of.group && it.version == of.version) else {
+            return Self { verb, ..Self::default() };
+        };
+        let (name, version) = (group.name.clone(), group.version.clone());
+        let scope = match (of.namespace.is_empty(), of.name.is_empty()) {
+            (_, false) => "resource",
+            (false, true) => "namespace",
+            (true, true) => "cluster",
+        };
+        if group.listing.is_some() {
+            // Every metric is a resource of its own; they are counted together, as lists.
+            let verb = if verb == "GET" { "LIST" } else { verb };
+            return Self { verb, group: name, version, resource: "*".to_owned(), subresource: "*", scope };
+        }
+        let known = group.resources.iter().any(|own| own.name == of.resource);
+        let resource = if known { of.resource.clone() } else { String::new() };
+        Self { verb, group: name, version, resource, subresource: "", scope }
+    }
+}
+
+fn verb(verb: &str) -> &'static str {
+    match verb {
+        "get" => "GET",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        "head" => "HEAD",
+        "options" => "OPTIONS",
+        _ => "other",
+    }
+}

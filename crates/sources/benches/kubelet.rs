@@ -1,0 +1,211 @@
+//! What it costs to know what a cluster uses: reading kubelets, keeping and listing what they say; time and memory.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+#[path = "../../engine/benches/table/mod.rs"]
+#[allow(dead_code)]
+mod table;
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::provide::{Compat, Labels, Listing, ResourceMetrics};
+use api::selector::{FieldSelector, Selector};
+use jiff::Timestamp;
+use sources::inventory::{Inventory, Node, Pod};
+use sources::kubelet::text::parse;
+use sources::store::{Served, Settings, Store};
+
+use table::Table;
+
+/// As in the program that is measured here.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Limits: a full node read, all pods of 1,000 and 5,000 nodes listed, the pods of one Deployment of 100 listed (seconds);
+/// inventory and store of 5,000 × 30 pods (MiB).
+const READ: f64 = 200e-6;
+const TAKE: f64 = 200e-6;
+const LIST_30_000: f64 = 30e-3;
+const LIST_150_000: f64 = 200e-3;
+const LIST_SOME: f64 = 1e-3;
+const MEMORY: f64 = 80.0;
+
+const PODS: usize = 30;
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("memory") {
+        print!("{}", memory_here());
+        return ExitCode::SUCCESS;
+    }
+    let mut table = Table::new("kubelets: 110 pods with 3 containers each");
+    let full = answer(0, 110, &["app", "proxy", "sidecar"], 1000);
+    let now = Timestamp::UNIX_EPOCH;
+    table::note("answer", full.len() as f64 / 1024.0, |kib| format!("{kib:.1} KiB"));
+    for (compat, what) in [(Compat::Better, "read"), (Compat::Strict, "read, strictly")] {
+        let seconds = table::time(|| _ = black_box(parse(full.as_bytes(), now, compat)));
+        table.row(what, seconds, READ, table::micros);
+    }
+    let (store, _) = cluster(1, 110);
+    let scrape = parse(full.as_bytes(), now, Compat::Better).unwrap();
+    let take = table::time(|| store.take("node-0000", scrape.clone(), now));
+    table.row("take, known pods (and a copy of what was read)", take, TAKE, table::micros);
+
+    for (nodes, limit) in [(1000, LIST_30_000), (5000, LIST_150_000)] {
+        lists(&mut table, nodes, limit);
+    }
+    memory(&mut table);
+    table.verdict()
+}
+
+fn lists(table: &mut Table, nodes: usize, limit: f64) {
+    println!("\n{nodes} nodes with {PODS} pods each");
+    let started = Instant::now();
+    let (_, served) = cluster(nodes, PODS);
+    table::note("two scrapes of all, made, read and taken", started.elapsed().as_secs_f64(), millis);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let count = |which: &Listing| runtime.block_on(served.pods(which)).unwrap().len();
+    let all = listing(None, "");
+    assert_eq!(count(&all), nodes * PODS);
+    table.row("list of all pods", best(|| count(&all)), limit, millis);
+    let some = listing(Some("namespace-03"), "app=web-7");
+    let found = count(&some);
+    let seconds = best(|| count(&some));
+    table.row(&format!("list of {found} pods of one Deployment"), seconds, LIST_SOME, millis);
+    table::note("why pods are missing", best(|| served.missing(20).pods.len()), millis);
+}
+
+fn memory(table: &mut Table) {
+    // In a process of its own: what was freed before would be used again and not be seen.
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program).arg("memory").output().expect("this program runs");
+    match String::from_utf8_lossy(&output.stdout).parse::<f64>() {
+        Ok(bytes) => {
+            let mib = bytes / f64::from(1 << 20);
+            table.row("memory of inventory and store, 5,000 × 30", mib, MEMORY, |mib| {
+                format!("{mib:.1} MiB")
+            });
+            table::note("  per pod", bytes / 150_000.0, |bytes| format!("{bytes:.0} B"));
+        }
+        Err(error) => table.trouble("memory", &error.to_string()),
+    }
+}
+
+/// Bytes that 5,000 nodes with 30 pods each take.
+fn memory_here() -> u64 {
+    let before = resident();
+    let kept = cluster(5000, PODS);
+    let after = resident();
+    black_box(&kept);
+    after - before
+}
+
+/// Resident memory in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * 4096
+}
+
+/// A cluster of which everything is known: its pods belong to Deployments of 100 in 20 namespaces.
+fn cluster(nodes: usize, pods: usize) -> (Store, Served) {
+    let inventory = Inventory::new();
+    let settings = Settings {
+        resolution: Duration::from_secs(15),
+        keep: Duration::from_mins(1),
+        compat: Compat::Better,
+    };
+    let store = Store::new(settings, inventory.clone());
+    for node in 0..nodes {
+        inventory.set_node(Node { name: node_name(node).into(), ..Node::default() });
+        for pod in node * pods..(node + 1) * pods {
+            let app = format!("web-{}", pod / 100 % 1000);
+            let hash = format!("{:010x}", pod / 100);
+            let labels = [("app", app.as_str()), ("pod-template-hash", &hash), ("team", "payments")];
+            let labels = Arc::new(labels.into_iter().collect::<Labels>());
+            inventory.set_pod(Pod { namespace: namespace(pod).into(), name: pod_name(pod).into(), labels });
+        }
+    }
+    for second in [1000, 1015] {
+        for node in 0..nodes {
+            let text = answer(node, pods, &["app"], second);
+            let now = Timestamp::from_second(second).unwrap();
+            store.take(&node_name(node), parse(text.as_bytes(), now, Compat::Better).unwrap(), now);
+        }
+    }
+    (store.clone(), Served::new(store, inventory, Selector::everything()))
+}
+
+/// As kubelets write it: by family, then by container, namespace and pod.
+fn answer(node: usize, pods: usize, containers: &[&str], second: i64) -> String {
+    let mut text = String::new();
+    let mut all: Vec<(String, String)> =
+        (node * pods..(node + 1) * pods).map(|pod| (namespace(pod), pod_name(pod))).collect();
+    all.sort();
+    let time = second * 1000 + 125;
+    let families = [
+        ("container_cpu_usage_seconds_total", format!("{}.710169 {time}", second * 3)),
+        ("container_memory_working_set_bytes", format!("1.253376e+07 {time}")),
+        ("container_start_time_seconds", "1.633252712e+09".to_owned()),
+        ("container_swap_usage_bytes", format!("0 {time}")),
+    ];
+    for (family, value) in &families {
+        write!(text, "# HELP {family} [STABLE] Words about it\n# TYPE {family} gauge\n").unwrap();
+        for container in containers {
+            for (namespace, pod) in &all {
+                let labels = format!(r#"container="{container}",namespace="{namespace}",pod="{pod}""#);
+                writeln!(text, "{family}{{{labels}}} {value}").unwrap();
+            }
+        }
+    }
+    write!(
+        text,
+        "node_cpu_usage_seconds_total {second}.35491 {time}\nnode_memory_working_set_bytes 1.6e+09 {time}\n"
+    )
+    .unwrap();
+    for family in ["pod_cpu_usage_seconds_total", "pod_memory_working_set_bytes"] {
+        for (namespace, pod) in &all {
+            writeln!(text, r#"{family}{{namespace="{namespace}",pod="{pod}"}} 4.67812 {time}"#).unwrap();
+        }
+    }
+    text.push_str("resource_scrape_error 0\n");
+    text
+}
+
+fn node_name(node: usize) -> String {
+    format!("node-{node:04}")
+}
+
+fn namespace(pod: usize) -> String {
+    format!("namespace-{:02}", pod / 100 % 20)
+}
+
+fn pod_name(pod: usize) -> String {
+    let deployment = pod / 100;
+    format!("web-{}-{deployment:010x}-{:05x}", deployment % 1000, pod * 7919 % 1_048_576)
+}
+
+fn listing(namespace: Option<&str>, labels: &str) -> Listing {
+    Listing {
+        namespace: namespace.map(str::to_owned),
+        labels: Selector::parse(labels).unwrap(),
+        fields: FieldSelector::parse("").unwrap(),
+    }
+}
+
+/// The best of several, because neighbours on a shared machine can only make it slower.
+fn best(mut work: impl FnMut() -> usize) -> f64 {
+    let once = |_| {
+        let started = Instant::now();
+        black_box(work());
+        started.elapsed().as_secs_f64()
+    };
+    (0..15).map(once).fold(f64::INFINITY, f64::min)
+}
+
+fn millis(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}

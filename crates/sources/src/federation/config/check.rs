@@ -1,0 +1,145 @@
+//! What can be wrong with a file although every value by itself is right.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::text::{Document, Problem};
+use http::Uri;
+
+use super::{Config, MOST, UpstreamConfig};
+use crate::federation::Own;
+
+/// The longest time an upstream may be given; the API server gives up on us after a minute.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// Collects what is wrong with one upstream.
+struct Check<'a> {
+    document: &'a Document,
+    at: String,
+    found: Vec<Problem>,
+}
+
+pub(super) fn problems(config: &Config, document: &Document, own: &Own) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if config.upstreams.len() > MOST {
+        found.push(document.problem("upstreams", format!("more than {MOST} upstreams")));
+    }
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, upstream) in config.upstreams.iter().enumerate() {
+        let mut check = Check { document, at: format!("upstreams[{index}]"), found: Vec::new() };
+        if let Some(first) = names.insert(&upstream.name, index) {
+            let line = document.locate(&format!("upstreams[{first}].name")).line;
+            check.say("name", format!("there is already an upstream `{}` in line {line}", upstream.name), "");
+        }
+        check.name(upstream);
+        check.place(upstream, own);
+        check.trust(upstream);
+        check.timeout(upstream);
+        found.append(&mut check.found);
+    }
+    found
+}
+
+impl Check<'_> {
+    fn say(&mut self, field: &str, message: impl AsRef<str>, hint: &str) {
+        let path = if field.is_empty() { self.at.clone() } else { format!("{}.{field}", self.at) };
+        let problem = self.document.problem(&path, message).in_path(&path);
+        self.found.push(if hint.is_empty() { problem } else { problem.with_hint(hint) });
+    }
+
+    fn name(&mut self, upstream: &UpstreamConfig) {
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+        let name = &upstream.name;
+        if name.is_empty() || name.len() > 63 || !name.chars().all(good) {
+            self.say("name", "a name has 1 to 63 lower-case letters, digits, `-` and `.`", "");
+        }
+    }
+
+    fn place(&mut self, upstream: &UpstreamConfig, own: &Own) {
+        match (&upstream.url, &upstream.service) {
+            (Some(_), Some(_)) => return self.say("service", "`url` and `service` say the same", "keep one"),
+            (None, None) => {
+                let hint = "add `service: {namespace: …, name: …}` or `url: https://…`";
+                return self.say("", "nothing says where this upstream is", hint);
+            }
+            (Some(url), None) => {
+                if let Err(why) = url_fault(url) {
+                    return self.say("url", why, "write for example https://adapter.monitoring.svc:443");
+                }
+            }
+            (None, Some(service)) => {
+                for (field, name) in [("namespace", &service.namespace), ("name", &service.name)] {
+                    if !is_label(name) {
+                        self.say(&format!("service.{field}"), "not a name of Kubernetes", "");
+                    }
+                }
+            }
+        }
+        let url = upstream.base_url();
+        if url.parse::<Uri>().ok().and_then(|uri| uri.host().map(|host| own.is_at(host))) == Some(true) {
+            let field = if upstream.url.is_some() { "url" } else { "service" };
+            self.say(field, "this is our own Service; we would ask ourselves", "name the adapter's Service");
+        }
+    }
+
+    fn trust(&mut self, upstream: &UpstreamConfig) {
+        let (tls, auth) = (&upstream.tls, &upstream.auth);
+        let plain = upstream.base_url().starts_with("http:");
+        if tls.insecure && tls.ca_file.is_some() {
+            self.say(
+                "tls.insecure",
+                "with `insecure` nothing is checked, so `caFile` has no use",
+                "keep one",
+            );
+        }
+        if plain && (tls.insecure || tls.ca_file.is_some() || tls.server_name.is_some()) {
+            self.say("tls", "an upstream at http:// has no certificate", "write https:// in `url`");
+        }
+        if plain && (auth.token_file.is_some() || auth.client_certificate_file.is_some()) {
+            let hint = "write https:// in `url`, or leave `auth` out";
+            self.say("auth", "a token must not be sent over http://, where anybody reads it", hint);
+        }
+        let certificate = (auth.client_certificate_file.is_some(), auth.client_key_file.is_some());
+        if certificate.0 != certificate.1 {
+            let hint = "give `clientCertificateFile` and `clientKeyFile`";
+            self.say("auth", "a certificate and its key belong together", hint);
+        }
+        if auth.token_file.is_some() && certificate.0 {
+            self.say(
+                "auth",
+                "`tokenFile` and `clientCertificateFile` are two ways to say who we are",
+                "keep one",
+            );
+        }
+    }
+
+    fn timeout(&mut self, upstream: &UpstreamConfig) {
+        if !(SHORTEST..=LONGEST).contains(&upstream.timeout.0) {
+            self.say("timeout", "must be between 10ms and 30s", "");
+        }
+    }
+}
+
+fn url_fault(url: &str) -> Result<(), &'static str> {
+    let uri: Uri = url.parse().map_err(|_| "not a URL")?;
+    if !matches!(uri.scheme_str(), Some("https" | "http")) {
+        return Err("a URL of an upstream begins with https://");
+    }
+    if uri.host().is_none_or(str::is_empty) {
+        return Err("the URL has no host");
+    }
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("a URL must not carry a password; use `auth`");
+    }
+    if uri.query().is_some() || url.contains('#') {
+        return Err("the URL of an upstream has no `?` and no `#`");
+    }
+    Ok(())
+}
+
+/// Whether it can be the name of a namespace or a Service.
+fn is_label(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len()) && name.chars().all(good) && !name.starts_with('-') && !name.ends_with('-')
+}

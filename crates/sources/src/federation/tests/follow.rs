@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_new_file_is_obeyed_and_a_broken_one_is_not() {
+    let path = std::env::temp_dir().join(format!("plimsoll-upstreams-{}.yaml", std::process::id()));
+    let line = |name: &str| format!("upstreams: [{{name: {name}, group: external, url: 'https://{name}'}}]");
+    std::fs::write(&path, line("a")).unwrap();
+    let own = Own { namespace: "ns".into(), service: "us".into(), id: String::new() };
+    let router = Router::new(own, Providers::default(), Config::default());
+    let following = tokio::spawn({
+        let (router, path) = (router.clone(), path.clone());
+        async move { router.follow(&path).await }
+    });
+    let names = || router.report().into_iter().map(|one| one.name).collect::<Vec<_>>();
+    let a_while = || tokio::time::sleep(Duration::from_secs(6));
+    a_while().await;
+    assert_eq!((names(), router.problem()), (vec!["a".to_owned()], None));
+    for (broken, why) in [
+        ("upstreams: [{nam: b}]".to_owned(), "nam"),
+        ("upstreams: [".to_owned(), "upstreams"),
+        (line("us.ns.svc"), "our own Service"),
+        (format!("# {}\n", "x".repeat(2 << 20)), "more than"),
+    ] {
+        std::fs::write(&path, broken).unwrap();
+        a_while().await;
+        assert_eq!(names(), ["a"], "{why}");
+        assert!(
+            router.problem().is_some_and(|problem| problem.contains(why)),
+            "{why}: {:?}",
+            router.problem()
+        );
+    }
+    std::fs::remove_file(&path).unwrap();
+    a_while().await;
+    assert!(names() == ["a"] && router.problem().is_some());
+    std::fs::write(&path, line("b")).unwrap();
+    a_while().await;
+    assert_eq!((names(), router.problem()), (vec!["b".to_owned()], None));
+    following.abort();
+    std::fs::remove_file(&path).unwrap();
+}

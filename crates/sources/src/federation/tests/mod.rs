@@ -1,0 +1,92 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod circle;
+mod docs;
+mod follow;
+mod routing;
+pub(crate) mod server;
+mod sick;
+mod wire;
+
+use std::sync::Arc;
+
+use api::provide::{
+    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, ExternalMetrics, ExternalQuestion,
+    ExternalValue, Failure, Objects,
+};
+use api::selector::Selector;
+use api::text::Source;
+
+use super::*;
+
+pub(crate) fn external(metric: &str) -> ExternalQuestion {
+    ExternalQuestion { namespace: "default".into(), metric: metric.into(), series: Selector::everything() }
+}
+
+pub(crate) fn custom(metric: &str, objects: Objects) -> CustomQuestion {
+    CustomQuestion {
+        resource: "pods".into(),
+        namespace: Some("default".into()),
+        objects,
+        metric: metric.into(),
+        series: Selector::everything(),
+    }
+}
+
+pub(crate) fn one(name: &str) -> Objects {
+    Objects::One(name.into())
+}
+
+pub(crate) fn all() -> Objects {
+    Objects::All(Selector::everything())
+}
+
+pub(crate) fn config(text: &str) -> Config {
+    Config::read(&Source::new("test", text), &Own::default()).unwrap()
+}
+
+/// One of our own that has one external metric.
+pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, Failure>);
+
+impl ExternalMetrics for Known {
+    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+        Box::pin(async move {
+            if question.metric != self.0 {
+                return Err(Failure::no_metric(&question.metric, "own"));
+            }
+            let value = self.1.clone()?;
+            Ok(vec![ExternalValue {
+                metric: self.0.into(),
+                labels: None,
+                timestamp: None,
+                window: None,
+                value: value.to_string().parse().unwrap(),
+            }])
+        })
+    }
+
+    fn known(&self) -> Arc<Vec<String>> {
+        Arc::new(vec![self.0.to_owned()])
+    }
+}
+
+impl CustomMetrics for Known {
+    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+        Box::pin(async move { Err(Failure::no_metric(&question.metric, &question.resource)) })
+    }
+
+    fn known(&self) -> Arc<Vec<CustomMetric>> {
+        Arc::new(vec![CustomMetric { resource: "pods".into(), namespaced: true, metric: self.0.to_owned() }])
+    }
+}
+
+/// Our own provider of an external metric.
+pub(crate) fn own(metric: &'static str, value: Result<i64, Failure>) -> Providers {
+    Providers { custom: vec![], external: vec![("own".into(), Arc::new(Known(metric, value)))] }
+}
+
+/// The values of an external metric as texts.
+pub(crate) async fn ask(router: &Router, metric: &str) -> Result<Vec<String>, Failure> {
+    let values = ExternalMetrics::values(router, &external(metric)).await?;
+    Ok(values.iter().map(|value| value.value.to_string()).collect())
+}

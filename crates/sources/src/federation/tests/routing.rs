@@ -1,0 +1,220 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::server::{Server, metrics_api, nothing, status, values};
+use super::*;
+
+#[tokio::test]
+async fn several_adapters_live_behind_one_service() {
+    let keda = Server::saying(metrics_api("s0-kafka-orders", "42")).await;
+    let datadog = Server::saying(metrics_api("datadogmetric", "7500m")).await;
+    let text = format!(
+        "upstreams:\n- {{name: keda, group: external, url: '{}', metrics: ['s[0-9]*-*']}}\n\
+         - {{name: datadog, group: external, url: '{}'}}\n",
+        keda.url(),
+        datadog.url()
+    );
+    let router = Router::new(Own::default(), own("ours", Ok(1)), config(&text));
+    assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
+    assert_eq!(ask(&router, "datadogmetric").await.unwrap(), ["7500m"]);
+    assert_eq!(keda.asked(), 0, "only its own metrics are asked of it");
+    assert_eq!(ask(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
+    // Its metrics are asked of nobody else.
+    let before = datadog.asked();
+    assert!(matches!(ask(&router, "s1-unknown").await, Err(Failure::NoMetric(_))));
+    assert_eq!(datadog.asked(), before);
+    // Nobody has it: in the words of the first who was asked.
+    let missing = ask(&router, "nope").await.unwrap_err();
+    assert_eq!(missing, Failure::no_metric("nope", "own"));
+
+    assert_eq!(*ExternalMetrics::known(&router), ["ours"]);
+    router.relist().await;
+    assert_eq!(*ExternalMetrics::known(&router), ["ours", "s0-kafka-orders", "datadogmetric"]);
+    let report = router.report();
+    assert_eq!((report[0].name.as_str(), report[0].requests, report[0].errors), ("keda", 2, 0));
+    assert_eq!((report[0].external, report[0].custom), (1, 0));
+    assert!(matches!(report[0].condition, Condition::Healthy(_)) && report[0].p99.is_some());
+}
+
+#[tokio::test]
+async fn whoever_announced_a_metric_is_asked_first() {
+    let first = Server::saying(metrics_api("a", "1")).await;
+    let second = Server::saying(metrics_api("b", "2")).await;
+    let text = format!(
+        "upstreams:\n- {{name: first, group: external, url: '{}'}}\n- {{name: second, group: external, url: '{}'}}\n",
+        first.url(),
+        second.url()
+    );
+    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    assert_eq!(ask(&router, "b").await.unwrap(), ["2"]);
+    assert_eq!((first.asked(), second.asked()), (1, 1));
+    router.relist().await;
+    assert_eq!((first.asked(), second.asked()), (2, 2));
+    assert_eq!(ask(&router, "b").await.unwrap(), ["2"]);
+    assert_eq!((first.asked(), second.asked()), (2, 3));
+}
+
+#[tokio::test]
+async fn an_outage_is_never_a_missing_metric() {
+    let good = Server::saying(metrics_api("a", "1")).await;
+    let down = Server::saying(|_| (503, status(503, "ServiceUnavailable", "not ready"))).await;
+    let text = |one: &Server, other: &Server| {
+        config(&format!(
+            "upstreams:\n- {{name: one, group: external, url: '{}'}}\n- {{name: other, group: external, url: '{}'}}\n",
+            one.url(),
+            other.url()
+        ))
+    };
+    for (one, other) in [(&good, &down), (&down, &good)] {
+        let router = Router::new(Own::default(), own("ours", Ok(1)), text(one, other));
+        assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "somebody has it");
+        let Err(Failure::Status { code, reason, message }) = ask(&router, "nope").await else { panic!() };
+        assert_eq!((code, reason.as_str()), (503, "ServiceUnavailable"));
+        assert!(
+            message.starts_with("upstream o") && message.ends_with("answered 503: not ready"),
+            "{message}"
+        );
+    }
+    // Our own outage is one, too.
+    let broken = own("ours", Err(Failure::Internal("unable to fetch metrics".into())));
+    let router = Router::new(Own::default(), broken, text(&good, &good));
+    assert_eq!(ask(&router, "ours").await, Err(Failure::Internal("unable to fetch metrics".into())));
+}
+
+#[tokio::test]
+async fn an_empty_list_for_any_name_hides_nobody() {
+    let says_nothing = Server::saying(|_| (200, nothing())).await;
+    let good = Server::saying(metrics_api("a", "1")).await;
+    let text = format!(
+        "upstreams:\n- {{name: one, group: external, url: '{}'}}\n- {{name: other, group: external, url: '{}'}}\n",
+        says_nothing.url(),
+        good.url()
+    );
+    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
+    assert_eq!(ask(&router, "b").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_same_question_is_sent_once() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let server = {
+        let count = Arc::clone(&count);
+        Server::saying(move |_| {
+            std::thread::sleep(Duration::from_millis(100));
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            (200, values("a", &n.to_string()))
+        })
+        .await
+    };
+    let text = format!("upstreams: [{{name: one, group: external, url: '{}'}}]", server.url());
+    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    let answers = futures::future::join_all((0..50).map(|_| ask(&router, "a"))).await;
+    assert!(answers.iter().all(|answer| *answer == Ok(vec!["0".to_owned()])), "{answers:?}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "nothing is kept");
+}
+
+#[tokio::test]
+async fn either_version_of_custom_metrics_is_spoken() {
+    let item = |version: &str| match version {
+        "v1beta2" => {
+            r#"{"describedObject":{"kind":"Pod","name":"web-0"},"metric":{"name":"qps","selector":null},"timestamp":null,"value":"2"}"#
+        }
+        _ => {
+            r#"{"describedObject":{"kind":"Pod","name":"web-0"},"metricName":"qps","timestamp":null,"value":"1","selector":null}"#
+        }
+    };
+    let speaks = move |versions: &'static [&'static str]| {
+        move |path: &str| {
+            let found = versions.iter().find_map(|version| {
+                let rest = path.strip_prefix(&format!("/apis/custom.metrics.k8s.io/{version}"))?;
+                Some(match rest {
+                    "" => (
+                        200,
+                        r#"{"kind":"APIResourceList","resources":[{"name":"pods/qps","namespaced":true}]}"#
+                            .into(),
+                    ),
+                    "/namespaces/default/pods/web-0/qps" => {
+                        (200, format!(r#"{{"kind":"MetricValueList","items":[{}]}}"#, item(version)))
+                    }
+                    "/namespaces/default/pods/*/qps" | "/namespaces/default/pods/two/qps" => (
+                        200,
+                        format!(
+                            r#"{{"kind":"MetricValueList","items":[{},{}]}}"#,
+                            item(version),
+                            item(version)
+                        ),
+                    ),
+                    "/namespaces/default/pods/none/qps" => {
+                        (200, r#"{"kind":"MetricValueList","items":[]}"#.into())
+                    }
+                    _ => (404, status(404, "NotFound", "the server could not find the metric x for pods")),
+                })
+            });
+            found.unwrap_or_else(|| (404, "404 page not found\n".into()))
+        }
+    };
+    for (versions, value) in [(&["v1beta1", "v1beta2"][..], "2"), (&["v1beta2"], "2"), (&["v1beta1"], "1")] {
+        let server = Server::saying(speaks(versions)).await;
+        let text = format!("upstreams: [{{name: one, group: custom, url: '{}'}}]", server.url());
+        let router = Router::new(Own::default(), Providers::default(), config(&text));
+        for _ in 0..2 {
+            let question = custom("qps", one("web-0"));
+            let values = CustomMetrics::values(&router, &question).await.unwrap();
+            assert_eq!((values.len(), values[0].value.to_string().as_str()), (1, value));
+        }
+        // Once its version is known it is not looked for again.
+        assert_eq!(server.asked(), if value == "1" { 3 } else { 2 });
+        assert_eq!(CustomMetrics::values(&router, &custom("qps", all())).await.unwrap().len(), 2);
+        let missing = CustomMetrics::values(&router, &custom("nope", all())).await;
+        assert!(matches!(missing, Err(Failure::NoMetric(_))), "{missing:?}");
+        let missing = CustomMetrics::values(&router, &custom("qps", one("none"))).await;
+        assert_eq!(missing, Err(Failure::no_value("qps", "pods", "none")));
+        let two = CustomMetrics::values(&router, &custom("qps", one("two"))).await;
+        assert!(
+            matches!(&two, Err(Failure::Unavailable(why)) if why.contains("2 values for one object")),
+            "{two:?}"
+        );
+        router.relist().await;
+        let known = CustomMetrics::known(&router);
+        assert_eq!((known.len(), known[0].resource.as_str(), known[0].metric.as_str()), (1, "pods", "qps"));
+        // External metrics are not asked of it.
+        let before = server.asked();
+        assert_eq!(ask(&router, "a").await, Err(Failure::no_metric("a", "namespaces")));
+        assert_eq!(server.asked(), before);
+    }
+}
+
+#[tokio::test]
+async fn a_new_configuration_keeps_what_did_not_change() {
+    let (a, b) = (Server::saying(metrics_api("a", "1")).await, Server::saying(metrics_api("b", "2")).await);
+    let line = |name: &str, server: &Server| {
+        format!("- {{name: {name}, group: external, url: '{}'}}\n", server.url())
+    };
+    let router =
+        Router::new(Own::default(), Providers::default(), config(&format!("upstreams:\n{}", line("a", &a))));
+    let running = tokio::spawn({
+        let router = router.clone();
+        async move { router.run().await }
+    });
+    let listed = async |metrics: &[&str]| {
+        tokio::time::timeout(Duration::from_secs(10), async {
+            while *ExternalMetrics::known(&router) != metrics {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .unwrap();
+    };
+    listed(&["a"]).await;
+    assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
+    router.configure(config(&format!("upstreams:\n{}{}", line("b", &b), line("a", &a))));
+    listed(&["b", "a"]).await;
+    let report = router.report();
+    assert_eq!((report[0].requests, report[1].requests), (0, 1));
+    router.configure(Config::default());
+    assert!(ExternalMetrics::known(&router).is_empty() && router.report().is_empty());
+    assert!(!running.is_finished());
+    running.abort();
+}

@@ -1,0 +1,312 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::convert::Infallible;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{AUTHORIZATION, LOCATION};
+use http::{Request, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rcgen::{CertificateParams, Issuer, KeyPair};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+
+pub(crate) type Body = BoxBody<Bytes, Infallible>;
+pub(crate) type Handler =
+    Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> + Send + Sync>;
+
+/// A body that is known.
+pub(crate) fn whole(text: impl Into<Bytes>) -> Body {
+    Full::new(text.into()).boxed()
+}
+
+/// An answer that is known.
+pub(crate) fn answer(status: u16, text: impl Into<Bytes>) -> http::Response<Body> {
+    http::Response::builder().status(status).body(whole(text)).unwrap()
+}
+
+/// Serves on a free port until the test ends.
+pub(crate) async fn serve(handler: Handler, tls: Option<TlsAcceptor>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (handler, tls) = (Arc::clone(&handler), tls.clone());
+            tokio::spawn(async move {
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let handler = Arc::clone(&handler);
+                    async move {
+                        let (parts, body) = request.into_parts();
+                        let body =
+                            body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+                        Ok::<_, Infallible>(handler(Request::from_parts(parts, body)).await)
+                    }
+                });
+                let builder = auto::Builder::new(TokioExecutor::new());
+                let _ = match tls {
+                    None => builder.serve_connection(TokioIo::new(stream), service).await,
+                    Some(tls) => match tls.accept(stream).await {
+                        Ok(stream) => builder.serve_connection(TokioIo::new(stream), service).await,
+                        Err(_) => Ok(()),
+                    },
+                };
+            });
+        }
+    });
+    address
+}
+
+/// Serves what a function says.
+pub(crate) async fn plainly(
+    respond: impl Fn(Request<Bytes>) -> http::Response<Body> + Send + Sync + 'static,
+) -> SocketAddr {
+    let respond = Arc::new(respond);
+    let handler: Handler = Arc::new(move |request| {
+        let respond = Arc::clone(&respond);
+        Box::pin(async move { respond(request) })
+    });
+    serve(handler, None).await
+}
+
+/// A folder of its own for a test.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("plimsoll-sources-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn client(address: SocketAddr) -> Client {
+    Client::new(Endpoint::at(format!("http://{address}"))).unwrap()
+}
+
+fn told(request: &Request<Bytes>) -> String {
+    let auth = request.headers().get(AUTHORIZATION).map_or("", |value| value.to_str().unwrap());
+    format!("{} {} {auth}", request.method(), request.uri())
+}
+
+#[tokio::test]
+async fn keeps_the_path_drops_the_query_and_sends_the_user() {
+    let address = plainly(|request| answer(200, told(&request))).await;
+    let url = format!("http://me:a%40b@{address}/prom/?x=y");
+    let client = Client::new(Endpoint::at(url)).unwrap();
+    assert_eq!(client.base(), format!("http://{address}/prom"));
+    let said = client.send(Ask::get("/api/v1/query?query=up")).await.unwrap();
+    // "me:a@b"
+    assert_eq!(said.body, "GET /prom/api/v1/query?query=up Basic bWU6YUBi");
+    assert!(!format!("{client:?}").contains("a%40b"));
+}
+
+#[tokio::test]
+async fn reads_the_token_again_when_it_changes_and_when_it_is_refused() {
+    let path = folder("token").join("token");
+    fs::write(&path, "one\n").unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let address = plainly(move |request| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let good = told(&request).ends_with("Bearer two") || told(&request).ends_with("Bearer one!");
+        answer(if good { 200 } else { 401 }, told(&request))
+    })
+    .await;
+    let endpoint =
+        Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
+    let client = Client::new(endpoint).unwrap();
+    // Refused, and the file holds nothing else: the refusal is the answer.
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // Noticed because its size is another.
+    fs::write(&path, "one!\n").unwrap();
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    // The same size and, as far as the client can see, the same time.
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "two \n").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+    // The old token still was good, so nobody looked.
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_refused_token_is_read_again_at_once() {
+    let path = folder("refused").join("token");
+    fs::write(&path, "old").unwrap();
+    let address = plainly(|request| {
+        answer(if told(&request).ends_with("Bearer new") { 200 } else { 401 }, told(&request))
+    })
+    .await;
+    let endpoint =
+        Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
+    let client = Client::new(endpoint).unwrap();
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "new").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+    // A file that is gone for a moment does not hurt.
+    fs::remove_file(&path).unwrap();
+    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn says_what_is_wrong_in_one_sentence() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = listener.local_addr().unwrap();
+    drop(listener);
+    let error = client(closed).send(Ask::get("/")).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("http://{closed}: connection refused"));
+    assert!(error.remedy().contains("port"));
+
+    let nowhere = Client::new(Endpoint::at("http://no-such-host.invalid")).unwrap();
+    let error = nowhere.send(Ask::get("/")).await.unwrap_err();
+    assert!(matches!(error.cause, Cause::NoHost(_) | Cause::TimedOut(_)), "{error}");
+
+    let moved = plainly(|_| {
+        let answer = http::Response::builder().status(302).header(LOCATION, "https://u:p@login/page?token=x");
+        answer.body(whole("")).unwrap()
+    })
+    .await;
+    let error = client(moved).send(Ask::get("/")).await.unwrap_err();
+    assert_eq!(error.cause, Cause::Redirected("https://login/page".to_owned()));
+
+    let error = Client::new(Endpoint::at("ftp://user:secret@host/")).unwrap_err();
+    assert!(
+        error.to_string().contains("only http and https") && !error.to_string().contains("secret"),
+        "{error}"
+    );
+    assert!(Client::new(Endpoint::at("prometheus:9090")).is_err());
+}
+
+#[tokio::test]
+async fn an_answer_is_limited_in_time_and_size() {
+    let hangs: Handler = Arc::new(|_| Box::pin(std::future::pending()));
+    let hangs = serve(hangs, None).await;
+    let within = Duration::from_millis(50);
+    let error = client(hangs).send(Ask::get("/").within(within)).await.unwrap_err();
+    assert_eq!(error.cause, Cause::TimedOut(within));
+
+    // The body begins and never ends.
+    let endless = plainly(|_| {
+        let pieces = futures::stream::unfold(0, |n| async move {
+            if n > 2 {
+                std::future::pending::<()>().await;
+            }
+            Some((Ok(Frame::data(Bytes::from_static(b"piece"))), n + 1))
+        });
+        http::Response::new(BodyExt::boxed(StreamBody::new(pieces)))
+    });
+    let error = client(endless.await).send(Ask::get("/").within(within)).await.unwrap_err();
+    assert_eq!(error.cause, Cause::TimedOut(within));
+
+    let large = plainly(|_| answer(200, vec![b'x'; 10 << 20])).await;
+    let error = client(large).send(Ask::get("/").at_most(1 << 20)).await.unwrap_err();
+    assert_eq!(error.cause, Cause::TooLarge(1 << 20));
+    let said = client(large).send(Ask::get("/")).await.unwrap();
+    assert_eq!(said.body.len(), 10 << 20);
+
+    // Without a length, and without an end.
+    let flood = plainly(|_| {
+        let pieces = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 4096]))));
+        http::Response::new(BodyExt::boxed(StreamBody::new(pieces)))
+    });
+    let error = client(flood.await).send(Ask::get("/").at_most(100_000)).await.unwrap_err();
+    assert_eq!(error.cause, Cause::TooLarge(100_000));
+}
+
+/// An authority, and what it signed for `localhost`.
+fn certificates() -> (String, TlsAcceptor) {
+    let _ = aws_lc_rs::default_provider().install_default();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap();
+    let issuer = Issuer::new(params, key);
+    let own = KeyPair::generate().unwrap();
+    let leaf =
+        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&own, &issuer).unwrap();
+    let key = PrivateKeyDer::try_from(own.serialize_der()).unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    (authority.pem(), TlsAcceptor::from(Arc::new(config)))
+}
+
+#[tokio::test]
+async fn trusts_the_file_it_is_given_and_notices_a_new_one() {
+    let (pem, tls) = certificates();
+    let handler: Handler = Arc::new(|request| {
+        let version = format!("{:?}", request.version());
+        Box::pin(async move { answer(200, version) })
+    });
+    let address = serve(handler, Some(tls)).await;
+    let by_name = Endpoint::at(format!("https://localhost:{}", address.port()));
+
+    // Somebody else's authority first.
+    let path = folder("ca").join("ca.pem");
+    fs::write(&path, certificates().0).unwrap();
+    let trusting = Endpoint { ca_file: Some(path.clone()), ..by_name.clone() };
+    let client = Client::new(trusting).unwrap();
+    let error = client.send(Ask::get("/")).await.unwrap_err();
+    assert_eq!(error.cause, Cause::UnknownAuthority);
+    fs::write(&path, format!("{pem}\n# another size\n")).unwrap();
+    let said = client.send(Ask::get("/")).await.unwrap();
+    assert_eq!(said.body, "HTTP/2.0");
+    // A broken file does not undo what works.
+    fs::write(&path, "nonsense").unwrap();
+    assert!(client.send(Ask::get("/")).await.is_ok());
+    assert!(matches!(
+        Client::new(Endpoint { ca_file: Some(path), ..by_name.clone() }).unwrap_err().cause,
+        Cause::File { .. }
+    ));
+
+    let by_address = Endpoint::at(format!("https://{address}"));
+    let bundle = Some(pem.into_bytes());
+    let strict = Client::new(Endpoint { ca_bundle: bundle.clone(), ..by_address.clone() }).unwrap();
+    let error = strict.send(Ask::get("/")).await.unwrap_err();
+    assert!(matches!(error.cause, Cause::WrongName(_)), "{error}");
+    let named = Endpoint { ca_bundle: bundle, server_name: Some("localhost".into()), ..by_address.clone() };
+    assert!(Client::new(named).unwrap().send(Ask::get("/")).await.is_ok());
+    let anybody = Client::new(Endpoint { insecure: true, ..by_address }).unwrap();
+    assert!(anybody.send(Ask::get("/")).await.is_ok());
+
+    let plain = plainly(|_| answer(200, "")).await;
+    let error =
+        Client::new(Endpoint::at(format!("https://{plain}"))).unwrap().send(Ask::get("/")).await.unwrap_err();
+    assert!(matches!(error.cause, Cause::NotTls), "{error:?}");
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let endpoint = Endpoint {
+        auth: Auth::Basic { user: "me".into(), password: Secret::new("hunter2") },
+        headers: vec![("X-Scope".into(), "hunter3".into())],
+        ..Endpoint::at("http://a:hunter1@host/path?token=hunter4")
+    };
+    let shown = format!("{endpoint:?} {:?}", Client::new(endpoint.clone()).unwrap());
+    assert!(!shown.contains("hunter"), "{shown}");
+    let bad = Endpoint { headers: vec![("X".into(), "hunter\n5".into())], ..Endpoint::at("http://host") };
+    assert!(!Client::new(bad).unwrap_err().to_string().contains("hunter"));
+    let token = Endpoint { auth: Auth::Token(Secret::new("hunter\n6")), ..Endpoint::at("http://host") };
+    assert!(!Client::new(token).unwrap_err().to_string().contains("hunter"));
+}

@@ -1,0 +1,138 @@
+//! Certificates and authorities, from files that may change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::endpoint::Endpoint;
+use super::error::Cause;
+
+/// Where systems keep the authorities that everybody trusts.
+const SYSTEM_BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// What shows that a file is another than before, without reading it. A file that is missing has none.
+pub(super) type Stamp = Option<(SystemTime, u64)>;
+
+/// The stamp of a file as it is now; links are followed, so that exchanged ones are noticed.
+pub(super) fn stamp(path: &Path) -> Stamp {
+    let file = fs::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
+
+/// Stamps of all files that make up the trust of an endpoint.
+pub(super) fn stamps(endpoint: &Endpoint) -> [Stamp; 3] {
+    [&endpoint.ca_file, &endpoint.certificate_file, &endpoint.key_file]
+        .map(|path| path.as_deref().and_then(stamp))
+}
+
+/// Reads a small file.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
+    fs::read(path).map_err(|error| file(path, error.to_string()))
+}
+
+fn file(path: &Path, reason: String) -> Cause {
+    Cause::File { path: path.display().to_string(), reason }
+}
+
+/// Everything TLS needs to know about an endpoint.
+pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
+    let tls = |error: rustls::Error| Cause::Tls(error.to_string());
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(tls)?;
+    let builder = if endpoint.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+    } else {
+        builder.with_root_certificates(authorities(endpoint)?)
+    };
+    match (&endpoint.certificate_file, &endpoint.key_file) {
+        (None, None) => Ok(builder.with_no_client_auth()),
+        (Some(certificate), Some(key)) => {
+            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
+            let chain = chain.map_err(|error| file(certificate, error.to_string()))?;
+            // What a wrong key file holds is not repeated: it may be another secret.
+            let own = PrivateKeyDer::from_pem_slice(&read(key)?)
+                .map_err(|_| file(key, "no private key in PEM form".into()))?;
+            builder.with_client_auth_cert(chain, own).map_err(|error| file(certificate, error.to_string()))
+        }
+        (Some(only), None) => Err(file(only, "a client certificate needs its key file, too".into())),
+        (None, Some(only)) => Err(file(only, "a client key needs its certificate file, too".into())),
+    }
+}
+
+fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, Cause> {
+    let mut store = RootCertStore::empty();
+    let mut add = |pem: &[u8]| {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let found = found.map_err(|error| error.to_string())?;
+        match store.add_parsable_certificates(found) {
+            (0, _) => Err("no certificate in PEM form".to_owned()),
+            _ => Ok(()),
+        }
+    };
+    if let Some(path) = &endpoint.ca_file {
+        add(&read(path)?).map_err(|reason| file(path, reason))?;
+    } else if let Some(pem) = &endpoint.ca_bundle {
+        add(pem).map_err(|reason| file(Path::new("CA bundle"), reason))?;
+    } else {
+        // A system without any is no fault: then nobody is trusted, and the error says so when it matters.
+        let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+        let mut places = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
+        if let Some(pem) = places.find_map(|path| fs::read(path).ok()) {
+            let _ = add(&pem);
+        }
+    }
+    Ok(store)
+}
+
+/// Believes everybody.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,111 @@
+//! A connection to a kubelet, and why there is none.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, OtherError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{Deadline, Failure};
+use crate::kubelet::address::Place;
+use crate::kubelet::report::{Cause, Stage};
+use crate::kubelet::trust::WrongName;
+
+/// With or without TLS.
+pub(super) type Stream = Box<dyn Io>;
+
+pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+/// Connects and greets.
+pub(super) async fn connect(
+    place: &Place,
+    authority: &str,
+    config: Arc<ClientConfig>,
+    deadline: Deadline,
+) -> Result<Stream, Failure> {
+    let tcp = deadline.limit(Stage::Connecting, dial(place)).await?;
+    let tcp = tcp.map_err(|(named, error)| unreachable(place, authority, named, &error))?;
+    // A request is one small packet: it must not wait for another.
+    let _ = tcp.set_nodelay(true);
+    if place.plain {
+        return Ok(Box::new(tcp));
+    }
+    let name = ServerName::try_from(&*place.host).map_err(|_| {
+        Failure::new(unknown(place), format!("failed to connect to {authority}: no name of a host"))
+    })?;
+    let greeted = TlsConnector::from(config).connect(name.to_owned(), tcp);
+    match deadline.limit(Stage::Greeting, greeted).await? {
+        Ok(tls) => Ok(Box::new(tls)),
+        Err(error) => {
+            Err(Failure::new(refused(place, &error), format!("failed to greet {authority}: {error}")))
+        }
+    }
+}
+
+/// The error tells whether the name could be resolved.
+async fn dial(place: &Place) -> Result<TcpStream, (bool, io::Error)> {
+    if let Ok(address) = place.host.parse::<IpAddr>() {
+        return TcpStream::connect((address, place.port)).await.map_err(|error| (true, error));
+    }
+    let found = tokio::net::lookup_host((&*place.host, place.port)).await.map_err(|error| (false, error))?;
+    let mut last = (false, io::Error::other("the name has no address"));
+    for address in found {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = (true, error),
+        }
+    }
+    Err(last)
+}
+
+fn unknown(place: &Place) -> Cause {
+    Cause::UnknownName { name: place.host.clone() }
+}
+
+fn unreachable(place: &Place, authority: &str, named: bool, error: &io::Error) -> Failure {
+    use io::ErrorKind as Kind;
+    let cause = match error.kind() {
+        _ if !named => unknown(place),
+        Kind::ConnectionRefused => Cause::Refused,
+        Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown | Kind::TimedOut => {
+            Cause::Unreachable
+        }
+        _ => Cause::Other(format!("failed to connect: {error}").into()),
+    };
+    Failure::new(cause, format!("failed to connect to {authority}: {error}"))
+}
+
+/// Why the handshake failed.
+fn refused(place: &Place, error: &io::Error) -> Cause {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            Cause::Other("whoever listens there does not speak TLS".into())
+        }
+        _ => Cause::Other(format!("TLS handshake failed: {error}").into()),
+    }
+}
+
+fn certificate(place: &Place, wrong: &CertificateError) -> Cause {
+    use CertificateError as Wrong;
+    match wrong {
+        Wrong::Expired | Wrong::ExpiredContext { .. } => Cause::CertificateExpired,
+        Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => Cause::CertificateNotYetValid,
+        // An authority that has the right name and another key is another one.
+        Wrong::UnknownIssuer | Wrong::BadSignature => Cause::UnknownAuthority,
+        Wrong::Other(OtherError(error)) => match error.downcast_ref::<WrongName>() {
+            Some(wrong) => {
+                Cause::CertificateWithoutAddress { asked: place.host.clone(), has: wrong.has.clone() }
+            }
+            None => Cause::Other(format!("certificate is not good: {error}").into()),
+        },
+        other => Cause::Other(format!("certificate is not good: {other}").into()),
+    }
+}

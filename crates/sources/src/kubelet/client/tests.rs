@@ -1,0 +1,309 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api::provide::Compat;
+
+use super::fake::{Act, Authority, Fake, answer, chunked};
+use super::*;
+use crate::http::Secret;
+use crate::kubelet::trust;
+
+const METRICS: &[u8] = b"node_cpu_usage_seconds_total 1\n";
+
+fn trusting(authority: trust::Authority, compat: Compat) -> trust::Settings {
+    let token = Some(trust::Token::Given(Secret::new("opensesame")));
+    trust::Settings { authority, certificate: None, token, compat }
+}
+
+fn known(authority: &Authority) -> trust::Authority {
+    trust::Authority::Known(trust::Pem::Given(authority.pem.clone().into_bytes()))
+}
+
+fn client_with(trust: trust::Settings, settings: Settings) -> Client {
+    Client::new(settings, Trust::new(trust).unwrap(), Arc::new(Timestamp::now))
+}
+
+fn client(authority: &Authority) -> Client {
+    waiting(authority, Duration::from_secs(10))
+}
+
+fn waiting(authority: &Authority, timeout: Duration) -> Client {
+    let settings = Settings { timeout, body_limit: 1 << 20, ..Settings::default() };
+    client_with(trusting(known(authority), Compat::Better), settings)
+}
+
+fn at(port: u16) -> Place {
+    Place { host: "127.0.0.1".into(), port, path: "/metrics/resource".into(), plain: false }
+}
+
+/// Asks a kubelet that always does the same, once: what went wrong.
+async fn failure(script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static) -> Failure {
+    failure_after(Duration::from_secs(10), script).await
+}
+
+async fn failure_after(
+    timeout: Duration,
+    script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static,
+) -> Failure {
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), script).await;
+    waiting(&authority, timeout).get("a", &at(fake.port), &mut Peer::default()).await.unwrap_err()
+}
+
+fn other(failure: &Failure) -> &str {
+    match &failure.cause {
+        Cause::Other(words) => words,
+        cause => panic!("{cause:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_good_answer_over_one_connection() {
+    let authority = Authority::new();
+    let long = METRICS.repeat(3000);
+    let said = chunked(&long);
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |asked| {
+        assert!(asked.head.starts_with("get /metrics/resource http/1.1\r\n"), "{}", asked.head);
+        assert!(asked.head.contains("\r\nauthorization: bearer opensesame\r\n"), "{}", asked.head);
+        assert!(asked.head.contains("\r\nhost: 127.0.0.1:"), "{}", asked.head);
+        assert!(!asked.head.contains("accept-encoding"), "{}", asked.head);
+        Act::Say(if asked.number == 1 { answer("200 OK", METRICS) } else { said.clone() })
+    })
+    .await;
+    let (client, mut peer) = (client(&authority), Peer::default());
+    let before = Timestamp::now();
+    let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
+    assert_eq!(answer.body.bytes(), METRICS);
+    assert!(before <= answer.sent && answer.sent <= Timestamp::now());
+    for _ in 0..5 {
+        let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
+        assert_eq!(answer.body.bytes(), long);
+    }
+    assert_eq!((fake.connections(), fake.requests()), (1, 6));
+}
+
+#[tokio::test]
+async fn without_tls_nobody_learns_who_we_are() {
+    let authority = Authority::new();
+    let fake = Fake::start(0, None, Arc::default(), |asked| {
+        assert!(!asked.head.contains("authorization"), "{}", asked.head);
+        Act::Say(answer("200 OK", METRICS))
+    })
+    .await;
+    let place = Place { plain: true, ..at(fake.port) };
+    let answer = client(&authority).get("a", &place, &mut Peer::default()).await.unwrap();
+    assert_eq!(answer.body.bytes(), METRICS);
+}
+
+#[tokio::test]
+async fn connections_that_are_closed_while_idle_are_no_failure() {
+    let authority = Authority::new();
+    let tls = authority.certificate(&["127.0.0.1"], "a");
+    let (client, mut peer) = (client(&authority), Peer::default());
+    let begun = Instant::now();
+    // Closed after each request, without a word.
+    let fake = Fake::new(Arc::clone(&tls), |_| Act::SayAndClose(answer("200 OK", METRICS))).await;
+    for _ in 0..5 {
+        client.get("a", &at(fake.port), &mut peer).await.unwrap();
+    }
+    assert_eq!((fake.connections(), fake.requests()), (5, 5));
+    // The kubelet restarts: connections are reset.
+    let port = fake.port;
+    drop(fake);
+    let fake = Fake::start(port, Some(tls), Arc::default(), |_| Act::Say(answer("200 OK", METRICS))).await;
+    client.get("a", &at(port), &mut peer).await.unwrap();
+    client.get("a", &at(port), &mut peer).await.unwrap();
+    assert_eq!(fake.connections(), 1);
+    // Closed when the next request is on its way.
+    drop(fake);
+    let hangs_up = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&hangs_up);
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |_| {
+        if own.swap(false, Ordering::SeqCst) { Act::HangUp } else { Act::Say(answer("200 OK", METRICS)) }
+    })
+    .await;
+    client.get("a", &at(fake.port), &mut peer).await.unwrap();
+    hangs_up.store(true, Ordering::SeqCst);
+    client.get("a", &at(fake.port), &mut peer).await.unwrap();
+    assert_eq!((fake.connections(), fake.requests()), (2, 3));
+    assert!(begun.elapsed() < Duration::from_secs(8), "nobody waits for what is closed");
+}
+
+#[tokio::test]
+async fn whoever_always_hangs_up_is_asked_once_on_a_new_connection() {
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::HangUp).await;
+    let failed = client(&authority).get("a", &at(fake.port), &mut Peer::default()).await.unwrap_err();
+    assert!(other(&failed).contains("before its answer was complete"), "{failed}");
+    assert_eq!(fake.requests(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_200_is_told_with_its_words() {
+    let cases = [
+        ("401 Unauthorized", Cause::NotAuthenticated),
+        ("403 Forbidden", Cause::NotAuthorized),
+        ("500 Internal Server Error", Cause::Status(500)),
+        ("301 Moved Permanently", Cause::Status(301)),
+        ("204 No Content", Cause::Status(204)),
+    ];
+    for (status, cause) in cases {
+        let said = answer(status, b"");
+        let failed = failure(move |_| Act::Say(said.clone())).await;
+        assert_eq!(failed, Failure { cause, error: format!("request failed, status: \"{status}\"") });
+    }
+    let words = "Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])\n<html>";
+    let failed = failure(move |_| Act::Say(answer("403 Forbidden", words.as_bytes()))).await;
+    assert_eq!(
+        failed.error,
+        "request failed, status: \"403 Forbidden\": \
+         Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])"
+    );
+    let endless = |_: fake::Asked<'_>| Act::Endless(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec(), vec![b'x'; 4096]);
+    assert_eq!(failure(endless).await.cause, Cause::Status(500));
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Silence).await;
+    let port = fake.port;
+    drop(fake);
+    let client = waiting(&authority, Duration::from_millis(400));
+    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let failed = client.get("a", &at(port), &mut Peer::default()).await.unwrap_err();
+    assert_eq!(failed.cause, Cause::Refused);
+    let place = Place { host: "no-such-node.invalid".into(), ..at(port) };
+    let failed = client.get("a", &place, &mut Peer::default()).await.unwrap_err();
+    // Without any name server it takes longer than the deadline.
+    let slow = Cause::TimedOut { stage: Stage::Connecting, after: Duration::from_millis(400) };
+    let unknown = Cause::UnknownName { name: "no-such-node.invalid".into() };
+    assert!(failed.cause == unknown || failed.cause == slow, "{failed:?}");
+}
+
+#[tokio::test]
+async fn slow_ones_end_at_the_deadline() {
+    let after = Duration::from_millis(800);
+    let silent = failure_after(after, |_| Act::Silence).await;
+    assert_eq!(silent.cause, Cause::TimedOut { stage: Stage::Waiting, after });
+    let slow = Duration::from_millis(200);
+    let head = failure_after(after, move |_| Act::Dribble(answer("200 OK", METRICS), slow)).await;
+    assert_eq!(head.cause, Cause::TimedOut { stage: Stage::Waiting, after });
+    let body = failure_after(after, |_| {
+        let mut bytes = answer("200 OK", &METRICS.repeat(100));
+        bytes.truncate(200);
+        Act::Say(bytes)
+    })
+    .await;
+    assert_eq!(body.cause, Cause::TimedOut { stage: Stage::Reading, after });
+    // Whoever accepts and does not greet.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mute = tokio::spawn(async move {
+        let _open = listener.accept().await;
+        std::future::pending::<()>().await;
+    });
+    let failed =
+        waiting(&Authority::new(), after).get("a", &at(port), &mut Peer::default()).await.unwrap_err();
+    assert_eq!(failed.cause, Cause::TimedOut { stage: Stage::Greeting, after });
+    mute.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_not_read_to_its_end() {
+    let limit = 1 << 20;
+    let endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    let chunk = [b"4000\r\n".to_vec(), vec![b'x'; 0x4000], b"\r\n".to_vec()].concat();
+    let failed = failure(move |_| Act::Endless(endless.clone(), chunk.clone())).await;
+    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    assert_eq!(failed.error, "answer is longer than 1 MiB");
+    let until_closed = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+    let failed = failure(move |_| Act::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
+    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    let told = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
+    let failed = failure(move |_| Act::Say(told.clone())).await;
+    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    let heads = b"HTTP/1.1 200 OK\r\n".to_vec();
+    let failed = failure(move |_| Act::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;
+    assert!(other(&failed).starts_with("the answer is not HTTP"), "{failed}");
+}
+
+#[tokio::test]
+async fn answers_that_are_not_what_they_say() {
+    let short = failure(|_| Act::SayAndClose(answer("200 OK", METRICS)[..80].to_vec())).await;
+    assert!(other(&short).contains("before its answer was complete"), "{short}");
+    let garbage = failure(|_| Act::SayAndClose(b"\x00\xff\x13garbage\r\n\r\n".to_vec())).await;
+    assert!(other(&garbage).starts_with("the answer is not HTTP"), "{garbage}");
+    let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec();
+    let failed = failure(move |_| Act::Say(chunks.clone())).await;
+    assert!(other(&failed).contains("chunk"), "{failed}");
+    // More than was told: the rest is not taken for the answer to the next request.
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
+        let bytes = [answer("200 OK", METRICS), answer("200 OK", b"somebody else's")].concat();
+        Act::Say(bytes)
+    })
+    .await;
+    let (client, mut peer) = (client(&authority), Peer::default());
+    for _ in 0..3 {
+        let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
+        assert_eq!(answer.body.bytes(), METRICS);
+    }
+}
+
+#[tokio::test]
+async fn many_long_answers_do_not_take_more_than_there_is() {
+    let authority = Authority::new();
+    let fake =
+        Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Say(chunked(&vec![b'x'; 900_000])))
+            .await;
+    // Enough for two at a time.
+    let settings = Settings { memory: 2 << 20, ..Settings::default() };
+    let client = Arc::new(client_with(trusting(known(&authority), Compat::Better), settings));
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (client, place) = (Arc::clone(&client), at(fake.port));
+        all.spawn(async move {
+            client.get("a", &place, &mut Peer::default()).await.map(|answer| answer.body.bytes().len())
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        assert_eq!(done.unwrap().unwrap(), 900_000);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused() {
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |asked| {
+        let good = asked.head.contains("bearer new\r\n");
+        Act::Say(if good { answer("200 OK", METRICS) } else { answer("401 Unauthorized", b"Unauthorized") })
+    })
+    .await;
+    let folder = std::env::temp_dir().join(format!("plimsoll-token-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("token");
+    std::fs::write(&file, "old\n").unwrap();
+    let trust = trust::Settings {
+        token: Some(trust::Token::File(file.clone())),
+        ..trusting(known(&authority), Compat::Better)
+    };
+    let client = client_with(trust, Settings::default());
+    let mut peer = Peer::default();
+    let failed = client.get("a", &at(fake.port), &mut peer).await.unwrap_err();
+    assert_eq!(failed.cause, Cause::NotAuthenticated);
+    let refused = fake.requests();
+    std::fs::write(&file, "new\n").unwrap();
+    // Files are read at most once a second.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(2)).await;
+    tokio::time::resume();
+    client.get("a", &at(fake.port), &mut peer).await.unwrap();
+    assert_eq!(fake.requests(), refused + 2, "refused once more, then with the new one");
+    assert_eq!(fake.connections(), 1);
+    assert!(!format!("{client:?}").contains("new\""));
+    std::fs::remove_dir_all(folder).unwrap();
+}

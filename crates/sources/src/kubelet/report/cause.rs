@@ -1,0 +1,211 @@
+//! Why a kubelet could not be asked: in words, and what helps.
+
+use std::time::Duration;
+
+/// How far a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Resolving the name and connecting.
+    Connecting,
+    /// The TLS handshake.
+    Greeting,
+    /// Waiting for the answer to begin.
+    Waiting,
+    /// Reading the answer.
+    Reading,
+}
+
+/// Why a kubelet could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The node has none of the addresses that are looked for.
+    NoAddress {
+        /// The types that were looked for.
+        types: Vec<String>,
+    },
+    /// The name of the node cannot be resolved.
+    UnknownName {
+        /// The name.
+        name: Box<str>,
+    },
+    /// No way leads there.
+    Unreachable,
+    /// Nobody listens there.
+    Refused,
+    /// No answer in time.
+    TimedOut {
+        /// How far it came.
+        stage: Stage,
+        /// The time it had.
+        after: Duration,
+    },
+    /// The certificate is not of an authority that is trusted.
+    UnknownAuthority,
+    /// The certificate is of the past.
+    CertificateExpired,
+    /// The certificate is of the future.
+    CertificateNotYetValid,
+    /// The certificate names others than the one that was asked.
+    CertificateWithoutAddress {
+        /// Who was asked.
+        asked: Box<str>,
+        /// Some of the names that it has.
+        has: Vec<Box<str>>,
+    },
+    /// 401: the kubelet does not know us.
+    NotAuthenticated,
+    /// 403: the kubelet knows us, and we may not.
+    NotAuthorized,
+    /// Another status than 200.
+    Status(u16),
+    /// The answer is longer than any should be.
+    TooLarge {
+        /// Bytes that are read at most.
+        limit: usize,
+    },
+    /// The answer is no metrics, for this reason.
+    NotMetrics(Box<str>),
+    /// The kubelet says that it could not measure (`resource_scrape_error 1`).
+    KubeletCannotMeasure,
+    /// Anything else, in these words.
+    Other(Box<str>),
+}
+
+const REACH: &str =
+    "let pods reach the kubelets' port on the nodes (firewall, security group, network policy)";
+const BOOTSTRAP: &str =
+    "serverTLSBootstrap: true in the kubelet configuration, and approve its certificate requests";
+
+impl Cause {
+    /// One word for programs; nodes with the same are one group.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NoAddress { .. } => "no_address",
+            Self::UnknownName { .. } => "unknown_name",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::TimedOut { .. } => "timed_out",
+            Self::UnknownAuthority => "unknown_authority",
+            Self::CertificateExpired => "certificate_expired",
+            Self::CertificateNotYetValid => "certificate_not_yet_valid",
+            Self::CertificateWithoutAddress { .. } => "certificate_without_address",
+            Self::NotAuthenticated => "not_authenticated",
+            Self::NotAuthorized => "not_authorized",
+            Self::Status(_) => "status",
+            Self::TooLarge { .. } => "too_large",
+            Self::NotMetrics(_) => "not_metrics",
+            Self::KubeletCannotMeasure => "kubelet_cannot_measure",
+            Self::Other(_) => "other",
+        }
+    }
+
+    /// What is wrong with this node.
+    pub fn words(&self) -> String {
+        match self {
+            Self::NoAddress { types } => format!("node has no address of the types {}", types.join(", ")),
+            Self::UnknownName { name } => format!("name {name} does not resolve"),
+            Self::TimedOut { stage, after } => {
+                let what = match stage {
+                    Stage::Connecting => "connecting timed out",
+                    Stage::Greeting => "TLS handshake timed out",
+                    Stage::Waiting => "timed out",
+                    Stage::Reading => "answer was not complete",
+                };
+                format!("{what} after {}", seconds(*after))
+            }
+            Self::CertificateWithoutAddress { asked, has } if has.is_empty() => {
+                format!("certificate has no address {asked}, and no name at all")
+            }
+            Self::CertificateWithoutAddress { asked, has } => {
+                format!("certificate has no address {asked}, only {}", has.join(", "))
+            }
+            Self::Status(code) => format!("kubelet answers {}", status_line(*code)),
+            Self::TooLarge { limit } => format!("answer is longer than {} MiB", limit >> 20),
+            Self::NotMetrics(why) => format!("answer is no metrics: {why}"),
+            Self::Other(why) => why.to_string(),
+            _ => self.general().to_owned(),
+        }
+    }
+
+    /// What is wrong with all nodes of a group.
+    pub fn general(&self) -> &'static str {
+        match self {
+            Self::NoAddress { .. } => "node has no address of the types that are looked for",
+            Self::UnknownName { .. } => "name of the node does not resolve",
+            Self::Unreachable => "kubelet unreachable",
+            Self::Refused => "connection refused",
+            Self::TimedOut { .. } => "timed out",
+            Self::UnknownAuthority => "certificate signed by unknown authority",
+            Self::CertificateExpired => "certificate has expired",
+            Self::CertificateNotYetValid => "certificate is not valid yet",
+            Self::CertificateWithoutAddress { .. } => "certificate has no such address",
+            Self::NotAuthenticated => "kubelet does not know who asks (401 Unauthorized)",
+            Self::NotAuthorized => "kubelet does not allow it (403 Forbidden)",
+            Self::Status(_) => "kubelet answers with an error",
+            Self::TooLarge { .. } => "answer is too long",
+            Self::NotMetrics(_) => "answer is no metrics",
+            Self::KubeletCannotMeasure => "kubelet could not measure (resource_scrape_error 1)",
+            Self::Other(_) => "request failed",
+        }
+    }
+
+    /// What helps.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NoAddress { .. } => {
+                "name a type of address that the nodes have: --kubelet-preferred-address-types".to_owned()
+            }
+            Self::UnknownName { .. } => {
+                "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname, or names that resolve in the cluster"
+                    .to_owned()
+            }
+            Self::Unreachable | Self::TimedOut { stage: Stage::Connecting, .. } => REACH.to_owned(),
+            Self::Refused => "is the kubelet running, and is this its port? \
+                              --kubelet-use-node-status-port or --kubelet-port"
+                .to_owned(),
+            Self::TimedOut { .. } => {
+                "see the load of the node and its container runtime; --kubelet-request-timeout gives more time".to_owned()
+            }
+            Self::UnknownAuthority => {
+                format!("--kubelet-certificate-authority=FILE with the kubelets' authority, or {BOOTSTRAP}")
+            }
+            Self::CertificateExpired => {
+                format!("{BOOTSTRAP} (kubectl get csr); rotateCertificates: true renews it from then on")
+            }
+            Self::CertificateNotYetValid => "set the clocks of the node and of this pod's node".to_owned(),
+            Self::CertificateWithoutAddress { .. } => {
+                format!("{BOOTSTRAP}; or --kubelet-preferred-address-types=Hostname if node names resolve")
+            }
+            Self::NotAuthenticated => "authentication.webhook.enabled: true in the kubelet configuration; \
+                                       is the service account's token mounted?"
+                .to_owned(),
+            Self::NotAuthorized => "a ClusterRole with get on nodes/metrics, bound to this service account; \
+                                    authorization.mode: Webhook in the kubelet configuration"
+                .to_owned(),
+            Self::Status(404) => "is the node's annotation metrics.k8s.io/resource-metrics-path right, \
+                                  and does the kubelet serve this path?"
+                .to_owned(),
+            Self::Status(_) => "see the kubelet's log".to_owned(),
+            Self::TooLarge { .. } | Self::NotMetrics(_) => {
+                "is it a kubelet that answers there? ask it with \
+                 kubectl get --raw /api/v1/nodes/NODE/proxy/metrics/resource"
+                    .to_owned()
+            }
+            Self::KubeletCannotMeasure => {
+                "see the kubelet's log: its container runtime does not tell what containers use".to_owned()
+            }
+            Self::Other(_) => "see the log of the kubelet and the network between".to_owned(),
+        }
+    }
+}
+
+/// `401 Unauthorized`.
+pub(crate) fn status_line(code: u16) -> String {
+    let words = http::StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason());
+    words.map_or_else(|| code.to_string(), |words| format!("{code} {words}"))
+}
+
+fn seconds(time: Duration) -> String {
+    let millis = time.as_millis();
+    if millis.is_multiple_of(1000) { format!("{} s", millis / 1000) } else { format!("{millis} ms") }
+}

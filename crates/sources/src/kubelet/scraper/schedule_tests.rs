@@ -1,0 +1,239 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::unchecked_time_subtraction)]
+
+use super::*;
+
+const PERIOD: Duration = Duration::from_secs(15);
+
+fn rhythm(parallel: usize) -> Rhythm {
+    Rhythm { period: PERIOD, parallel, open: parallel * 4 }
+}
+
+fn node(name: &str) -> Arc<Node> {
+    Arc::new(Node { name: name.into(), ready: true, ..Node::default() })
+}
+
+fn nodes(count: usize) -> Vec<Arc<Node>> {
+    (0..count).map(|at| node(&format!("ip-10-0-{}-{}", at / 250, at % 250))).collect()
+}
+
+fn secs(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// Plays until `end`; kubelets answer after what `answer` says, well or not. When each node was asked.
+fn play(
+    schedule: &mut Schedule,
+    from: Duration,
+    end: Duration,
+    answer: impl Fn(&str, Duration) -> (Duration, bool),
+) -> HashMap<Arc<str>, Vec<Duration>> {
+    let mut asked: HashMap<Arc<str>, Vec<Duration>> = HashMap::new();
+    let mut open: BTreeSet<(Duration, Arc<str>, bool)> = BTreeSet::new();
+    let mut busy = BTreeSet::new();
+    let mut now = from;
+    loop {
+        let step = schedule.step(now);
+        for ask in step.ask {
+            assert!(ask.due <= now);
+            let name = &ask.node.name;
+            assert!(busy.insert(Arc::clone(name)), "{name} is asked already");
+            asked.entry(Arc::clone(name)).or_default().push(now);
+            let (took, good) = answer(name, now);
+            open.insert((now + took, Arc::clone(name), good));
+        }
+        let answered = open.first().map(|(at, ..)| *at);
+        let Some(then) = [answered, step.until].into_iter().flatten().min().filter(|&then| then <= end)
+        else {
+            return asked;
+        };
+        assert!(then > now || answered == Some(now), "it does not stand still");
+        now = then;
+        while open.first().is_some_and(|(at, ..)| *at <= now) {
+            let (_, name, good) = open.pop_first().unwrap();
+            busy.remove(&name);
+            schedule.done(&name, good, now);
+        }
+    }
+}
+
+const QUICK: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_new_node_is_asked_at_once_and_soon_again_and_then_at_its_place() {
+    let mut schedule = Schedule::new(rhythm(64));
+    let (came, gone) = schedule.set(&[node("a")], secs(3.0));
+    assert_eq!((came.len(), gone.len()), (1, 0));
+    let asked = play(&mut schedule, secs(3.0), secs(120.0), |_, _| (QUICK, true));
+    let times = &asked["a"];
+    let place = place("a", PERIOD).as_secs_f64();
+    assert_eq!(times[0], secs(3.0));
+    for pair in times.windows(2).take(3) {
+        assert!(pair[1] - pair[0] <= EARLY + QUICK, "{times:?}");
+    }
+    for time in &times[4..] {
+        let off = (time.as_secs_f64() - place).rem_euclid(15.0);
+        assert!(off.min(15.0 - off) < 0.001, "{time:?} is not at {place}");
+    }
+    assert!((10..=12).contains(&times.len()), "{times:?}");
+}
+
+#[test]
+fn places_are_even_and_do_not_depend_on_others() {
+    let all = nodes(5000);
+    let mut counts = [0_usize; 15];
+    for node in &all {
+        counts[place(&node.name, PERIOD).as_secs() as usize] += 1;
+    }
+    assert!(counts.iter().all(|count| (260..410).contains(count)), "{counts:?}");
+    assert_eq!(place("ip-10-0-1-7", PERIOD), place("ip-10-0-1-7", PERIOD));
+}
+
+#[test]
+fn there_are_never_more_than_the_bound() {
+    let mut schedule = Schedule::new(rhythm(8));
+    schedule.set(&nodes(100), Duration::ZERO);
+    let first = schedule.step(Duration::ZERO);
+    assert_eq!(first.ask.len(), 8);
+    assert!(schedule.step(secs(0.5)).ask.is_empty());
+    schedule.done(&first.ask[0].node.name, true, secs(0.5));
+    assert_eq!(schedule.step(secs(0.5)).ask.len(), 1);
+}
+
+#[test]
+fn silent_ones_take_nobodys_turn_up_to_a_limit() {
+    let mut schedule = Schedule::new(rhythm(8));
+    schedule.set(&nodes(100), Duration::ZERO);
+    let mut counts = Vec::new();
+    for second in 0..6 {
+        counts.push(schedule.step(secs(f64::from(second))).ask.len());
+    }
+    assert_eq!(counts, [8, 8, 8, 8, 0, 0], "four times eight at most");
+}
+
+#[test]
+fn a_node_that_fails_is_asked_once_more_in_its_period_and_then_ever_more_seldom() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a")], Duration::ZERO);
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
+    let asked = play(&mut schedule, secs(60.0), secs(1800.0), |_, _| (QUICK, false));
+    let gaps: Vec<f64> =
+        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+    // Three periods with a second try each, then every 2nd, 4th and 8th: two minutes.
+    assert_eq!(gaps[..10], [3.0, 12.0, 3.0, 12.0, 3.0, 12.0, 30.0, 60.0, 120.0, 120.0], "{gaps:?}");
+    assert!(gaps[10..].iter().all(|gap| *gap == 120.0));
+}
+
+#[test]
+fn a_node_that_answers_again_is_back_in_the_rhythm() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a")], Duration::ZERO);
+    let until = secs(600.0);
+    play(&mut schedule, Duration::ZERO, until, |_, _| (QUICK, false));
+    let asked = play(&mut schedule, until, secs(900.0), |_, _| (QUICK, true));
+    // New nodes that never answered are still asked early, once they do.
+    let gaps: Vec<f64> = asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    assert!(gaps.iter().all(|gap| *gap <= 15.1), "{gaps:?}");
+}
+
+#[test]
+fn a_second_try_that_works_is_not_followed_by_another() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a")], Duration::ZERO);
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
+    let failing = schedule.nodes["a"].due;
+    let asked = play(&mut schedule, secs(60.0), secs(150.0), |_, now| (QUICK, now != failing));
+    let gaps: Vec<f64> =
+        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+    assert_eq!(gaps, [3.0, 12.0, 15.0, 15.0, 15.0, 15.0]);
+}
+
+#[test]
+fn a_slow_failure_is_not_tried_again_when_the_next_period_is_near() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a")], Duration::ZERO);
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
+    // It takes 13 of 15 seconds: no time for another try.
+    let asked = play(&mut schedule, secs(60.0), secs(119.0), |_, _| (secs(13.0), false));
+    let gaps: Vec<f64> =
+        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+    assert!(gaps.iter().all(|gap| *gap == 15.0 || *gap == 30.0), "{gaps:?}");
+}
+
+#[test]
+fn those_that_are_well_do_not_wait_for_those_that_hang() {
+    let mut schedule = Schedule::new(Rhythm { period: PERIOD, parallel: 64, open: 1024 });
+    let all = nodes(2000);
+    schedule.set(&all, Duration::ZERO);
+    let hangs = |name: &str| place(name, PERIOD) < PERIOD / 4;
+    let hung = |name: &str, _: Duration| if hangs(name) { (secs(10.0), false) } else { (QUICK, true) };
+    play(&mut schedule, Duration::ZERO, secs(60.0), hung);
+    let asked = play(&mut schedule, secs(60.0), secs(240.0), hung);
+    for node in all.iter().filter(|node| !hangs(&node.name)) {
+        let worst = asked[&node.name].windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(worst < secs(15.2), "{} waited {worst:?}", node.name);
+    }
+}
+
+#[test]
+fn five_thousand_nodes_start_within_seconds_even_if_a_fifth_hangs() {
+    let mut schedule = Schedule::new(Rhythm { period: PERIOD, parallel: 64, open: 1024 });
+    let all = nodes(5000);
+    schedule.set(&all, Duration::ZERO);
+    let hangs = |name: &str| place(name, PERIOD) < PERIOD / 5;
+    let asked = play(&mut schedule, Duration::ZERO, secs(60.0), |name, _| {
+        if hangs(name) { (secs(10.0), false) } else { (QUICK, true) }
+    });
+    let well = all.iter().filter(|node| !hangs(&node.name));
+    let last = well.map(|node| asked[&node.name][0]).max().unwrap();
+    assert!(last < secs(17.0), "{last:?}");
+}
+
+#[test]
+fn a_node_that_moves_or_becomes_ready_is_asked_at_once() {
+    let mut schedule = Schedule::new(rhythm(64));
+    let mut changing = Node { name: "a".into(), ready: false, ..Node::default() };
+    schedule.set(&[Arc::new(changing.clone())], Duration::ZERO);
+    play(&mut schedule, Duration::ZERO, secs(600.0), |_, _| (QUICK, false));
+    changing.ready = true;
+    schedule.set(&[Arc::new(changing.clone())], secs(601.0));
+    assert_eq!(schedule.step(secs(601.0)).ask.len(), 1);
+    // It moves while it is asked: that answer does not count as one of the new place.
+    changing.addresses = vec![("InternalIP".into(), "10.0.0.9".into())];
+    schedule.set(&[Arc::new(changing.clone())], secs(602.0));
+    assert!(schedule.step(secs(602.0)).ask.is_empty());
+    schedule.done(&"a".into(), false, secs(603.0));
+    let step = schedule.step(secs(603.0));
+    assert_eq!(step.ask[0].node.addresses, changing.addresses);
+    // Labels alone are no reason.
+    schedule.done(&"a".into(), true, secs(603.1));
+    changing.labels = Arc::new([("a", "b")].into_iter().collect());
+    schedule.set(&[Arc::new(changing)], secs(603.2));
+    assert!(schedule.step(secs(603.2)).ask.is_empty());
+}
+
+#[test]
+fn a_node_that_is_gone_is_not_asked_and_its_late_answer_does_not_count() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a"), node("b")], Duration::ZERO);
+    assert_eq!(schedule.step(Duration::ZERO).ask.len(), 2);
+    let (came, gone) = schedule.set(&[node("b")], secs(1.0));
+    assert_eq!((came.len(), gone), (0, vec![Arc::from("a")]));
+    assert!(!schedule.done(&"a".into(), true, secs(2.0)));
+    assert!(schedule.done(&"b".into(), true, secs(2.0)));
+    let asked = play(&mut schedule, secs(2.0), secs(60.0), |_, _| (QUICK, true));
+    assert!(!asked.contains_key("a"));
+    assert!(schedule.running.is_empty());
+}
+
+#[test]
+fn a_node_that_leaves_and_comes_back_while_it_is_asked_is_asked_once() {
+    let mut schedule = Schedule::new(rhythm(64));
+    schedule.set(&[node("a")], Duration::ZERO);
+    assert_eq!(schedule.step(Duration::ZERO).ask.len(), 1);
+    schedule.set(&[], secs(1.0));
+    schedule.set(&[node("a")], secs(2.0));
+    assert!(schedule.step(secs(2.0)).ask.is_empty());
+    assert!(schedule.done(&"a".into(), true, secs(3.0)));
+    let asked = play(&mut schedule, secs(3.0), secs(33.0), |_, _| (QUICK, true));
+    assert!((3..=6).contains(&asked["a"].len()), "{asked:?}");
+}

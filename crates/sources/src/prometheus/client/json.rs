@@ -1,0 +1,318 @@
+//! A JSON reader that borrows from the text and keeps numbers as they were written.
+//!
+//! Prometheus' times are read by their digits, not as floating-point numbers, so a general library does not help here.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// Deeper values are refused.
+const DEEPEST: usize = 64;
+
+/// Why a text is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Malformed {
+    pub(crate) what: &'static str,
+}
+
+/// Reads one value after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    #[allow(clippy::unused_self, reason = "reads as what it is: something is wrong here")]
+    pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, Malformed> {
+        Err(Malformed { what })
+    }
+
+    /// The next byte that is not white space; it is not consumed.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        let blank =
+            self.rest().iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.at += blank;
+        self.rest().first().copied()
+    }
+
+    fn take(&mut self, byte: u8, what: &'static str) -> Result<(), Malformed> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            Ok(())
+        } else {
+            self.wrong(what)
+        }
+    }
+
+    /// Whether `null` came; it is consumed then.
+    pub(crate) fn null(&mut self) -> bool {
+        self.peek();
+        let found = self.rest().starts_with(b"null");
+        if found {
+            self.at += 4;
+        }
+        found
+    }
+
+    /// A text.
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
+        self.take(b'"', "expected a string")?;
+        let rest = self.rest();
+        match memchr2(b'"', b'\\', rest) {
+            Some(end) if rest.get(end) == Some(&b'"') => {
+                let text = rest.get(..end).unwrap_or_default();
+                if text.iter().any(|byte| *byte < 0x20) {
+                    return self.wrong("control character in a string");
+                }
+                self.at += end + 1;
+                Ok(String::from_utf8_lossy(text))
+            }
+            Some(_) => self.escaped().map(Cow::Owned),
+            None => self.wrong("string without end"),
+        }
+    }
+
+    /// The rest of a text that has escapes.
+    fn escaped(&mut self) -> Result<String, Malformed> {
+        let mut bytes = Vec::new();
+        loop {
+            let rest = self.rest();
+            let Some(end) = memchr2(b'"', b'\\', rest) else { return self.wrong("string without end") };
+            let plain = rest.get(..end).unwrap_or_default();
+            if plain.iter().any(|byte| *byte < 0x20) {
+                return self.wrong("control character in a string");
+            }
+            bytes.extend_from_slice(plain);
+            self.at += end + 1;
+            if rest.get(end) == Some(&b'"') {
+                return Ok(String::from_utf8_lossy(&bytes).into_owned());
+            }
+            let Some(&code) = self.rest().first() else { return self.wrong("string without end") };
+            self.at += 1;
+            let character = match code {
+                b'"' | b'\\' | b'/' => char::from(code),
+                b'b' => '\u{8}',
+                b'f' => '\u{c}',
+                b'n' => '\n',
+                b'r' => '\r',
+                b't' => '\t',
+                b'u' => self.unicode()?,
+                _ => return self.wrong("unknown escape in a string"),
+            };
+            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+
+    /// What follows `\u`; halves of characters that are alone become the replacement character.
+    fn unicode(&mut self) -> Result<char, Malformed> {
+        let first = self.four_digits()?;
+        if (0xD800..0xDC00).contains(&first) && self.rest().starts_with(b"\\u") {
+            let mut ahead = self.clone();
+            ahead.at += 2;
+            let second = ahead.four_digits()?;
+            if (0xDC00..0xE000).contains(&second) {
+                self.at = ahead.at;
+                let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn four_digits(&mut self) -> Result<u32, Malformed> {
+        let digits = self.rest().get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits
+            .filter(|digits| !digits.starts_with('+'))
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) => {
+                self.at += 4;
+                Ok(code)
+            }
+            None => self.wrong("four hexadecimal digits expected"),
+        }
+    }
+
+    /// A number as it is written.
+    pub(crate) fn number(&mut self) -> Result<&'a str, Malformed> {
+        self.peek();
+        let rest = self.rest();
+        let digits = |from: usize| {
+            rest.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count()
+        };
+        let start = usize::from(rest.first() == Some(&b'-'));
+        let whole = digits(start);
+        // No number begins with a zero that means nothing.
+        if whole == 0 || (whole > 1 && rest.get(start) == Some(&b'0')) {
+            return self.wrong("expected a number");
+        }
+        let mut end = start + whole;
+        if rest.get(end) == Some(&b'.') {
+            let fraction = digits(end + 1);
+            if fraction == 0 {
+                return self.wrong("expected digits after the point");
+            }
+            end += 1 + fraction;
+        }
+        if matches!(rest.get(end), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(rest.get(end + 1), Some(b'+' | b'-')));
+            let exponent = digits(end + 1 + sign);
+            if exponent == 0 {
+                return self.wrong("expected digits of an exponent");
+            }
+            end += 1 + sign + exponent;
+        }
+        self.at += end;
+        let text = rest.get(..end).and_then(|text| std::str::from_utf8(text).ok());
+        text.map_or_else(|| self.wrong("expected a number"), Ok)
+    }
+
+    /// An object, member by member; `each` must consume the value.
+    pub(crate) fn object(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        self.take(b'{', "expected an object")?;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.peek();
+            let key = self.string()?;
+            self.take(b':', "expected a colon")?;
+            each(self, key)?;
+            if self.peek() == Some(b'}') {
+                self.at += 1;
+                return Ok(());
+            }
+            self.take(b',', "expected a comma")?;
+        }
+    }
+
+    /// A list, element by element; `each` must consume the element.
+    pub(crate) fn array(
+        &mut self,
+        mut each: impl FnMut(&mut Self, usize) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        self.take(b'[', "expected a list")?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        for index in 0.. {
+            each(self, index)?;
+            if self.peek() == Some(b']') {
+                self.at += 1;
+                break;
+            }
+            self.take(b',', "expected a comma")?;
+        }
+        Ok(())
+    }
+
+    /// Passes over any value, and gives its text.
+    pub(crate) fn skip(&mut self) -> Result<&'a [u8], Malformed> {
+        self.peek();
+        let start = self.at;
+        self.pass(0)?;
+        Ok(self.text.get(start..self.at).unwrap_or_default())
+    }
+
+    fn pass(&mut self, depth: usize) -> Result<(), Malformed> {
+        if depth > DEEPEST {
+            return self.wrong("too deep");
+        }
+        match self.peek() {
+            Some(b'"') => self.pass_string(),
+            Some(b'{') => self.object(|cursor, _| cursor.pass(depth + 1)),
+            Some(b'[') => self.array(|cursor, _| cursor.pass(depth + 1)),
+            Some(b'-' | b'0'..=b'9') => self.number().map(|_| ()),
+            Some(_) => {
+                let word =
+                    [&b"null"[..], b"true", b"false"].into_iter().find(|word| self.rest().starts_with(word));
+                self.at += word.map_or(0, <[u8]>::len);
+                if word.is_some() { Ok(()) } else { self.wrong("expected a value") }
+            }
+            None => self.wrong("unexpected end"),
+        }
+    }
+
+    fn pass_string(&mut self) -> Result<(), Malformed> {
+        self.string().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn string(text: &str) -> Result<String, Malformed> {
+        Cursor::new(text.as_bytes()).string().map(Cow::into_owned)
+    }
+
+    #[test]
+    fn reads_strings() {
+        assert_eq!(string(r#" "plain" "#).unwrap(), "plain");
+        assert_eq!(string(r#""a\"b\\c\n\u00e4\ud83d\ude00\ud800x""#).unwrap(), "a\"b\\c\nä😀\u{fffd}x");
+        assert!(string("\"open").is_err());
+        assert!(string("\"a\\").is_err());
+        assert!(string("\"a\\q\"").is_err());
+        assert!(string("\"a\nb\"").is_err());
+        assert!(string(r#""\u+123""#).is_err());
+    }
+
+    #[test]
+    fn plain_strings_are_borrowed() {
+        assert!(matches!(Cursor::new(br#""plain""#).string().unwrap(), Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn keeps_numbers_as_written() {
+        for good in ["0", "-0", "12.50", "1.7672255905e9", "1E+3"] {
+            assert_eq!(Cursor::new(good.as_bytes()).number().unwrap(), good);
+        }
+        for bad in ["", "-", "01", "1.", ".5", "1e", "+1", "NaN"] {
+            assert!(Cursor::new(bad.as_bytes()).number().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_too_deep() {
+        let deep = "[".repeat(100_000);
+        assert_eq!(Cursor::new(deep.as_bytes()).skip().unwrap_err().what, "too deep");
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde(text in r#"[ \[\]{},:"a\\0-9.eE+tru\-nfals]{0,40}"#) {
+            let ours = {
+                let mut cursor = Cursor::new(text.as_bytes());
+                cursor.skip().is_ok() && cursor.peek().is_none()
+            };
+            let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            // Theirs checks escapes only where it must; ours always.
+            prop_assert!(ours == theirs || (theirs && text.contains('\\')), "{}", text);
+        }
+
+        #[test]
+        fn reads_what_serde_writes(text in ".*") {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(string(&json).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use proptest::prelude::*;
+
+use super::*;
+use crate::http::tests::{answer, plainly};
+use crate::http::{Client, Endpoint};
+
+/// What a Prometheus in memory says to a path and a query or selector.
+pub(crate) type Say = Box<dyn Fn(&str, &str) -> (u16, String) + Send + Sync>;
+
+/// A Prometheus in memory that remembers what it was asked.
+pub(crate) struct Played {
+    say: Say,
+    delay: Duration,
+    pub(crate) asked: Mutex<Vec<(String, String)>>,
+    pub(crate) busy: AtomicUsize,
+    pub(crate) busiest: AtomicUsize,
+}
+
+impl Played {
+    pub(crate) fn new(say: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static) -> Arc<Self> {
+        Self::slow(Duration::ZERO, say)
+    }
+
+    pub(crate) fn slow(
+        delay: Duration,
+        say: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (asked, busy, busiest) = Default::default();
+        Arc::new(Self { say: Box::new(say), delay, asked, busy, busiest })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    async fn respond(&self, ask: &Ask) -> (StatusCode, Bytes) {
+        let busy = self.busy.fetch_add(1, Ordering::SeqCst) + 1;
+        self.busiest.fetch_max(busy, Ordering::SeqCst);
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+        let (path, form) = match ask.path().split_once('?') {
+            Some((path, form)) => (path.to_owned(), form.to_owned()),
+            None => (ask.path().to_owned(), String::from_utf8(ask.payload().to_vec()).unwrap()),
+        };
+        let first = form.split('&').next().and_then(|field| field.split_once('=')).unwrap().1;
+        let text = decoded(first);
+        self.asked.lock().unwrap().push((path.clone(), text.clone()));
+        let (status, body) = (self.say)(&path, &text);
+        (StatusCode::from_u16(status).unwrap(), Bytes::from(body))
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let code = [rest.next().unwrap(), rest.next().unwrap()];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&code).unwrap(), 16).unwrap());
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// So that tests can keep what they gave away.
+pub(crate) struct Shared(pub(crate) Arc<Played>);
+
+impl Transport for Shared {
+    fn base(&self) -> String {
+        "http://played".to_owned()
+    }
+
+    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Response, web::Error>> {
+        Box::pin(async move {
+            let (status, body) = self.0.respond(&ask).await;
+            Ok(Response { status, headers: HeaderMap::new(), body })
+        })
+    }
+
+    fn stream(&self, ask: Ask) -> BoxFuture<'_, Result<Streamed, web::Error>> {
+        Box::pin(async move {
+            let (status, body) = self.0.respond(&ask).await;
+            // Pieces that end in the middle of everything.
+            let pieces: Vec<Bytes> = body.chunks(7).map(Bytes::copy_from_slice).collect();
+            Ok(Streamed::from_pieces(status, pieces))
+        })
+    }
+}
+
+pub(crate) fn prometheus(played: &Arc<Played>, manner: Manner) -> Prometheus {
+    Prometheus::new(Arc::new(Shared(Arc::clone(played))), manner)
+}
+
+pub(crate) fn vector(result: &str) -> String {
+    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{result}]}}}}"#)
+}
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn decode(body: &str) -> Result<Reply, Error> {
+    reply::decode(StatusCode::OK, body.as_bytes())
+}
+
+#[test]
+fn reads_vectors() {
+    let reply = decode(&vector(
+        r#"{"metric":{"pod":"a","code":"\u0032"},"value":[1767225590.5,"1.5"]},null,{"metric":{"pod":"b"}}"#,
+    ))
+    .unwrap();
+    let Outcome::Vector(Some(samples)) = reply.result else { panic!("no vector") };
+    assert_eq!(samples.len(), 2);
+    assert_eq!((samples[0].label("code"), samples[0].label("pod"), samples[0].label("x")), ("2", "a", ""));
+    assert_eq!((samples[0].time, samples[0].value), (1_767_225_590_500, Some(1.5)));
+    assert_eq!((samples[1].time, samples[1].value), (0, None));
+}
+
+#[test]
+fn keeps_warnings() {
+    let reply = decode(
+        r#"{"data":{"result":[1,"2"],"resultType":"scalar"},"warnings":["partial"],"infos":["not a counter"]} tail"#,
+    )
+    .unwrap();
+    assert!(matches!(reply.result, Outcome::Scalar(Sample { time: 1000, value: Some(2.0), .. })));
+    assert_eq!((&*reply.warnings[0], &*reply.infos[0]), ("partial", "not a counter"));
+}
+
+#[test]
+fn says_why_an_answer_is_of_no_use() {
+    for (body, expected) in [
+        (
+            "<html><body>Log in</body>",
+            "bad_response: expected an object, an HTML page (<html><body>Log in</body>…)",
+        ),
+        ("", "bad_response: expected an object, and nothing else"),
+        (r#"{"status":"success","data":{"resultType":"vec"#, "string without end"),
+        (r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#, "bad_data: parse error"),
+        (r#"{"status":"success"}"#, "no data"),
+        (r#"{"data":{"resultType":"string","result":[1,"x"]}}"#, "unknown type of result"),
+        (&vector(r#"{"value":[1,"x"]}"#), "a value that is no number"),
+        (&vector(r#"{"value":["1","2"]}"#), "expected a number"),
+        (&vector(r#"{"metric":{"pod":1}}"#), "expected a string"),
+    ] {
+        let error = decode(body).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = reply::decode(StatusCode::BAD_GATEWAY, b"upstream").unwrap_err();
+    assert_eq!(error.to_string(), "bad_response: unknown response code 502 (upstream)");
+    assert!(reply::decode(StatusCode::SERVICE_UNAVAILABLE, vector("").as_bytes()).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn no_answer_makes_it_panic(body in r#"[ \[\]{},:"a\\0-9.eE\-statusdresultTypevcomxn]{0,120}"#) {
+        let _ = decode(&body);
+        let mut reader = series::Reader::new(10);
+        let _ = body.as_bytes().chunks(3).try_for_each(|piece| reader.feed(piece)).and_then(|()| reader.finish());
+    }
+
+    #[test]
+    fn pieces_do_not_matter(size in 1_usize..40) {
+        let body = r#"{ "status" : "success", "warnings":["w"], "data" : [ {"__name__":"a","x":"1\"}"}, {"x":"2","__name__":"a"} ,null,{"__name__":"b","y":"]"}] }"#;
+        let mut reader = series::Reader::new(10);
+        for piece in body.as_bytes().chunks(size) {
+            reader.feed(piece).unwrap();
+        }
+        let found = reader.finish().unwrap();
+        let names: Vec<&str> = found.shapes.iter().map(|shape| &*shape.name).collect();
+        prop_assert_eq!(names, ["a", "", "b"]);
+        prop_assert_eq!(found.series, 4);
+        prop_assert_eq!(found.warnings, ["w"]);
+    }
+}
+
+fn series(body: &str) -> Result<Found, Error> {
+    let mut reader = series::Reader::new(3);
+    reader.feed(body.as_bytes())?;
+    reader.finish()
+}
+
+#[test]
+fn series_that_are_not_told_are_a_failure() {
+    assert_eq!(series(r#"{"status":"success","data":[]}"#).unwrap(), Found::default());
+    for (body, expected) in [
+        (r#"{"status":"success","data":null}"#, "no data (null)"),
+        (r#"{"status":"success"}"#, "no data"),
+        (r#"{"status":"success","data":{}}"#, "data that is no list"),
+        (r#"{"status":"success","data":["x"]}"#, "expected an object"),
+        (r#"{"status":"success","data":[{"a":1}]}"#, "expected a string"),
+        (r#"{"status":"success","data":[{"a":"1"}"#, "the answer ended too early"),
+        (r#"{"status":"error","errorType":"timeout","error":"too slow"}"#, "timeout: too slow"),
+        ("<html>", "an HTML page"),
+        (r#"{"data":[{"a":"1"},{"b":"1"},{"c":"1"},{"d":"1"}]}"#, "more than 3 different combinations"),
+    ] {
+        let error = series(body).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let large = format!(r#"{{"data":[{{"a":"{}"#, "x".repeat(2 << 20));
+    assert!(series(&large).unwrap_err().to_string().contains("too large"));
+}
+
+#[test]
+fn a_million_series_are_not_kept() {
+    let mut reader = series::Reader::new(1000);
+    reader.feed(br#"{"status":"success","data":["#).unwrap();
+    for number in 0..1_000_000 {
+        let comma = if number > 0 { "," } else { "" };
+        let name = number % 100;
+        let piece =
+            format!(r#"{comma}{{"__name__":"m{name}","instance":"i{number}","job":"j","pod":"p{number}"}}"#);
+        reader.feed(piece.as_bytes()).unwrap();
+    }
+    reader.feed(b"]}").unwrap();
+    let found = reader.finish().unwrap();
+    assert_eq!((found.series, found.shapes.len()), (1_000_000, 100));
+    assert_eq!(
+        found.shapes[7].labels.iter().map(|label| &**label).collect::<Vec<_>>(),
+        ["instance", "job", "pod"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_identical_questions_are_one_query() {
+    let played = Played::slow(Duration::from_millis(20), |_, _| (200, vector("")));
+    let prometheus = prometheus(&played, Manner::default());
+    let all = (0..1000).map(|_| prometheus.query("up", NOW, PATIENCE));
+    let answers = futures::future::join_all(all).await;
+    assert!(answers.iter().all(Result::is_ok));
+    assert_eq!(played.count(), 1);
+    let report = prometheus.report();
+    assert_eq!((report.sent, report.shared, report.failed, report.in_flight), (1, 999, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_used_for_five_seconds_and_renewed_before_they_are_too_old() {
+    let played = Played::slow(Duration::from_millis(10), |_, _| (200, vector("")));
+    let prometheus = prometheus(&played, Manner::default());
+    let ask = async || prometheus.query("up", NOW, PATIENCE).await.unwrap();
+    ask().await;
+    tokio::time::advance(Duration::from_secs(3)).await;
+    ask().await;
+    assert_eq!(played.count(), 1);
+    // After 3.5 seconds somebody is still answered at once, and the answer is renewed behind his back.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    ask().await;
+    assert_eq!(played.count(), 1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(played.count(), 2);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    ask().await;
+    assert_eq!(played.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_are_used_for_one_second_at_most() {
+    let played = Played::new(|_, _| (500, String::new()));
+    let prometheus = prometheus(&played, Manner::default());
+    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
+    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
+    assert_eq!(played.count(), 1);
+    tokio::time::advance(Duration::from_millis(1001)).await;
+    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
+    assert_eq!(played.count(), 2);
+    assert_eq!(prometheus.report().failed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_and_parallelism_are_bounded() {
+    let played = Played::slow(Duration::from_millis(10), |_, _| (200, vector("")));
+    let manner = Manner { parallel: 3, most_remembered: 10, ..Manner::default() };
+    let prometheus = prometheus(&played, manner);
+    let all = (0..100).map(|number| {
+        let prometheus = prometheus.clone();
+        async move { prometheus.query(&format!("q{number}"), NOW, PATIENCE).await }
+    });
+    assert!(futures::future::join_all(all).await.iter().all(Result::is_ok));
+    assert_eq!(played.count(), 100);
+    assert_eq!(played.busiest.load(Ordering::SeqCst), 3);
+    assert_eq!(prometheus.report().remembered, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_does_not_take_the_query_with_him() {
+    let played = Played::slow(Duration::from_secs(2), |_, _| (200, vector("")));
+    let prometheus = prometheus(&played, Manner::default());
+    let error = prometheus.query("up", NOW, Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!(error, Error::Late(Duration::from_secs(1)));
+    assert!(prometheus.query("up", NOW, PATIENCE).await.is_ok());
+    assert_eq!(played.count(), 1);
+}
+
+#[tokio::test]
+async fn long_queries_are_sent_as_forms() {
+    let address = plainly(|request| {
+        let said = format!("{} {}", request.method(), request.uri().path());
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        let form = request.uri().query().map_or(body, str::to_owned);
+        let sample = format!(r#"{{"metric":{{"said":"{said}","form":"{form}"}},"value":[1,"1"]}}"#);
+        answer(200, vector(&sample))
+    })
+    .await;
+    let client = Client::new(Endpoint::at(format!("http://{address}/prom/"))).unwrap();
+    let prometheus = Prometheus::new(Arc::new(client), Manner::default());
+    let now = Timestamp::from_millisecond(1_767_225_600_250).unwrap();
+    let said = async |query: &str| {
+        let reply = prometheus.query(query, now, PATIENCE).await.unwrap();
+        let Outcome::Vector(Some(samples)) = &reply.result else { panic!("no vector") };
+        (samples[0].label("said").to_owned(), samples[0].label("form").to_owned())
+    };
+    let (path, form) = said(r#"up{a="b c"}"#).await;
+    assert_eq!(path, "GET /prom/api/v1/query");
+    assert!(form.starts_with("query=up%7Ba%3D%22b%20c%22%7D&time=1767225600.250&timeout="), "{form}");
+    let timeout: u64 = form.rsplit_once('=').unwrap().1.strip_suffix("ms").unwrap().parse().unwrap();
+    assert!((1..=30_000).contains(&timeout));
+    assert_eq!(said(&"x".repeat(3000)).await.0, "POST /prom/api/v1/query");
+}
+
+#[tokio::test]
+async fn latencies_are_exposed_as_the_adapter_does() {
+    let played = Played::new(|_, _| (200, vector("")));
+    let prometheus = prometheus(&played, Manner::default());
+    prometheus.query("up", NOW, PATIENCE).await.unwrap();
+    let text = prometheus.report().exposition();
+    let name = "prometheus_adapter_prometheus_client_request_duration_seconds";
+    assert!(
+        text.contains(&format!("{name}_count{{path=\"/api/v1/query\",server=\"http://played\"}} 1\n")),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn ten_megabytes_are_read_and_more_are_refused() {
+    let address = plainly(|_| {
+        let sample = r#"{"metric":{"pod":"p"},"value":[1,"1"]}"#;
+        answer(200, vector(&vec![sample; 250_000].join(",")))
+    })
+    .await;
+    let client = Client::new(Endpoint::at(format!("http://{address}"))).unwrap();
+    let good = Prometheus::new(Arc::new(client.clone()), Manner::default());
+    let reply = good.query("up", NOW, PATIENCE).await.unwrap();
+    assert!(matches!(&reply.result, Outcome::Vector(Some(samples)) if samples.len() == 250_000));
+    let small = Prometheus::new(Arc::new(client), Manner { largest: 1 << 20, ..Manner::default() });
+    let error = small.query("up", NOW, PATIENCE).await.unwrap_err();
+    assert!(error.to_string().contains("answer too large: more than 1048576 bytes"), "{error}");
+}

@@ -1,0 +1,53 @@
+//! Durations as Prometheus writes them.
+
+use std::time::Duration;
+
+/// Units in the order they must be written, in milliseconds.
+const UNITS: [(&str, u64); 7] = [
+    ("y", 365 * 24 * 60 * 60 * 1000),
+    ("w", 7 * 24 * 60 * 60 * 1000),
+    ("d", 24 * 60 * 60 * 1000),
+    ("h", 60 * 60 * 1000),
+    ("m", 60 * 1000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+/// Nanoseconds of a duration must fit into 63 bits.
+const LONGEST: u64 = i64::MAX as u64 / 1_000_000;
+
+/// Reads `5m`, `1h30m`, `0`; every unit at most once, the longer before the shorter.
+pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    match text {
+        "" => return Err("empty duration string".to_owned()),
+        "0" => return Ok(Duration::ZERO),
+        _ => {}
+    }
+    let invalid = || format!("not a valid duration string: {text:?}");
+    let mut rest = text;
+    let mut next = 0;
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(invalid)?;
+        let (number, behind) = rest.split_at(digits);
+        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at(end);
+        if number.is_empty() {
+            return Err(invalid());
+        }
+        let known = UNITS.iter().position(|(name, _)| *name == unit);
+        let place = known.ok_or_else(|| format!("unknown unit {unit:?} in duration {text:?}"))?;
+        if place < next {
+            return Err(invalid());
+        }
+        next = place + 1;
+        let millis = UNITS.get(place).map_or(0, |(_, millis)| *millis);
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
+        total = part
+            .and_then(|part| total.checked_add(part))
+            .filter(|total| *total <= LONGEST)
+            .ok_or_else(|| format!("duration out of range: {text:?}"))?;
+        rest = behind;
+    }
+    Ok(Duration::from_millis(total))
+}

@@ -1,0 +1,130 @@
+//! A light look at PromQL: brackets, quotes, emptiness. Enough to find what a template or a slip of the pen broke.
+
+/// Checks a query or selector; says what is wrong.
+pub fn check(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("the query is empty".to_owned());
+    }
+    let mut open: Vec<char> = Vec::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' | '\'' | '`' => string(&mut chars, c)?,
+            // A comment goes to the end of its line.
+            '#' => {
+                let _ = chars.by_ref().find(|c| *c == '\n');
+            }
+            '(' | '[' | '{' => open.push(c),
+            ')' | ']' | '}' => {
+                let wanted = match c {
+                    ')' => '(',
+                    ']' => '[',
+                    _ => '{',
+                };
+                match open.pop() {
+                    Some(opened) if opened == wanted => {}
+                    Some(opened) => return Err(format!("`{opened}` is closed by `{c}`")),
+                    None => return Err(format!("`{c}` closes nothing")),
+                }
+            }
+            _ => {}
+        }
+    }
+    match open.pop() {
+        Some(opened) => Err(format!("`{opened}` is never closed")),
+        None if text.contains("<no value>") => {
+            Err("a label that is not there was printed as `<no value>`".to_owned())
+        }
+        None => Ok(()),
+    }
+}
+
+fn string(chars: &mut std::str::Chars<'_>, quote: char) -> Result<(), String> {
+    while let Some(c) = chars.next() {
+        match c {
+            c if c == quote => return Ok(()),
+            '\\' if quote != '`' => drop(chars.next()),
+            '\n' if quote != '`' => return Err(format!("a text in {quote} goes beyond its line")),
+            _ => {}
+        }
+    }
+    Err(format!("a text in {quote} is never closed"))
+}
+
+/// Whether a selector is one: an optional name, and matchers in braces.
+pub fn check_selector(text: &str) -> Result<(), String> {
+    check(text)?;
+    let text = text.trim();
+    let (name, rest) = text.split_once('{').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let name = name.trim();
+    let is_name = name.chars().all(|c| c == '_' || c == ':' || c.is_ascii_alphanumeric())
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if !is_name {
+        return Err(format!("`{name}` is not the name of a metric"));
+    }
+    let Some(rest) = rest else { return Ok(()) };
+    let Some(inner) = rest.strip_suffix('}') else {
+        return Err("something stands behind the closing `}`".to_owned());
+    };
+    let matchers = split(inner);
+    for matcher in &matchers {
+        matcher_parts(matcher)
+            .ok_or_else(|| format!("`{matcher}` is not a matcher such as label=\"value\""))?;
+    }
+    if name.is_empty() && matchers.is_empty() {
+        return Err("it must name a metric or have a matcher".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a selector names neither a metric nor part of one, so that Prometheus looks at nearly everything.
+pub fn selects_everything(text: &str) -> bool {
+    let Some((name, rest)) = text.split_once('{') else { return false };
+    let inner = rest.trim().strip_suffix('}').unwrap_or(rest);
+    name.trim().is_empty()
+        && split(inner).iter().filter_map(|matcher| matcher_parts(matcher)).all(|(label, operator, value)| {
+            let any = matches!(value, ".*" | ".+" | "^.*" | "^.+" | ".*$" | "^.*$");
+            match operator {
+                "!=" | "!~" => true,
+                "=~" => any,
+                _ => label == "__name__" && value.is_empty(),
+            }
+        })
+}
+
+/// Label, operator and the text between the quotes.
+fn matcher_parts(matcher: &str) -> Option<(&str, &str, &str)> {
+    let at = matcher.find(['=', '!'])?;
+    let (label, rest) = matcher.split_at(at);
+    let operator = ["=~", "!~", "!=", "="].into_iter().find(|operator| rest.starts_with(operator))?;
+    let value = rest.strip_prefix(operator)?.trim();
+    let label = label.trim();
+    let quoted = ['"', '\'', '`'].into_iter().find(|quote| value.starts_with(*quote))?;
+    let inner = value.strip_prefix(quoted)?.strip_suffix(quoted)?;
+    let is_name = !label.is_empty() && label.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    is_name.then_some((label, operator, inner))
+}
+
+/// Parts between commas that are not within quotes.
+fn split(inner: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut quote, mut escaped) = (0, None, false);
+    for (at, c) in inner.char_indices() {
+        match quote {
+            Some(open) => {
+                if c == open && !escaped {
+                    quote = None;
+                }
+                escaped = c == '\\' && !escaped && open != '`';
+            }
+            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+            None if c == ',' => {
+                parts.push(inner.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            None => {}
+        }
+    }
+    parts.push(inner.get(start..).unwrap_or_default());
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}

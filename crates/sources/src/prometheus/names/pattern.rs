@@ -1,0 +1,308 @@
+//! Regular expressions as Go understands them.
+//!
+//! The crate `regex` has the same ancestor but another grammar: it takes `a**` and `[a&&b]`, and refuses `a{`, `\Q` and two
+//! groups of one name. So expressions are read here by Go's rules and written down again in words both understand.
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+
+use super::classes;
+
+/// Bytes of memory an expression may take.
+const LARGEST: usize = 4 << 20;
+/// What Go lets a repetition count to.
+const MOST_REPEATS: u32 = 1000;
+
+/// A regular expression that matches anywhere in a text unless it is anchored.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    regex: Regex,
+    /// Names of the groups in order, empty for those without.
+    names: Arc<[String]>,
+}
+
+impl Pattern {
+    /// Understands an expression.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let mut reader =
+            Reader { rest: text, out: String::new(), names: Vec::new(), open: 0, last: Last::Nothing };
+        reader.read()?;
+        let regex = RegexBuilder::new(&reader.out)
+            .size_limit(LARGEST)
+            .build()
+            .map_err(|_| format!("error parsing regexp: `{text}` is too large or not understood"))?;
+        Ok(Self { regex, names: reader.names.into() })
+    }
+
+    /// Whether it matches anywhere.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// How many groups it captures.
+    pub fn groups(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether a layout can refer to this group, by number or name.
+    pub(crate) fn has_group(&self, name: &str) -> bool {
+        match group_number(name) {
+            Some(number) => number <= self.names.len(),
+            None => self.names.iter().any(|own| own == name),
+        }
+    }
+
+    /// The last group of a name that took part in the first match, and what it captured.
+    pub(crate) fn capture<'t>(&self, text: &'t str, name: &str) -> Option<&'t str> {
+        let captures = self.regex.captures(text)?;
+        let numbers = self.names.iter().enumerate().rev().filter(|(_, own)| *own == name);
+        numbers
+            .map(|(index, _)| index + 1)
+            .find_map(|number| captures.get(number))
+            .map(|found| found.as_str())
+    }
+
+    /// A layout filled with what the first match captured; nothing if there is none.
+    ///
+    /// Go takes the longest name it can: `$1_x` is the group `1_x`, which there is not, and becomes nothing.
+    pub fn expand(&self, text: &str, layout: &str) -> Option<String> {
+        let captures = self.regex.captures(text)?;
+        let mut out = String::new();
+        let mut rest = layout;
+        while let Some(at) = rest.find('$') {
+            out.push_str(rest.get(..at).unwrap_or_default());
+            let behind = rest.get(at + 1..).unwrap_or_default();
+            if let Some(behind) = behind.strip_prefix('$') {
+                out.push('$');
+                rest = behind;
+                continue;
+            }
+            let Some((name, behind)) = reference(behind) else {
+                out.push('$');
+                rest = behind;
+                continue;
+            };
+            rest = behind;
+            let found = match group_number(name) {
+                Some(number) => captures.get(number),
+                None => {
+                    let named = self.names.iter().enumerate().filter(|(_, own)| *own == name);
+                    named.map(|(index, _)| index + 1).find_map(|number| captures.get(number))
+                }
+            };
+            out.push_str(found.map_or("", |found| found.as_str()));
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+}
+
+/// The name behind a dollar, in braces or as long as it goes, and what follows.
+pub(super) fn reference(behind: &str) -> Option<(&str, &str)> {
+    let braced = behind.strip_prefix('{');
+    let start = braced.unwrap_or(behind);
+    let end = start.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(start.len());
+    let (name, rest) = start.split_at_checked(end).filter(|(name, _)| !name.is_empty())?;
+    match braced {
+        Some(_) => Some((name, rest.strip_prefix('}')?)),
+        None => Some((name, rest)),
+    }
+}
+
+fn group_number(name: &str) -> Option<usize> {
+    let canonical = name.bytes().all(|b| b.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
+    if canonical { name.parse().ok() } else { None }
+}
+
+/// What stands before, as far as repetitions care.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Nothing,
+    Atom,
+    Repetition,
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    out: String,
+    names: Vec<String>,
+    open: usize,
+    last: Last,
+}
+
+fn fault<T>(what: &str, where_: &str) -> Result<T, String> {
+    Err(format!("error parsing regexp: {what}: `{where_}`"))
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), String> {
+        let whole = self.rest;
+        while let Some(c) = self.rest.chars().next() {
+            let behind = self.rest.get(c.len_utf8()..).unwrap_or_default();
+            match c {
+                '(' => {
+                    self.group(behind)?;
+                    continue;
+                }
+                ')' if self.open == 0 => return fault("unexpected )", whole),
+                ')' => {
+                    self.open -= 1;
+                    self.out.push(')');
+                    self.last = Last::Atom;
+                }
+                '|' => {
+                    self.out.push('|');
+                    self.last = Last::Nothing;
+                }
+                '*' | '+' | '?' => {
+                    self.rest = behind;
+                    self.repeat(&c.to_string())?;
+                    continue;
+                }
+                '{' => {
+                    if let Some((least, most, text, behind)) = counts(self.rest) {
+                        self.rest = behind;
+                        if least > MOST_REPEATS
+                            || most.is_some_and(|most| most > MOST_REPEATS || most < least)
+                        {
+                            return fault("invalid repeat count", text);
+                        }
+                        self.repeat(text)?;
+                        continue;
+                    }
+                    self.atom(r"\{");
+                }
+                '[' => {
+                    let (class, behind) = classes::bracketed(self.rest)?;
+                    self.atom(&class);
+                    self.rest = behind;
+                    continue;
+                }
+                '\\' => {
+                    self.escape(behind)?;
+                    continue;
+                }
+                '.' | '^' | '$' => self.atom(c.encode_utf8(&mut [0; 4])),
+                c => self.atom(&classes::literal(c)),
+            }
+            self.rest = behind;
+        }
+        if self.open > 0 { fault("missing closing )", whole) } else { Ok(()) }
+    }
+
+    fn atom(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.last = Last::Atom;
+    }
+
+    fn repeat(&mut self, operator: &str) -> Result<(), String> {
+        match self.last {
+            Last::Nothing => return fault("missing argument to repetition operator", operator),
+            Last::Repetition => return fault("invalid nested repetition operator", operator),
+            Last::Atom => {}
+        }
+        self.out.push_str(operator);
+        if let Some(behind) = self.rest.strip_prefix('?') {
+            self.out.push('?');
+            self.rest = behind;
+        }
+        self.last = Last::Repetition;
+        Ok(())
+    }
+
+    fn group(&mut self, behind: &str) -> Result<(), String> {
+        let start = self.rest.len();
+        let opened = "(".to_owned();
+        let Some(special) = behind.strip_prefix('?') else {
+            self.names.push(String::new());
+            return self.opened(&opened, behind.len(), start);
+        };
+        if let Some(named) = special.strip_prefix("P<").or_else(|| special.strip_prefix('<')) {
+            let name = named.split_once('>').map_or("", |(name, _)| name);
+            if name.is_empty() || !name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) {
+                return fault("invalid named capture", self.rest);
+            }
+            self.names.push(name.to_owned());
+            return self.opened(&opened, named.len() - name.len() - 1, start);
+        }
+        let end = special.find([':', ')']).unwrap_or(special.len());
+        let (flags, rest) = special.split_at(end);
+        let (set, unset) = flags.split_once('-').map_or((flags, None), |(set, unset)| (set, Some(unset)));
+        let known = |flags: &str| flags.chars().all(|flag| "imsU".contains(flag));
+        if !known(set) || unset.is_some_and(|unset| unset.is_empty() || !known(unset)) || rest.is_empty() {
+            return fault("invalid or unsupported Perl syntax", self.rest);
+        }
+        if rest.starts_with(':') {
+            return self.opened(&format!("(?{flags}:"), rest.len() - 1, start);
+        }
+        let flags = if flags.is_empty() { "(?:)".to_owned() } else { format!("(?{flags})") };
+        self.out.push_str(&flags);
+        self.last = Last::Nothing;
+        self.rest = self.rest.get(start - (rest.len() - 1)..).unwrap_or_default();
+        Ok(())
+    }
+
+    fn opened(&mut self, text: &str, remaining: usize, start: usize) -> Result<(), String> {
+        self.open += 1;
+        // Far more than anyone writes, and less than what the other grammar refuses.
+        if self.open > 200 {
+            return fault("expression nests too deeply", self.rest);
+        }
+        self.out.push_str(text);
+        self.last = Last::Nothing;
+        self.rest = self.rest.get(start - remaining..).unwrap_or_default();
+        Ok(())
+    }
+
+    fn escape(&mut self, behind: &str) -> Result<(), String> {
+        if let Some(quoted) = behind.strip_prefix('Q') {
+            let (text, rest) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
+            let literal: String = text.chars().map(classes::literal).collect();
+            if !text.is_empty() {
+                self.atom(&literal);
+            }
+            self.rest = self.rest.get(self.rest.len() - rest.len()..).unwrap_or_default();
+            return Ok(());
+        }
+        let width = match behind.as_bytes().first() {
+            Some(b'A' | b'z' | b'B') => {
+                let text = self.rest.get(..2).unwrap_or_default().to_owned();
+                self.atom(&text);
+                2
+            }
+            Some(b'b') => {
+                self.atom(r"(?-u:\b)");
+                2
+            }
+            _ => {
+                let (class, rest) = classes::escaped(self.rest)?;
+                self.atom(&class.standing_alone());
+                self.rest.len() - rest.len()
+            }
+        };
+        self.rest = self.rest.get(width..).unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// `{2}`, `{2,}` or `{2,3}`; anything else is not a repetition.
+fn counts(text: &str) -> Option<(u32, Option<u32>, &str, &str)> {
+    let end = text.find('}')?;
+    let (whole, behind) = text.split_at_checked(end + 1)?;
+    let inner = whole.get(1..end)?;
+    let number = |text: &str| -> Option<u32> {
+        let canonical = text.len() == 1 || !text.starts_with('0');
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        (canonical && digits).then(|| text.parse().unwrap_or(u32::MAX))
+    };
+    let (least, most) = match inner.split_once(',') {
+        None => {
+            let exactly = number(inner)?;
+            (exactly, Some(exactly))
+        }
+        Some((least, "")) => (number(least)?, None),
+        Some((least, most)) => (number(least)?, Some(number(most)?)),
+    };
+    Some((least, most, whole, behind))
+}

@@ -1,0 +1,137 @@
+//! Metrics of objects.
+
+use std::sync::Arc;
+
+use api::provide::{
+    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, Described, Failure, Objects,
+};
+use api::selector::{LabelSelector, Operator, Requirement, Selector};
+
+use super::{Inner, Provider, State};
+use crate::prometheus::answer::{self, Measured};
+use crate::prometheus::mapper::{GroupResource, KnownResource};
+use crate::prometheus::query::{self, CustomAsk, QueryError};
+
+impl CustomMetrics for Provider {
+    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+        Box::pin(values(&self.0, question))
+    }
+
+    fn known(&self) -> Arc<Vec<CustomMetric>> {
+        self.0.state().registry.custom_metrics()
+    }
+}
+
+async fn values(inner: &Inner, question: &CustomQuestion) -> Result<Vec<CustomValue>, Failure> {
+    let state = inner.state();
+    match &question.objects {
+        Objects::One(name) => {
+            let (resource, mut found) = measured(inner, &state, question, &[name]).await?;
+            match found.pop().flatten() {
+                Some(measured) => Ok(vec![value(inner, question, resource, name, measured)?]),
+                None => Err(Failure::no_value(&question.metric, &question.resource, name)),
+            }
+        }
+        Objects::All(selector) => {
+            let unable = |why: &dyn std::fmt::Display| inner.unable("unable to list matching resources", why);
+            let GroupResource { group, resource } = GroupResource::parse(&question.resource);
+            let resource = state.mapper.resolve(&group, &resource).map_err(|why| unable(&why))?;
+            let names = inner.world.names(resource, question.namespace.as_deref(), selector).await;
+            let names = names.map_err(|why| unable(&why))?;
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (resource, found) = measured(inner, &state, question, &names).await?;
+            let known = names.iter().zip(found).filter_map(|(name, found)| Some((name, found?)));
+            known.map(|(name, measured)| value(inner, question, resource, name, measured)).collect()
+        }
+    }
+}
+
+/// Values of objects, in the order of their names.
+async fn measured<'s>(
+    inner: &Inner,
+    state: &'s State,
+    question: &CustomQuestion,
+    names: &[&str],
+) -> Result<(&'s KnownResource, Vec<Option<Measured>>), Failure> {
+    let ask = CustomAsk {
+        resource: &question.resource,
+        namespace: question.namespace.as_deref(),
+        objects: query::Objects::Named(names),
+        metric: &question.metric,
+        series: &question.series,
+    };
+    let build = |ask: &CustomAsk<'_>| {
+        query::custom(&state.rules, &state.registry, &state.mapper, ask).map_err(|why| {
+            if let QueryError::Rule(why) = &why {
+                tracing::warn!(
+                    metric = question.metric,
+                    resource = question.resource,
+                    why,
+                    "no query can be made"
+                );
+            }
+            Failure::no_metric(&question.metric, &question.resource)
+        })
+    };
+    let (query, resource) = build(&ask)?;
+    // Hundreds of names make a query that is long, and that nobody else asks.
+    let many = !inner.compat().is_strict() && names.len() > inner.settings.many_names;
+    let origin = state.registry.custom(&resource.group_resource(), ask.namespace.is_some(), ask.metric);
+    let separable =
+        origin.and_then(|origin| state.separable.get(origin.rule)).is_some_and(|separable| *separable);
+    let query =
+        if many && separable { build(&CustomAsk { objects: query::Objects::Any, ..ask })?.0 } else { query };
+    let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
+    let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.patience).await;
+    let reply = reply.map_err(|why| unable(&why))?;
+    let read = answer::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
+    inner.oddities.note(&query.text, &reply, read.duplicates, read.without_value);
+    Ok((resource, read.found))
+}
+
+fn value(
+    inner: &Inner,
+    question: &CustomQuestion,
+    resource: &KnownResource,
+    name: &str,
+    measured: Measured,
+) -> Result<CustomValue, Failure> {
+    let KnownResource { group, version, kind, .. } = resource;
+    // As recorded, the time of the answer.
+    let timestamp = if inner.compat().is_strict() { Some(inner.now()) } else { measured.time };
+    Ok(CustomValue {
+        object: Described {
+            kind: kind.clone(),
+            namespace: question.namespace.clone().unwrap_or_default(),
+            name: name.to_owned(),
+            api_version: format!("{group}/{version}"),
+        },
+        metric: question.metric.clone(),
+        series: echo(&question.series, inner.compat().is_strict())?,
+        timestamp,
+        window: None,
+        value: measured.value,
+    })
+}
+
+/// The selector of the question as an object. As recorded, `!=` has no such form; `NotIn` is the same.
+fn echo(selector: &Selector, strict: bool) -> Result<Option<LabelSelector>, Failure> {
+    if selector.is_everything() {
+        return Ok(None);
+    }
+    let object = if strict {
+        selector.to_label_selector()
+    } else {
+        let same = |requirement: &Requirement| {
+            let values = requirement.values().into_iter().map(str::to_owned).collect();
+            match requirement.operator() {
+                Operator::NotEquals => Requirement::new(requirement.key(), Operator::NotIn, values).ok(),
+                _ => None,
+            }
+        };
+        let all = selector.requirements().iter();
+        let all = all.map(|requirement| same(requirement).unwrap_or_else(|| requirement.clone())).collect();
+        Selector::all_of(all).to_label_selector()
+    };
+    object.map(Some).map_err(|why| Failure::Plain(why.to_string()))
+}

@@ -1,0 +1,38 @@
+//! Metrics of anything else.
+
+use std::sync::Arc;
+
+use api::provide::{Answer, ExternalMetrics, ExternalQuestion, ExternalValue, Failure};
+
+use super::{Inner, Provider};
+use crate::prometheus::answer;
+use crate::prometheus::query::{self, QueryError};
+
+impl ExternalMetrics for Provider {
+    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+        Box::pin(values(&self.0, question))
+    }
+
+    fn known(&self) -> Arc<Vec<String>> {
+        self.0.state().registry.external_metrics()
+    }
+}
+
+async fn values(inner: &Inner, question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Failure> {
+    let ExternalQuestion { namespace, metric, series } = question;
+    let state = inner.state();
+    let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
+    let query = query::external(&state.rules, &state.registry, &state.mapper, namespace, metric, series);
+    let query = query.map_err(|why| match why {
+        // Only the default namespace has a resource here: so it was recorded.
+        QueryError::NoMetric => {
+            Failure::no_metric(metric, if namespace == "default" { "namespaces" } else { "" })
+        }
+        why => unable(&why),
+    })?;
+    let reply = inner.prometheus.query(&query, inner.now(), inner.settings.patience).await;
+    let reply = reply.map_err(|why| unable(&why))?;
+    let read = answer::external(&reply, metric, inner.compat())?;
+    inner.oddities.note(&query, &reply, read.duplicates, read.without_value);
+    Ok(read.found)
+}

@@ -1,0 +1,222 @@
+//! CPU and memory of pods and nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::provide::{Answer, Failure, Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
+use quantity::Format;
+
+use super::{Inner, Provider, State, separable};
+use crate::inventory::{Node, Pod};
+use crate::prometheus::answer::{self, Part};
+use crate::prometheus::client::Reply;
+use crate::prometheus::query::{Objects, Query};
+use crate::prometheus::rule::{ResourceQueries, ResourceQuery};
+
+impl ResourceMetrics for Provider {
+    fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+        Box::pin(async move {
+            let mut pods = self.0.world.pods(which.namespace.as_deref());
+            pods.retain(|pod| {
+                pod.labels.are_selected(&which.labels)
+                    && which.fields.matches(|field| match field {
+                        "metadata.name" => &pod.name,
+                        "metadata.namespace" => &pod.namespace,
+                        _ => "",
+                    })
+            });
+            self.0.pods(pods).await
+        })
+    }
+
+    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>> {
+        Box::pin(async move {
+            let Some(pod) = self.0.world.pod(namespace, name) else { return Ok(Found::Unknown) };
+            Ok(self.0.pods(vec![pod]).await?.pop().map_or(Found::NoSamples, Found::Here))
+        })
+    }
+
+    fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+        Box::pin(async move {
+            let mut nodes = self.0.world.nodes();
+            nodes.retain(|node| {
+                node.labels.are_selected(&which.labels)
+                    && which.fields.matches(|field| if field == "metadata.name" { &node.name } else { "" })
+            });
+            self.0.nodes(nodes).await
+        })
+    }
+
+    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
+        Box::pin(async move {
+            let Some(node) = self.0.world.node(name) else { return Ok(Found::Unknown) };
+            Ok(self.0.nodes(vec![node]).await?.pop().map_or(Found::NoSamples, Found::Here))
+        })
+    }
+}
+
+/// Answers about CPU and memory, and the labels that name the objects in them.
+struct Both {
+    cpu: (Arc<Reply>, String),
+    memory: (Arc<Reply>, String),
+}
+
+impl Inner {
+    /// What pods use, namespace by namespace. One whose queries fail is left out; if all fail, that is said, unless the
+    /// adapter is imitated.
+    async fn pods(&self, pods: Vec<Arc<Pod>>) -> Result<Vec<PodUsage>, Failure> {
+        let state = self.state();
+        let rules = served(&state)?;
+        let mut by_namespace: BTreeMap<Arc<str>, Vec<Arc<Pod>>> = BTreeMap::new();
+        for pod in pods {
+            by_namespace.entry(Arc::clone(&pod.namespace)).or_default().push(pod);
+        }
+        let asked =
+            by_namespace.iter().map(|(namespace, pods)| self.namespace(&state, rules, namespace, pods));
+        let answers = futures::future::join_all(asked).await;
+        let mut found = Vec::new();
+        let mut first_failure = None;
+        let mut any = answers.is_empty();
+        for (namespace, answer) in by_namespace.keys().zip(answers) {
+            match answer {
+                Ok(pods) => {
+                    any = true;
+                    found.extend(pods);
+                }
+                Err(why) => {
+                    tracing::warn!(%namespace, why, "pods of a namespace are left out");
+                    first_failure.get_or_insert(why);
+                }
+            }
+        }
+        match first_failure {
+            Some(why) if !any && !self.compat().is_strict() => {
+                Err(Failure::Unavailable(format!("unable to fetch metrics: {why}")))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    async fn namespace(
+        &self,
+        state: &State,
+        rules: &ResourceQueries,
+        namespace: &str,
+        pods: &[Arc<Pod>],
+    ) -> Result<Vec<PodUsage>, String> {
+        let names: Vec<&str> = pods.iter().map(|pod| &*pod.name).collect();
+        let one = |rule: &ResourceQuery| {
+            let objects = self.objects(rule.containers.text(), &names);
+            rule.containers_query(&state.mapper, namespace, &objects)
+        };
+        let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
+        let parts = both.parts(&rules.cpu.container_label, &rules.memory.container_label);
+        let mut usage = answer::pods(&parts, self.compat()).map_err(|why| why.to_string())?;
+        let window = window(rules);
+        let found = pods.iter().filter_map(|pod| {
+            let (timestamp, containers) = usage.remove(&*pod.name)?;
+            Some(PodUsage {
+                namespace: Arc::clone(&pod.namespace),
+                name: Arc::clone(&pod.name),
+                labels: Arc::clone(&pod.labels),
+                timestamp,
+                window,
+                containers,
+            })
+        });
+        Ok(found.collect())
+    }
+
+    async fn nodes(&self, nodes: Vec<Arc<Node>>) -> Result<Vec<NodeUsage>, Failure> {
+        let state = self.state();
+        let rules = served(&state)?;
+        if nodes.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.known_nodes(&state, rules, &nodes).await {
+            Ok(found) => Ok(found),
+            Err(why) => {
+                tracing::warn!(why, "nodes are left out");
+                if self.compat().is_strict() {
+                    Ok(Vec::new())
+                } else {
+                    Err(Failure::Unavailable(format!("unable to fetch metrics: {why}")))
+                }
+            }
+        }
+    }
+
+    async fn known_nodes(
+        &self,
+        state: &State,
+        rules: &ResourceQueries,
+        nodes: &[Arc<Node>],
+    ) -> Result<Vec<NodeUsage>, String> {
+        let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
+        let one =
+            |rule: &ResourceQuery| rule.nodes_query(&state.mapper, &self.objects(rule.nodes.text(), &names));
+        let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
+        let mut usage = answer::nodes(&both.parts("", ""), self.compat()).map_err(|why| why.to_string())?;
+        let window = window(rules);
+        let found = nodes.iter().filter_map(|node| {
+            let (timestamp, usage) = usage.remove(&*node.name)?;
+            Some(NodeUsage {
+                name: Arc::clone(&node.name),
+                labels: Arc::clone(&node.labels),
+                timestamp,
+                window,
+                usage,
+            })
+        });
+        Ok(found.collect())
+    }
+
+    /// All objects instead of very many, if that makes no difference.
+    fn objects<'n>(&self, template: &str, names: &'n [&'n str]) -> Objects<'n> {
+        let many = !self.compat().is_strict() && names.len() > self.settings.many_names;
+        if many && separable::is_separable(template) { Objects::Any } else { Objects::Named(names) }
+    }
+
+    async fn both(&self, cpu: Query, memory: Query) -> Result<Both, String> {
+        let now = self.now();
+        let ask = async |query: Query| {
+            let reply = self.prometheus.query(&query.text, now, self.settings.patience).await;
+            let reply = reply.map_err(|why| why.to_string())?;
+            self.oddities.note(&query.text, &reply, 0, 0);
+            Ok::<_, String>((reply, query.label))
+        };
+        let (cpu, memory) = futures::future::join(ask(cpu), ask(memory)).await;
+        Ok(Both { cpu: cpu?, memory: memory? })
+    }
+}
+
+impl Both {
+    fn parts<'a>(&'a self, cpu_container: &'a str, memory_container: &'a str) -> [Part<'a>; 2] {
+        let (cpu, memory) = (&self.cpu, &self.memory);
+        [
+            Part {
+                resource: "cpu",
+                format: Format::DecimalSi,
+                label: &cpu.1,
+                container: cpu_container,
+                reply: &cpu.0,
+            },
+            Part {
+                resource: "memory",
+                format: Format::BinarySi,
+                label: &memory.1,
+                container: memory_container,
+                reply: &memory.0,
+            },
+        ]
+    }
+}
+
+fn served(state: &State) -> Result<&ResourceQueries, Failure> {
+    let none = || Failure::Internal("there are no resourceRules any more".to_owned());
+    state.rules.resource().ok_or_else(none)
+}
+
+fn window(rules: &ResourceQueries) -> i64 {
+    i64::try_from(rules.window.as_nanos()).unwrap_or(i64::MAX)
+}

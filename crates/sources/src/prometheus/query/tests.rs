@@ -1,0 +1,118 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use api::provide::Compat;
+
+use super::*;
+use crate::prometheus::config::Config;
+use crate::prometheus::registry::Series;
+use crate::prometheus::rule::tests::mapper;
+
+const CONFIG: &str = "
+rules:
+- seriesQuery: s
+  resources: {template: <<.Resource>>}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+externalRules:
+- seriesQuery: s
+  name: {as: free}
+  resources: {namespaced: false}
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: s
+  metricsQuery: x
+resourceRules:
+  cpu:
+    containerQuery: c{<<.LabelMatchers>>} by (<<.GroupBy>>) <<.GroupBySlice>>
+    nodeQuery: n{<<.LabelMatchers>>} by (<<.GroupBy>>)
+    resources: {template: <<.Resource>>}
+    containerLabel: container
+";
+
+fn fixture() -> (Rules, Registry) {
+    let rules = Rules::compile(&Config::parse(CONFIG).unwrap(), &mapper(), Compat::Better).unwrap();
+    let labels: Vec<Arc<str>> = ["namespace", "pod", "node", "deployment"].map(Arc::from).into();
+    let found = [("s".into(), vec![Series { name: "m".into(), labels }])];
+    let registry = Registry::build(&rules, &mapper(), &found);
+    (rules, registry)
+}
+
+fn ask(
+    resource: &str,
+    namespace: Option<&str>,
+    objects: Objects<'_>,
+    selector: &str,
+) -> Result<String, QueryError> {
+    let (rules, registry) = fixture();
+    let series = &Selector::parse(selector).unwrap();
+    let ask = CustomAsk { resource, namespace, objects, metric: "m", series };
+    custom(&rules, &registry, &mapper(), &ask).map(|(query, _)| query.text)
+}
+
+#[test]
+fn custom_queries() {
+    for (resource, namespace, names, selector, expected) in [
+        ("PODS", Some("n"), Objects::Named(&["a"]), "", "sum(m{namespace=\"n\",pod=\"a\"}) by (pod)"),
+        (
+            "pod",
+            Some("n"),
+            Objects::Named(&["a", "b\"c"]),
+            "v in (2,1),!x,y",
+            "sum(m{v=~\"1|2\",x=\"\",y!=\"\",namespace=\"n\",pod=~\"a|b\\\"c\"}) by (pod)",
+        ),
+        (
+            "deployment.apps",
+            Some("n"),
+            Objects::Any,
+            "",
+            "sum(m{namespace=\"n\",deployment!=\"\"}) by (deployment)",
+        ),
+        ("nodes", None, Objects::Named(&["a"]), "k!=v", "sum(m{k!=\"v\",node=\"a\"}) by (node)"),
+        ("namespaces", None, Objects::Named(&["a"]), "", "sum(m{namespace=\"a\"}) by (namespace)"),
+    ] {
+        assert_eq!(ask(resource, namespace, names, selector).as_deref(), Ok(expected));
+    }
+}
+
+#[test]
+fn custom_questions_without_a_query() {
+    let one = Objects::Named(&["a"]);
+    assert_eq!(ask("pods", None, one, ""), Err(QueryError::NoMetric), "pods live in namespaces");
+    assert_eq!(ask("services", Some("n"), one, ""), Err(QueryError::NoMetric));
+    assert_eq!(ask("pods", Some("n"), Objects::Named(&[]), ""), Err(QueryError::NoObjects));
+    assert!(matches!(ask("foos", Some("n"), one, ""), Err(QueryError::NoResource(_))));
+    let unsupported = QueryError::Rule("operator not supported by prometheus".to_owned());
+    assert_eq!(ask("pods", Some("n"), one, "a>1"), Err(unsupported));
+}
+
+#[test]
+fn external_queries() {
+    let (rules, registry) = fixture();
+    let ask = |metric: &str, selector: &str| {
+        external(&rules, &registry, &mapper(), "n", metric, &Selector::parse(selector).unwrap())
+    };
+    assert_eq!(ask("free", "a=b").as_deref(), Ok("max(m{a=\"b\"}) by ()"));
+    assert_eq!(ask("nope", ""), Err(QueryError::NoMetric));
+    assert!(
+        ask("m", "").unwrap_err().to_string().contains("unable to convert resource namespaces into label")
+    );
+}
+
+#[test]
+fn resource_queries() {
+    let (rules, _) = fixture();
+    let cpu = &rules.resource().unwrap().cpu;
+    let query = cpu.containers_query(&mapper(), "n", &Objects::Named(&["a", "b"])).unwrap();
+    assert_eq!(query.text, "c{namespace=\"n\",pod=~\"a|b\"} by (pod,container) [pod container]");
+    let query = cpu.nodes_query(&mapper(), &Objects::Named(&["a"])).unwrap();
+    assert_eq!((&*query.text, &*query.label), ("n{node=\"a\"} by (node)", "node"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn quotes_are_balanced_whatever_objects_are_called(names in proptest::collection::vec(".*", 1..4), namespace in ".*") {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let text = ask("pods", Some(&namespace), Objects::Named(&names), "").unwrap();
+        proptest::prop_assert!(crate::prometheus::lint::promql::check(&text).is_ok(), "{text}");
+    }
+}

@@ -1,0 +1,296 @@
+//! What discovery found: which metrics there are, of which series, by which rule.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::provide::CustomMetric;
+
+use super::mapper::{GroupResource, KnownResource, Mapper};
+use super::rule::{Family, Rule, Rules};
+
+/// What matters of a series: its name and the names of its labels. Values are never kept.
+pub use super::client::Shape as Series;
+
+/// Metrics that one rule remembers; what is not seen any more goes first.
+const MOST_METRICS: usize = 500_000;
+/// Overwritten metrics that are named.
+const MOST_SHADOWED: usize = 100;
+
+/// Where a metric comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The series.
+    pub series: Arc<str>,
+    /// The rule, by its place in the file.
+    pub rule: usize,
+}
+
+/// A metric that two rules claim; the later one has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadowed {
+    /// Which metrics it is among.
+    pub family: Family,
+    /// `resource.group`; empty for external metrics.
+    pub resource: String,
+    /// The metric.
+    pub metric: Arc<str>,
+    /// The rule that lost it.
+    pub lost: usize,
+    /// The rule that has it.
+    pub by: usize,
+}
+
+/// All metrics known, custom and external.
+///
+/// Cheap to clone, so that it can be changed aside and put in place at once.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    grace: Duration,
+    custom: Section,
+    external: Section,
+}
+
+/// Metrics of a family: what every rule found, and the index over all.
+#[derive(Clone, Debug, Default)]
+struct Section {
+    found: Vec<Arc<Findings>>,
+    index: Arc<Index>,
+}
+
+/// By resource and metric. External metrics stand under the empty resource.
+type Findings = BTreeMap<GroupResource, Found>;
+
+#[derive(Clone, Debug, Default)]
+struct Found {
+    namespaced: bool,
+    metrics: HashMap<Arc<str>, (Arc<str>, Option<Instant>)>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    resources: HashMap<GroupResource, (bool, HashMap<Arc<str>, Origin>)>,
+    custom: Arc<Vec<CustomMetric>>,
+    external: Arc<Vec<String>>,
+    shadowed: Vec<Shadowed>,
+}
+
+impl Registry {
+    /// Knows nothing yet. Metrics are kept for `grace` after they were last seen.
+    pub fn new(rules: &Rules, grace: Duration) -> Self {
+        let section =
+            |family| Section { found: vec![Arc::default(); rules.of(family).len()], index: Arc::default() };
+        Self { grace, custom: section(Family::Custom), external: section(Family::External) }
+    }
+
+    /// From everything that was found, at once.
+    pub fn build(rules: &Rules, mapper: &Mapper, found: &[(Arc<str>, Vec<Series>)]) -> Self {
+        let mut registry = Self::new(rules, Duration::ZERO);
+        for family in [Family::Custom, Family::External] {
+            registry.replace(rules, mapper, family, found);
+        }
+        registry
+    }
+
+    /// Forgets a family and takes what was found instead, as the adapter does.
+    pub fn replace(
+        &mut self,
+        rules: &Rules,
+        mapper: &Mapper,
+        family: Family,
+        found: &[(Arc<str>, Vec<Series>)],
+    ) {
+        let by_selector: HashMap<&str, &[Series]> =
+            found.iter().map(|(selector, series)| (&**selector, series.as_slice())).collect();
+        let section = self.section_mut(family);
+        section.found = rules
+            .of(family)
+            .iter()
+            .map(|rule| {
+                let series = by_selector.get(&*rule.selector).copied().unwrap_or_default();
+                Arc::new(findings(rule, rules, mapper, family, series, None))
+            })
+            .collect();
+        section.reindex(family);
+    }
+
+    /// Takes what one selector found for all rules that asked for it; what is not there any more is kept for a while.
+    pub fn update(&mut self, rules: &Rules, mapper: &Mapper, selector: &str, found: &[Series], now: Instant) {
+        let grace = self.grace;
+        for family in [Family::Custom, Family::External] {
+            let section = self.section_mut(family);
+            section.found.resize_with(rules.of(family).len(), Arc::default);
+            let mut changed = false;
+            for (rule, old) in rules.of(family).iter().zip(&mut section.found) {
+                if &*rule.selector == selector {
+                    let mut new = findings(rule, rules, mapper, family, found, Some(now));
+                    remember(&mut new, old, now, grace);
+                    *old = Arc::new(new);
+                    changed = true;
+                }
+            }
+            if changed {
+                section.reindex(family);
+            }
+        }
+    }
+
+    /// Where a custom metric of a resource comes from, if it is asked for in the right scope.
+    pub fn custom(&self, resource: &GroupResource, namespaced: bool, metric: &str) -> Option<&Origin> {
+        let (own, metrics) = self.custom.index.resources.get(resource)?;
+        if *own == namespaced { metrics.get(metric) } else { None }
+    }
+
+    /// Where an external metric comes from.
+    pub fn external(&self, metric: &str) -> Option<&Origin> {
+        self.external.index.resources.get(&GroupResource::default())?.1.get(metric)
+    }
+
+    /// All custom metrics, ascending by resource and name.
+    pub fn custom_metrics(&self) -> Arc<Vec<CustomMetric>> {
+        Arc::clone(&self.custom.index.custom)
+    }
+
+    /// All external metrics, ascending.
+    pub fn external_metrics(&self) -> Arc<Vec<String>> {
+        Arc::clone(&self.external.index.external)
+    }
+
+    /// Metrics that more than one rule claims; the first hundred of each family.
+    pub fn shadowed(&self) -> impl Iterator<Item = &Shadowed> {
+        self.custom.index.shadowed.iter().chain(&self.external.index.shadowed)
+    }
+
+    /// How many metrics a rule found.
+    pub fn count(&self, family: Family, rule: usize) -> usize {
+        let found = self.section(family).found.get(rule);
+        found.map_or(0, |found| found.values().map(|found| found.metrics.len()).sum())
+    }
+
+    fn section(&self, family: Family) -> &Section {
+        match family {
+            Family::Custom => &self.custom,
+            Family::External => &self.external,
+        }
+    }
+
+    fn section_mut(&mut self, family: Family) -> &mut Section {
+        match family {
+            Family::Custom => &mut self.custom,
+            Family::External => &mut self.external,
+        }
+    }
+}
+
+impl Section {
+    /// Later rules win.
+    fn reindex(&mut self, family: Family) {
+        let mut index = Index::default();
+        for (rule, found) in self.found.iter().enumerate() {
+            for (resource, found) in found.iter() {
+                let entry = index.resources.entry(resource.clone()).or_default();
+                entry.0 = found.namespaced;
+                entry.1.reserve(found.metrics.len());
+                for (metric, (series, _)) in &found.metrics {
+                    let origin = Origin { series: Arc::clone(series), rule };
+                    let lost = entry.1.insert(Arc::clone(metric), origin);
+                    if let Some(lost) = lost
+                        && index.shadowed.len() < MOST_SHADOWED
+                    {
+                        let (resource, metric) = (resource.to_string(), Arc::clone(metric));
+                        index.shadowed.push(Shadowed { family, resource, metric, lost: lost.rule, by: rule });
+                    }
+                }
+            }
+        }
+        let names = index.resources.iter();
+        match family {
+            Family::Custom => {
+                let mut metrics: Vec<CustomMetric> = names
+                    .flat_map(|(resource, (namespaced, metrics))| {
+                        let (resource, namespaced) = (resource.to_string(), *namespaced);
+                        metrics.keys().map(move |metric| CustomMetric {
+                            resource: resource.clone(),
+                            namespaced,
+                            metric: metric.to_string(),
+                        })
+                    })
+                    .collect();
+                metrics.sort_unstable();
+                index.custom = Arc::new(metrics);
+            }
+            Family::External => {
+                let mut metrics: Vec<String> =
+                    names.flat_map(|(_, (_, metrics))| metrics.keys().map(ToString::to_string)).collect();
+                metrics.sort_unstable();
+                index.external = Arc::new(metrics);
+            }
+        }
+        self.index = Arc::new(index);
+    }
+}
+
+/// What a rule makes of series; a later one of the same metric wins.
+fn findings(
+    rule: &Rule,
+    rules: &Rules,
+    mapper: &Mapper,
+    family: Family,
+    series: &[Series],
+    now: Option<Instant>,
+) -> Findings {
+    let mut found = Findings::new();
+    let mut resources: HashMap<&str, Option<&KnownResource>> = HashMap::new();
+    for one in series {
+        let Some(metric) = rule.metric(&one.name) else { continue };
+        let metric: Arc<str> = metric.into();
+        let mut add = |resource: GroupResource, namespaced: bool| {
+            let entry = found.entry(resource).or_default();
+            entry.namespaced = namespaced;
+            entry.metrics.insert(Arc::clone(&metric), (Arc::clone(&one.name), now));
+        };
+        if family == Family::External {
+            add(GroupResource::default(), true);
+            continue;
+        }
+        for label in &one.labels {
+            let resource = resources.entry(label).or_insert_with(|| rule.labels.resource_of(label, mapper));
+            if let Some(resource) = resource {
+                add(resource.group_resource(), is_namespaced(resource, rules));
+            }
+        }
+    }
+    found
+}
+
+/// Whether metrics of a resource are asked for in a namespace. The adapter takes anything but three for namespaced.
+fn is_namespaced(resource: &KnownResource, rules: &Rules) -> bool {
+    if rules.compat().is_strict() {
+        let without = ["namespaces", "nodes", "persistentvolumes"];
+        return !(resource.group.is_empty() && without.contains(&resource.plural.as_str()));
+    }
+    resource.namespaced
+}
+
+/// Adds what was seen not long ago.
+fn remember(new: &mut Findings, old: &Findings, now: Instant, grace: Duration) {
+    let mut room = MOST_METRICS.saturating_sub(new.values().map(|found| found.metrics.len()).sum());
+    for (resource, old) in old {
+        for (metric, (series, seen)) in &old.metrics {
+            let fresh = seen.is_some_and(|seen| now.saturating_duration_since(seen) <= grace);
+            if room == 0 || !fresh || grace.is_zero() {
+                continue;
+            }
+            let entry = new
+                .entry(resource.clone())
+                .or_insert_with(|| Found { namespaced: old.namespaced, metrics: HashMap::new() });
+            if !entry.metrics.contains_key(metric) {
+                entry.metrics.insert(Arc::clone(metric), (Arc::clone(series), *seen));
+                room -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Three replicas over TLS: all serve everything, one dies, one returns.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use api::provide::{Listing, ResourceMetrics as _};
+use api::selector::{FieldSelector, Selector};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::federation::tests::server::Server;
+use crate::store::Served;
+
+const PERIOD: Duration = Duration::from_secs(3);
+const NODES: usize = 30;
+
+/// Who scraped which node when.
+type Log = Arc<Mutex<Vec<(String, String, Instant)>>>;
+
+struct Running {
+    shares: Shares,
+    store: Store,
+    inventory: Inventory,
+    address: SocketAddr,
+    _server: Server,
+    _tasks: JoinSet<()>,
+}
+
+/// Scrapes as the scraper does: looks now and then which nodes are ours, new ones at once, the others once per period.
+async fn scrape(shares: Shares, id: String, log: Log) {
+    let mut last: HashMap<String, Instant> = HashMap::new();
+    let mut ours: Vec<String> = Vec::new();
+    for turn in 0_u32.. {
+        if turn.is_multiple_of(10) {
+            ours = (0..NODES).map(|n| format!("node-{n}")).filter(|node| shares.is_ours(node)).collect();
+            last.retain(|node, _| ours.contains(node));
+        }
+        let now = Instant::now();
+        for node in &ours {
+            if last.get(node).is_none_or(|last| now - *last >= PERIOD) {
+                last.insert(node.clone(), now);
+                let time = Timestamp::now();
+                shares.take(node, kubelet(node, time.as_nanosecond() as i64), time);
+                locked(&log).push((id.clone(), node.clone(), now));
+            }
+        }
+        tokio::time::sleep(PERIOD / 30).await;
+    }
+}
+
+async fn start(id: &str, address: SocketAddr, ca: &str, tls: &TlsAcceptor, log: &Log) -> Running {
+    let (shares, store, inventory) = shares(id, PERIOD, endpoint(ca, "right"), NODES);
+    let server = Server::at(address, with_token(shares.route()), Some(tls.clone())).await;
+    let mut tasks = JoinSet::new();
+    let asking = shares.clone();
+    tasks.spawn(async move { asking.run().await });
+    tasks.spawn(scrape(shares.clone(), id.to_owned(), Arc::clone(log)));
+    Running { shares, store, inventory, address: server.address, _server: server, _tasks: tasks }
+}
+
+fn tell(running: &[&Running]) {
+    let replica =
+        |one: &&Running| Replica { id: one.shares.report()[0].id.clone(), address: one.address.to_string() };
+    for one in running {
+        one.shares.set(running.iter().map(replica).collect());
+    }
+}
+
+/// Waits until a replica serves all nodes and pods, each with half a core and no older than two periods.
+async fn serves_all(running: &Running) {
+    let served = Served::new(running.store.clone(), running.inventory.clone(), Selector::everything());
+    let which = Listing {
+        namespace: None,
+        labels: Selector::everything(),
+        fields: FieldSelector::parse("").unwrap(),
+    };
+    let start = Instant::now();
+    loop {
+        let (nodes, pods) = (served.nodes(&which).await.unwrap(), served.pods(&which).await.unwrap());
+        let cpu = nodes.iter().map(|node| &node.usage).chain(pods.iter().map(|pod| &pod.containers[0].usage));
+        let right = cpu.filter(|usage| (499..=501).contains(&usage[0].1.milli_value())).count();
+        let oldest = nodes.iter().map(|node| node.timestamp.unwrap()).min();
+        let fresh = oldest
+            .is_some_and(|oldest| Timestamp::now().duration_since(oldest).unsigned_abs() < PERIOD * 5 / 2);
+        if right == 2 * NODES && fresh {
+            return;
+        }
+        let so_far = (nodes.len(), pods.len(), right, fresh);
+        assert!(start.elapsed() < PERIOD * 20, "{so_far:?} {:?}", running.shares.report());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits until replicas divide all nodes exactly as the first of them says.
+async fn divided(running: &[&Running]) -> Vec<u64> {
+    let start = Instant::now();
+    loop {
+        let counts: Vec<u64> = running[0].shares.report().iter().map(|one| one.nodes).collect();
+        let ours = |one: &Running| (0..NODES).filter(|n| one.shares.is_ours(&format!("node-{n}"))).count();
+        let each: Vec<usize> = running.iter().map(|one| ours(one)).collect();
+        let agree = running
+            .iter()
+            .all(|one| one.shares.report().iter().filter(|other| other.alive).count() == running.len());
+        if agree && each.iter().sum::<usize>() == NODES {
+            return counts;
+        }
+        assert!(start.elapsed() < PERIOD * 20, "{each:?} {:?}", running[0].shares.report());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_serve_everything_while_one_dies_and_returns() {
+    let (ca, tls) = tls();
+    let log = Log::default();
+    let anywhere = ([127, 0, 0, 1], 0).into();
+    let a = start("a", anywhere, &ca, &tls, &log).await;
+    let b = start("b", anywhere, &ca, &tls, &log).await;
+    let c = start("c", anywhere, &ca, &tls, &log).await;
+    tell(&[&a, &b, &c]);
+    divided(&[&a, &b, &c]).await;
+    for one in [&a, &b, &c] {
+        serves_all(one).await;
+        assert!(one.shares.received() > 0);
+    }
+    // Divided: in one period every node is scraped about once, and by everybody some.
+    locked(&log).clear();
+    tokio::time::sleep(PERIOD * 2).await;
+    let scraped = locked(&log).clone();
+    assert!((NODES..=NODES * 3).contains(&scraped.len()), "{}", scraped.len());
+    for id in ["a", "b", "c"] {
+        assert!(scraped.iter().any(|(by, _, _)| by == id), "{id} scraped nothing");
+    }
+
+    // It dies without a word; nobody tells the others.
+    let (dead, at) = (c.address, Instant::now());
+    drop(c);
+    let start_of_wait = Instant::now();
+    while a.shares.report().iter().any(|one| one.alive && one.id == "c") {
+        assert!(start_of_wait.elapsed() < PERIOD * 5);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(PERIOD * 2).await;
+    for one in [&a, &b] {
+        serves_all(one).await;
+        let report = one.shares.report();
+        let lost = report.iter().find(|other| other.id == "c").unwrap();
+        assert!(!lost.alive && lost.nodes == 0 && lost.problem.is_some(), "{lost:?}");
+    }
+    // No node was left alone for longer than two periods (and what the test's own clock is late).
+    let scraped = locked(&log).clone();
+    for n in 0..NODES {
+        let node = format!("node-{n}");
+        let times: Vec<Instant> =
+            scraped.iter().filter(|(_, of, _)| *of == node).map(|(_, _, at)| *at).collect();
+        let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
+        assert!(longest <= PERIOD * 5 / 2, "{node}: {longest:?}, died {:?} ago", at.elapsed());
+    }
+
+    // It comes back, at the same address and as another run of itself.
+    let c = start("c", dead, &ca, &tls, &log).await;
+    tell(&[&a, &b, &c]);
+    let counts = divided(&[&a, &b, &c]).await;
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    serves_all(&c).await;
+    assert!(c.shares.received() > 0, "what others scraped was told");
+
+    // It leaves and says so: its nodes move at once.
+    drop(c);
+    tell(&[&a, &b]);
+    assert_eq!(a.shares.report().len(), 2);
+    divided(&[&a, &b]).await;
+    serves_all(&a).await;
+}

@@ -1,0 +1,85 @@
+//! 1,000 nodes of 30 pods each: metrics-server, then ours.
+
+use std::time::Duration;
+
+use testbed::kubelets::fleet::Fleet;
+
+use crate::figures::{Measured, measure};
+use crate::lists::{JSON, List, PROTOBUF, list, until_complete};
+use crate::stage::Stage;
+use crate::subject::Who;
+use crate::table::{Beside, mebibytes, millis};
+
+const FLEET: Fleet = Fleet { nodes: 1_000, pods: 30, namespaces: 40 };
+/// Six periods.
+const WINDOW: Duration = Duration::from_secs(90);
+/// Two periods, after which nothing is left of the start.
+const SETTLE: Duration = Duration::from_secs(30);
+
+struct Figures {
+    quiet: Measured,
+    json: List,
+    protobuf: List,
+    requests: u64,
+    peak: u64,
+}
+
+pub(crate) async fn run() -> bool {
+    let stage = Stage::new(FLEET).await;
+    eprintln!("metrics-server");
+    let theirs = figures(Who::Theirs, &stage).await;
+    eprintln!("ours");
+    let ours = figures(Who::Ours, &stage).await;
+    let title =
+        format!("{} nodes × {} pods at 15 s, measured for {} s", FLEET.nodes, FLEET.pods, WINDOW.as_secs());
+    let mut table = Beside::new(&title);
+    table.row(
+        "CPU while only kubelets are read, m",
+        theirs.quiet.millicores(),
+        ours.quiet.millicores(),
+        1,
+        Some(0.2),
+    );
+    table.row(
+        "resident memory, MiB",
+        mebibytes(theirs.quiet.resident),
+        mebibytes(ours.quiet.resident),
+        1,
+        Some(0.2),
+    );
+    table.row("… at most, lists included, MiB", mebibytes(theirs.peak), mebibytes(ours.peak), 1, None);
+    for (name, theirs, ours) in
+        [("JSON", theirs.json, ours.json), ("protobuf", theirs.protobuf, ours.protobuf)]
+    {
+        table.row(
+            &format!("list of all pods, {name}, ms"),
+            millis(theirs.median),
+            millis(ours.median),
+            1,
+            Some(0.1),
+        );
+        table.row("… at worst, ms", millis(theirs.worst), millis(ours.worst), 1, None);
+        table.row("… CPU of the server, ms", millis(theirs.cpu), millis(ours.cpu), 1, None);
+        table.row("… bytes", theirs.bytes as f64, ours.bytes as f64, 0, None);
+    }
+    table.row("requests to kubelets per second", per_second(&theirs), per_second(&ours), 1, None);
+    table.good()
+}
+
+fn per_second(figures: &Figures) -> f64 {
+    figures.requests as f64 / figures.quiet.took.as_secs_f64()
+}
+
+async fn figures(who: Who, stage: &Stage) -> Figures {
+    let mut subject = who.of_kubelets(stage).await;
+    until_complete(&mut subject, FLEET.size()).await;
+    tokio::time::sleep(SETTLE).await;
+    let before = stage.kubelets.all_requests();
+    let quiet = measure(&subject, WINDOW).await;
+    let requests = stage.kubelets.all_requests() - before;
+    let json = list(&subject, JSON).await;
+    let protobuf = list(&subject, PROTOBUF).await;
+    subject.check();
+    let peak = subject.program.usage().unwrap().peak;
+    Figures { quiet, json, protobuf, requests, peak }
+}

@@ -1,0 +1,57 @@
+//! A real API server with nodes and pods that are simulated.
+
+use std::time::{Duration, Instant};
+
+use testbed::direct::{Caller, Direct};
+use testbed::etcd::Etcd;
+use testbed::kubelets::Kubelets;
+use testbed::kubelets::fleet::Fleet;
+use testbed::{Access, ControlPlane, Options};
+
+/// Ends with this.
+pub(crate) struct Stage {
+    plane: ControlPlane,
+    pub(crate) kubelets: Kubelets,
+}
+
+impl Stage {
+    /// Starts everything and waits until the API server knows all pods.
+    pub(crate) async fn new(fleet: Fleet) -> Self {
+        // Nobody else is to act on these nodes and pods, and nobody needs service accounts.
+        let options = Options { controller_manager: false, ..Options::default() };
+        let plane =
+            tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap().unwrap();
+        let kubelets = Kubelets::new(plane.access().authority().certificate(), 90).unwrap();
+        let begun = Instant::now();
+        fleet.run(&kubelets).unwrap();
+        fleet.store(&Etcd::of(plane.access()), &kubelets).await.unwrap();
+        let stage = Self { plane, kubelets };
+        let (namespace, name) = fleet.pod(fleet.size() - 1);
+        let last = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let client = Direct::new(stage.access().ports.api_server, &stage.admin()).unwrap();
+        while client.get(&last).await.map_or(0, |answer| answer.code) != 200 {
+            assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not know {last}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        eprintln!(
+            "{} nodes and {} pods made in {:.0} s",
+            fleet.nodes,
+            fleet.size(),
+            begun.elapsed().as_secs_f64()
+        );
+        stage
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        self.plane.access()
+    }
+
+    /// Who may do everything, without anybody being asked.
+    pub(crate) fn admin(&self) -> Caller {
+        Caller::certified(self.access().admin())
+    }
+
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.access().kubeconfig_for(self.access().admin())
+    }
+}

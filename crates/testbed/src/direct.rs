@@ -1,0 +1,173 @@
+//! Requests straight to a server with TLS on this machine, as whoever one wants to be. Its certificate is not checked:
+//! tests know whom they ask.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+
+use crate::error::{Attempt as _, Error};
+use crate::pki::Identity;
+
+/// Who asks: with a certificate, a token, headers, or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    certificate: Option<Identity>,
+    headers: Vec<(String, String)>,
+}
+
+/// A client that keeps its connections.
+#[derive(Clone)]
+pub struct Direct {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    port: u16,
+    headers: Vec<(String, String)>,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The code.
+    pub code: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body as it came, whatever its encoding.
+    pub body: Bytes,
+}
+
+const PATIENCE: Duration = Duration::from_mins(2);
+
+impl Caller {
+    /// Who shows nothing.
+    pub fn nobody() -> Self {
+        Self::default()
+    }
+
+    /// Who shows a certificate.
+    pub fn certified(identity: &Identity) -> Self {
+        Self { certificate: Some(identity.clone()), headers: Vec::new() }
+    }
+
+    /// Who shows a bearer token.
+    pub fn token(token: &str) -> Self {
+        Self::nobody().with("authorization", &format!("Bearer {token}"))
+    }
+
+    /// The same with a header.
+    pub fn with(mut self, header: &str, value: &str) -> Self {
+        self.headers.push((header.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+impl Direct {
+    /// A client of the server on this port.
+    pub fn new(port: u16, caller: &Caller) -> Result<Self, Error> {
+        let failed = || "set up a client".to_owned();
+        let config = config(caller).attempt(failed)?;
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config).https_only();
+        let connector = builder.enable_http1().wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { client, port, headers: caller.headers.clone() })
+    }
+
+    /// Asks for a page.
+    pub async fn get(&self, path: &str) -> io::Result<Answer> {
+        self.get_as(path, None).await
+    }
+
+    /// Asks for a page in a media type.
+    pub async fn get_as(&self, path: &str, accept: Option<&str>) -> io::Result<Answer> {
+        let mut request = Request::get(format!("https://127.0.0.1:{}{path}", self.port));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(accept) = accept {
+            request = request.header(http::header::ACCEPT, accept);
+        }
+        let request = request.body(Empty::new()).map_err(io::Error::other)?;
+        let answered = async {
+            let (parts, body) = self.client.request(request).await.map_err(io::Error::other)?.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, body })
+        };
+        tokio::time::timeout(PATIENCE, answered).await.map_err(io::Error::other)?
+    }
+}
+
+impl Answer {
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn config(caller: &Caller) -> io::Result<ClientConfig> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let anyone = Arc::new(AnyServer(provider.signature_verification_algorithms));
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let config = config.dangerous().with_custom_certificate_verifier(anyone);
+    let Some(identity) = &caller.certificate else { return Ok(config.with_no_client_auth()) };
+    let chain = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(io::Error::other)?;
+    config.with_client_auth_cert(vec![chain], key).map_err(io::Error::other)
+}
+
+#[derive(Debug)]
+struct AnyServer(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

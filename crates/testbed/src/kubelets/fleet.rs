@@ -1,0 +1,124 @@
+//! Thousands of nodes and pods at once: the kubelets, and the objects in the store of a real cluster.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::json;
+
+use super::{Kubelets, Measures, PodLoad, objects};
+use crate::error::Error;
+use crate::etcd::{self, Etcd};
+
+/// How much there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Fleet {
+    /// Nodes.
+    pub nodes: usize,
+    /// Pods on each of them, with one container each.
+    pub pods: usize,
+    /// Namespaces over which pods are spread.
+    pub namespaces: usize,
+}
+
+/// How often kubelets measure at least.
+const PERIOD: Duration = Duration::from_secs(10);
+/// Pods that belong together.
+const REPLICAS: usize = 10;
+/// Images that a node tells of, as real ones do.
+const IMAGES: usize = 30;
+/// Objects in one transaction: etcd takes no more than 128.
+const BATCH: usize = 100;
+/// Transactions at once.
+const AT_ONCE: usize = 4;
+
+impl Fleet {
+    /// All pods.
+    pub fn size(self) -> usize {
+        self.nodes * self.pods
+    }
+
+    /// The name of a node.
+    pub fn node(self, number: usize) -> String {
+        format!("node-{number:05}")
+    }
+
+    /// The namespace and name of a pod, counted over all nodes.
+    pub fn pod(self, number: usize) -> (String, String) {
+        let workload = number / REPLICAS;
+        let namespace = format!("team-{:03}", workload % self.namespaces.max(1));
+        (namespace, format!("{}-7d4b9c6f5-{:05}", workload_name(workload), number % REPLICAS))
+    }
+
+    /// Adds all nodes and their pods to the kubelets.
+    pub fn run(self, kubelets: &Kubelets) -> Result<(), Error> {
+        for number in 0..self.nodes {
+            let node = self.node(number);
+            kubelets.add_node(&node, Measures::Every(PERIOD))?;
+            for pod in self.pods_of(number) {
+                let (namespace, name) = self.pod(pod);
+                let (milli, memory) =
+                    (5 + (pod * 37 % 400) as u64, (12 << 20) + (pod * 7919 % 400_000) as u64 * 1024);
+                kubelets.set_pod(&node, PodLoad::new(&namespace, &name, &[("app", milli, memory)]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the objects of all nodes and pods.
+    pub async fn store(self, etcd: &Etcd, kubelets: &Kubelets) -> Result<(), Error> {
+        let namespaces = (0..self.namespaces).map(|number| {
+            let name = format!("team-{number:03}");
+            let object = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "creationTimestamp": objects::SINCE, "uid": format!("00000000-0000-4000-8000-{number:012x}")},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}
+            });
+            (format!("/registry/namespaces/{name}"), object)
+        });
+        let nodes = (0..self.nodes).filter_map(|number| {
+            let name = self.node(number);
+            let object = objects::node(&name, kubelets.address(&name)?, kubelets.port(), IMAGES);
+            Some((format!("/registry/minions/{name}"), object))
+        });
+        let pods = (0..self.nodes).flat_map(|number| {
+            let node = self.node(number);
+            self.pods_of(number).map(move |pod| {
+                let (namespace, name) = self.pod(pod);
+                let labels = json!({
+                    "app": workload_name(pod / REPLICAS), "pod-template-hash": "7d4b9c6f5",
+                    "app.kubernetes.io/part-of": "shop", "app.kubernetes.io/version": "1.2.3"
+                });
+                let object = objects::pod(&namespace, &name, &node, labels, &["app"]);
+                (etcd::key("pods", &namespace, &name), object)
+            })
+        });
+        let all = namespaces.chain(nodes).chain(pods);
+        stream::iter(all)
+            .chunks(BATCH)
+            .map(|batch| async move { etcd.put_all(&batch).await })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    fn pods_of(self, node: usize) -> std::ops::Range<usize> {
+        node * self.pods..(node + 1) * self.pods
+    }
+}
+
+fn workload_name(number: usize) -> String {
+    format!("checkout-{number:05}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pod_has_a_name_of_its_own() {
+        let fleet = Fleet { nodes: 40, pods: 30, namespaces: 7 };
+        let names: std::collections::BTreeSet<_> =
+            (0..fleet.size()).map(|number| fleet.pod(number)).collect();
+        assert_eq!(names.len(), fleet.size());
+    }
+}

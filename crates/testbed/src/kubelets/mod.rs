@@ -1,0 +1,176 @@
+//! Simulated kubelets, few or thousands: each node has an address of its own on loopback, a certificate for it, and
+//! counters that advance with time; and each can be told to behave badly.
+//!
+//! ```text
+//! fleet    thousands of nodes and pods at once, and their objects for the store of a real cluster
+//! objects  Node and Pod objects, as a cluster keeps them
+//! node     what runs on a node and what it has used
+//! page     how that reads: /metrics/resource
+//! fault    the ways in which a kubelet can be bad
+//! serve    TLS and HTTP
+//! ```
+//!
+//! Unlike the nodes of [`localkube::nodes`], these run nothing: the objects of pods are made by whoever uses them, and
+//! what each container uses is what was said. A page is the same for everybody who asks in the same few seconds, so that
+//! two servers can be compared over the same bytes.
+
+mod fault;
+pub mod fleet;
+mod node;
+pub mod objects;
+mod page;
+mod serve;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::task::AbortHandle;
+
+use crate::error::{Attempt as _, Error};
+use crate::pki::Authority;
+use crate::side;
+
+pub use fault::Behaviour;
+pub use node::{Container, PodLoad};
+
+use node::Node;
+
+/// Kubelets that answer until this is dropped.
+pub struct Kubelets {
+    authority: Authority,
+    clients: Arc<RootCertStore>,
+    network: u8,
+    port: u16,
+    nodes: Mutex<BTreeMap<String, Running>>,
+}
+
+struct Running {
+    address: Ipv4Addr,
+    node: Arc<Mutex<Node>>,
+    task: AbortHandle,
+}
+
+/// How often a kubelet measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measures {
+    /// Whenever somebody asks.
+    Always,
+    /// Every so often, each node in its own rhythm that is up to half as long again.
+    Every(Duration),
+}
+
+impl Kubelets {
+    /// No nodes yet. `clients` is the authority (PEM) behind clients with certificates; who shows neither such a
+    /// certificate nor a bearer token is refused. Addresses are 127.`network`.x.y, so that several can run at once.
+    pub fn new(clients: &str, network: u8) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(clients.as_bytes()) {
+            let certificate =
+                certificate.map_err(std::io::Error::other).attempt(|| "read an authority".into())?;
+            roots.add(certificate).map_err(std::io::Error::other).attempt(|| "trust an authority".into())?;
+        }
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = port.attempt(|| "find a free port".into())?.port();
+        Ok(Self {
+            authority: Authority::new("simulated-kubelets")?,
+            clients: Arc::new(roots),
+            network,
+            port,
+            nodes: Mutex::default(),
+        })
+    }
+
+    /// The authority behind their certificates (PEM).
+    pub fn ca_pem(&self) -> &str {
+        self.authority.certificate()
+    }
+
+    /// The port on which all of them answer.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A new node, and its address.
+    pub fn add_node(&self, name: &str, measures: Measures) -> Result<Ipv4Addr, Error> {
+        let address = self.next_address();
+        self.add_node_as(name, measures, &[&address.to_string(), name])
+    }
+
+    /// A new node whose certificate holds these names and addresses.
+    pub fn add_node_as(&self, name: &str, measures: Measures, names: &[&str]) -> Result<Ipv4Addr, Error> {
+        let address = self.next_address();
+        let listener = TcpListener::bind(SocketAddr::from((address, self.port)));
+        let listener = listener.attempt(|| format!("listen on {address}:{}", self.port))?;
+        let identity = self.authority.server(names)?;
+        let node = Arc::new(Mutex::new(Node::new(measures, name)));
+        let served = serve::serve(listener, &identity, &self.clients, Arc::clone(&node))?;
+        let task = side::handle().spawn(served).abort_handle();
+        held(&self.nodes).insert(name.to_owned(), Running { address, node, task });
+        Ok(address)
+    }
+
+    /// Puts a pod on a node, in place of one of the same name.
+    pub fn set_pod(&self, node: &str, pod: PodLoad) {
+        self.with(node, |node| node.set_pod(pod));
+    }
+
+    /// Takes a pod away from a node.
+    pub fn remove_pod(&self, node: &str, namespace: &str, name: &str) {
+        self.with(node, |node| node.remove_pod(namespace, name));
+    }
+
+    /// What a container uses from now on, in thousandths of a core, wherever its pod is.
+    pub fn set_cpu(&self, namespace: &str, pod: &str, container: &str, milli: u64) {
+        for running in held(&self.nodes).values() {
+            held(&running.node).set_cpu(namespace, pod, container, milli);
+        }
+    }
+
+    /// How a node answers from now on.
+    pub fn behave(&self, node: &str, behaviour: Behaviour) {
+        self.with(node, |node| node.behaviour = behaviour);
+    }
+
+    /// How often a node was asked for its metrics.
+    pub fn requests(&self, node: &str) -> u64 {
+        held(&self.nodes).get(node).map_or(0, |running| held(&running.node).requests)
+    }
+
+    /// How often all nodes were asked.
+    pub fn all_requests(&self) -> u64 {
+        held(&self.nodes).values().map(|running| held(&running.node).requests).sum()
+    }
+
+    /// The address of a node.
+    pub fn address(&self, node: &str) -> Option<Ipv4Addr> {
+        held(&self.nodes).get(node).map(|running| running.address)
+    }
+
+    fn with(&self, node: &str, change: impl FnOnce(&mut Node)) {
+        if let Some(running) = held(&self.nodes).get(node) {
+            change(&mut held(&running.node));
+        }
+    }
+
+    fn next_address(&self) -> Ipv4Addr {
+        let number = held(&self.nodes).len() + 1;
+        // 250 in each of the last network, so that neither 0 nor 255 occurs in the last place.
+        Ipv4Addr::new(127, self.network, (number / 250) as u8, (number % 250 + 1) as u8)
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        held(&self.nodes).values().for_each(|running| running.task.abort());
+    }
+}
+
+/// What a lock guards, also after somebody panicked: tests go on to tidy up.
+pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

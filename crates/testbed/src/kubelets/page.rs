@@ -1,0 +1,179 @@
+//! The text of `/metrics/resource`, as kubelets write it.
+
+use std::fmt::Write as _;
+
+use super::node::{Container, Node, PodLoad};
+
+/// Name, help and type of a family.
+struct Family(&'static str, &'static str, &'static str);
+
+const CONTAINER_CPU: Family = Family(
+    "container_cpu_usage_seconds_total",
+    "Cumulative cpu time consumed by the container in core-seconds",
+    "counter",
+);
+const CONTAINER_MEMORY: Family =
+    Family("container_memory_working_set_bytes", "Current working set of the container in bytes", "gauge");
+const CONTAINER_START: Family = Family(
+    "container_start_time_seconds",
+    "Start time of the container since unix epoch in seconds",
+    "gauge",
+);
+const NODE_CPU: Family = Family(
+    "node_cpu_usage_seconds_total",
+    "Cumulative cpu time consumed by the node in core-seconds",
+    "counter",
+);
+const NODE_MEMORY: Family =
+    Family("node_memory_working_set_bytes", "Current working set of the node in bytes", "gauge");
+const POD_CPU: Family = Family(
+    "pod_cpu_usage_seconds_total",
+    "Cumulative cpu time consumed by the pod in core-seconds",
+    "counter",
+);
+const POD_MEMORY: Family =
+    Family("pod_memory_working_set_bytes", "Current working set of the pod in bytes", "gauge");
+const ERROR: Family = Family(
+    "resource_scrape_error",
+    "1 if there was an error while getting container metrics, 0 otherwise",
+    "gauge",
+);
+
+/// One container, and by how much it was measured before the node.
+struct Measured<'a> {
+    pod: &'a PodLoad,
+    container: &'a Container,
+    at: u64,
+}
+
+/// The page of a measurement. Writing to a string cannot fail, so that nothing here asks.
+pub(super) fn text(node: &Node, at: u64) -> String {
+    let containers = node.pods.iter().flat_map(|pod| pod.containers.iter().map(move |found| (pod, found)));
+    let mut all: Vec<Measured<'_>> = containers
+        .enumerate()
+        .map(|(number, (pod, container))| Measured { pod, container, at: at - node.earlier(number) })
+        .collect();
+    all.sort_by(|a, b| a.key().cmp(&b.key()));
+    let mut out = String::with_capacity(2048 + 700 * all.len());
+    family(&mut out, &CONTAINER_CPU, all.iter(), |out, one| {
+        one.labels(out);
+        seconds(out, one.container.used_at(one.at));
+        let _ = writeln!(out, " {}", one.at);
+    });
+    family(&mut out, &CONTAINER_MEMORY, all.iter(), |out, one| {
+        one.labels(out);
+        number(out, one.container.memory);
+        let _ = writeln!(out, " {}", one.at);
+    });
+    family(&mut out, &CONTAINER_START, all.iter(), |out, one| {
+        one.labels(out);
+        let started = one.container.started;
+        let _ = writeln!(out, "{}.{:03}", started / 1000, started % 1000);
+    });
+    let (cpu, memory) = node.total_at(at);
+    family(&mut out, &NODE_CPU, std::iter::once(cpu), |out, cpu| {
+        out.push(' ');
+        seconds(out, cpu);
+        let _ = writeln!(out, " {at}");
+    });
+    family(&mut out, &NODE_MEMORY, std::iter::once(memory), |out, memory| {
+        out.push(' ');
+        number(out, memory);
+        let _ = writeln!(out, " {at}");
+    });
+    let mut pods: Vec<&PodLoad> = node.pods.iter().collect();
+    pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    family(&mut out, &POD_CPU, pods.iter(), |out, pod| {
+        let _ = write!(out, "{{namespace=\"{}\",pod=\"{}\"}} ", pod.namespace, pod.name);
+        seconds(out, pod.containers.iter().map(|one| one.used_at(at)).sum());
+        let _ = writeln!(out, " {at}");
+    });
+    family(&mut out, &POD_MEMORY, pods.iter(), |out, pod| {
+        let _ = write!(out, "{{namespace=\"{}\",pod=\"{}\"}} ", pod.namespace, pod.name);
+        number(out, pod.containers.iter().map(|one| one.memory).sum());
+        let _ = writeln!(out, " {at}");
+    });
+    family(&mut out, &ERROR, std::iter::once(()), |out, ()| out.push_str(" 0\n"));
+    out
+}
+
+impl Measured<'_> {
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.container.name, &self.pod.namespace, &self.pod.name)
+    }
+
+    fn labels(&self, out: &mut String) {
+        let (container, namespace, pod) = self.key();
+        for part in ["{container=\"", container, "\",namespace=\"", namespace, "\",pod=\"", pod, "\"} "] {
+            out.push_str(part);
+        }
+    }
+}
+
+fn family<T>(
+    out: &mut String,
+    Family(name, help, kind): &Family,
+    lines: impl Iterator<Item = T>,
+    write_line: impl Fn(&mut String, T),
+) {
+    for (index, line) in lines.enumerate() {
+        if index == 0 {
+            let _ = write!(out, "# HELP {name} [STABLE] {help}\n# TYPE {name} {kind}\n");
+        }
+        out.push_str(name);
+        write_line(out, line);
+    }
+}
+
+/// Nanoseconds as seconds, with microseconds.
+fn seconds(out: &mut String, nanos: u64) {
+    let micros = nanos / 1_000;
+    let _ = write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+}
+
+/// A whole number as Go's shortest form writes it: with an exponent of two digits from a million on.
+fn number(out: &mut String, value: u64) {
+    let shortest = format!("{:e}", value as f64);
+    match shortest.split_once('e') {
+        Some((digits, exponent)) if value >= 1_000_000 => {
+            let _ = write!(out, "{digits}e+{exponent:0>2}");
+        }
+        _ => {
+            let _ = write!(out, "{value}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::Measures;
+    use super::*;
+
+    #[test]
+    fn the_page_reads_like_that_of_a_kubelet() {
+        let mut node = Node::new(Measures::Always, "node-1");
+        node.set_pod(PodLoad::new("shop", "web-1", &[("web", 250, 12_533_760), ("log", 10, 4_096)]));
+        node.set_pod(PodLoad::new("shop", "web-0", &[("web", 100, 999_999)]));
+        let page = text(&node, super::super::node::now());
+        let line = |start: &str| page.lines().position(|line| line.starts_with(start)).unwrap();
+        let first = line(
+            "container_cpu_usage_seconds_total{container=\"log\",namespace=\"shop\",pod=\"web-1\"} 36.0",
+        );
+        let second = line(
+            "container_cpu_usage_seconds_total{container=\"web\",namespace=\"shop\",pod=\"web-0\"} 360.",
+        );
+        assert!(first < second);
+        line(
+            "container_memory_working_set_bytes{container=\"web\",namespace=\"shop\",pod=\"web-1\"} 1.253376e+07 1",
+        );
+        line(
+            "container_memory_working_set_bytes{container=\"web\",namespace=\"shop\",pod=\"web-0\"} 999999 1",
+        );
+        line("pod_cpu_usage_seconds_total{namespace=\"shop\",pod=\"web-1\"} 936.0");
+        line("node_cpu_usage_seconds_total ");
+        assert!(page.ends_with("resource_scrape_error 0\n"), "{page}");
+        assert_eq!(page.lines().filter(|line| line.starts_with("# TYPE")).count(), 8);
+    }
+}

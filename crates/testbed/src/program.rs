@@ -1,0 +1,122 @@
+//! A program under test or beside it: started with a folder of its own, ended with us.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cache::Cache;
+use crate::error::{Error, read};
+use crate::peer::ProcessUsage;
+use crate::pki::write_private;
+use crate::process::Component;
+use crate::state::State;
+
+/// A running program; it ends when this is dropped, and also when the process that holds it is killed.
+pub struct Program {
+    component: Component,
+    program: PathBuf,
+    room: Room,
+}
+
+/// A folder for what a program reads; removed at the end unless a test fails.
+pub struct Room(State);
+
+const POLL: Duration = Duration::from_millis(20);
+
+impl Room {
+    /// A new, empty one.
+    pub fn new() -> Result<Self, Error> {
+        State::temporary(&Cache::of_user()?).map(Self)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        self.0.folder()
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// Writes a file that only we may read, and tells where it is.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.path(name);
+        write_private(&path, text)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Program {
+    /// Starts a program in a room, whose `logs` folder gets what it says.
+    pub fn start(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        room: Room,
+    ) -> Result<Self, Error> {
+        let component = Component::start(name, program, arguments, room.folder(), None)?;
+        Ok(Self { component, program: program.to_owned(), room })
+    }
+
+    /// Its folder.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> String {
+        read(&self.component.log).unwrap_or_default()
+    }
+
+    /// Its process (Linux only; elsewhere none).
+    pub fn pid(&self) -> Option<u32> {
+        let program = self.program.canonicalize().ok()?;
+        let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link == program);
+        self.component.children().into_iter().find(is_it)
+    }
+
+    /// What it has used so far (Linux only; elsewhere nothing is known).
+    pub fn usage(&self) -> Option<ProcessUsage> {
+        ProcessUsage::of(self.pid()?)
+    }
+
+    /// With which code it ended, if it has; 137 if it was killed.
+    pub fn ended(&mut self) -> Option<i32> {
+        self.component.ended().map(|status| status.code().unwrap_or(137))
+    }
+
+    /// Waits until `ready` says so, or until it ends by itself or the time is over, which are errors.
+    pub async fn until(&mut self, deadline: Duration, ready: impl AsyncFn() -> bool) -> Result<(), Error> {
+        let until = Instant::now() + deadline;
+        while !ready().await {
+            if let Some(status) = self.component.ended() {
+                return Err(self.component.failure(format!("ended by itself ({status})")));
+            }
+            if Instant::now() > until {
+                return Err(self.component.failure(format!("was not ready after {} s", deadline.as_secs())));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Sends it the signal to end in order, as Kubernetes does.
+    pub fn terminate(&self) {
+        if let Some(pid) = self.pid() {
+            let _ = std::process::Command::new("kill").arg(pid.to_string()).status();
+        }
+    }
+
+    /// Ends it, and returns its room for another.
+    pub fn end(mut self) -> Room {
+        self.component.wait();
+        self.room
+    }
+}

@@ -1,0 +1,208 @@
+//! Stands before Prometheus and answers as a bad one would.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use crate::components::local;
+use crate::error::{Attempt as _, Error};
+use crate::kubelets::held;
+use crate::{plain, side};
+
+/// What is wrong with answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    #[default]
+    None,
+    /// They come late.
+    Slow(Duration),
+    /// They are a page for people, as a proxy's that has lost its server.
+    Html,
+    /// They have this code.
+    Code(u16),
+    /// All values are this text, such as `NaN`.
+    Values(&'static str),
+    /// Every series is there twice.
+    Twice,
+    /// They come with warnings.
+    Warnings,
+    /// They are cut off.
+    Half,
+}
+
+/// A front that answers until it is dropped.
+pub struct Front {
+    port: u16,
+    shared: Arc<Mutex<Shared>>,
+    task: AbortHandle,
+}
+
+#[derive(Default)]
+struct Shared {
+    behind: String,
+    trouble: Trouble,
+    /// What was asked, decoded: path and query or body.
+    asked: Vec<(String, String)>,
+    headers: HeaderMap,
+}
+
+impl Front {
+    /// Leads to the server at this address.
+    pub fn start(behind: &str) -> Result<Self, Error> {
+        let failed = || "listen before Prometheus".to_owned();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(failed)?;
+        let port = listener.local_addr().attempt(failed)?.port();
+        listener.set_nonblocking(true).attempt(failed)?;
+        let _inside = side::handle().enter();
+        let listener = tokio::net::TcpListener::from_std(listener).attempt(failed)?;
+        let shared = Arc::new(Mutex::new(Shared { behind: behind.to_owned(), ..Shared::default() }));
+        let state = Arc::clone(&shared);
+        let task = side::handle().spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = Arc::clone(&state);
+                let service = service_fn(move |request| {
+                    let state = Arc::clone(&state);
+                    async move { Ok::<_, Infallible>(answer(request, &state).await) }
+                });
+                tokio::spawn(async move {
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Ok(Self { port, shared, task: task.abort_handle() })
+    }
+
+    /// Where it answers.
+    pub fn url(&self) -> String {
+        local("http", self.port)
+    }
+
+    /// What is wrong from now on.
+    pub fn set(&self, trouble: Trouble) {
+        held(&self.shared).trouble = trouble;
+    }
+
+    /// What was asked since the last look: the path, and the query or body.
+    pub fn asked(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut held(&self.shared).asked)
+    }
+
+    /// The headers of the last request.
+    pub fn headers(&self) -> HeaderMap {
+        held(&self.shared).headers.clone()
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(request: Request<Incoming>, shared: &Mutex<Shared>) -> Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let (behind, trouble) = {
+        let mut shared = held(shared);
+        let query = parts.uri.query().unwrap_or_default();
+        let said =
+            if body.is_empty() { query.to_owned() } else { String::from_utf8_lossy(&body).into_owned() };
+        shared.asked.push((parts.uri.path().to_owned(), said));
+        shared.headers.clone_from(&parts.headers);
+        (shared.behind.clone(), shared.trouble.clone())
+    };
+    match trouble {
+        Trouble::Html => {
+            return page(200, "text/html", b"<html><body><h1>502 Bad Gateway</h1></body></html>".as_slice());
+        }
+        Trouble::Code(code) => return page(code, "text/plain", b"no".as_slice()),
+        Trouble::Slow(wait) => tokio::time::sleep(wait).await,
+        _ => {}
+    }
+    let place = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let mut onward = Request::builder().method(parts.method).uri(format!("{behind}{place}"));
+    if let Some(kind) = parts.headers.get(http::header::CONTENT_TYPE) {
+        onward = onward.header(http::header::CONTENT_TYPE, kind);
+    }
+    let answered = async { plain::send(onward.body(Full::new(body)).map_err(io::Error::other)?).await };
+    match answered.await {
+        Ok(answer) => {
+            let code = answer.status().as_u16();
+            page(code, "application/json", worse(answer.into_body(), &trouble))
+        }
+        Err(error) => page(502, "text/plain", Bytes::from(error.to_string())),
+    }
+}
+
+/// An answer with its trouble.
+fn worse(body: Bytes, trouble: &Trouble) -> Bytes {
+    if *trouble == Trouble::Half {
+        return body.slice(..body.len() / 2);
+    }
+    let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else { return body };
+    let result = answer.pointer_mut("/data/result").and_then(Value::as_array_mut);
+    match (trouble, result) {
+        (Trouble::Values(text), Some(result)) => {
+            for value in result.iter_mut().filter_map(|sample| sample.pointer_mut("/value/1")) {
+                *value = json!(text);
+            }
+        }
+        (Trouble::Twice, Some(result)) => {
+            let again = result.clone();
+            result.extend(again);
+        }
+        (Trouble::Warnings, _) => {
+            if let Some(answer) = answer.as_object_mut() {
+                answer.insert("warnings".into(), json!(["a part of the store did not answer"]));
+            }
+        }
+        _ => return body,
+    }
+    Bytes::from(answer.to_string())
+}
+
+fn page(code: u16, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY);
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn answers_are_made_worse_as_told() {
+        let good = json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}});
+        let bad =
+            |trouble| serde_json::from_slice::<Value>(&worse(Bytes::from(good.to_string()), &trouble)).ok();
+        assert_eq!(bad(Trouble::None), Some(good.clone()));
+        assert_eq!(
+            bad(Trouble::Values("NaN")).unwrap().pointer("/data/result/0/value/1"),
+            Some(&json!("NaN"))
+        );
+        assert_eq!(
+            bad(Trouble::Twice).unwrap().pointer("/data/result").unwrap().as_array().unwrap().len(),
+            2
+        );
+        assert!(bad(Trouble::Warnings).unwrap().get("warnings").is_some());
+        assert_eq!(bad(Trouble::Half), None);
+    }
+}

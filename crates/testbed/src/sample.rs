@@ -1,0 +1,209 @@
+//! A sample application: pods that count the requests they serve, a queue, and whatever else a test wants to be measured.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use crate::error::{Attempt as _, Error};
+use crate::kubelets::held;
+use crate::side;
+
+/// The application; it answers until it is dropped.
+///
+/// ```text
+/// /pods/NAMESPACE/POD/metrics   what one pod says: http_requests_total
+/// /metrics                      what is not of pods
+/// /everything                   all pods on one page, with labels that say which
+/// ```
+pub struct SampleApp {
+    port: u16,
+    shop: Arc<Mutex<Shop>>,
+    task: AbortHandle,
+}
+
+#[derive(Default)]
+struct Shop {
+    /// Requests of each pod, by namespace and name.
+    pods: BTreeMap<(String, String), Count>,
+    /// Whatever else, by name and labels as they are written.
+    others: BTreeMap<String, Count>,
+}
+
+/// A number that moves, or does not.
+#[derive(Clone, Copy)]
+struct Count {
+    value: f64,
+    since: Instant,
+    per_second: f64,
+}
+
+impl SampleApp {
+    /// Starts it without pods.
+    pub fn start() -> Result<Self, Error> {
+        let failed = || "listen for the sample application".to_owned();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(failed)?;
+        let port = listener.local_addr().attempt(failed)?.port();
+        listener.set_nonblocking(true).attempt(failed)?;
+        let _inside = side::handle().enter();
+        let listener = tokio::net::TcpListener::from_std(listener).attempt(failed)?;
+        let shop = Arc::new(Mutex::new(Shop::default()));
+        let state = Arc::clone(&shop);
+        let task = side::handle().spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = Arc::clone(&state);
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let answer = held(&state).answer(request.uri().path());
+                    std::future::ready(Ok::<_, Infallible>(answer))
+                });
+                tokio::spawn(async move {
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Ok(Self { port, shop, task: task.abort_handle() })
+    }
+
+    /// How many requests a pod gets each second from now on; it is there from now on.
+    pub fn set_load(&self, namespace: &str, pod: &str, per_second: f64) {
+        let key = (namespace.to_owned(), pod.to_owned());
+        held(&self.shop).pods.entry(key).or_insert_with(Count::zero).change(per_second);
+    }
+
+    /// Takes a pod away.
+    pub fn remove(&self, namespace: &str, pod: &str) {
+        held(&self.shop).pods.remove(&(namespace.to_owned(), pod.to_owned()));
+    }
+
+    /// Sets a gauge, such as `queue_depth{queue="orders"}`.
+    pub fn set_gauge(&self, series: &str, value: f64) {
+        let count = Count { value, ..Count::zero() };
+        held(&self.shop).others.insert(series.to_owned(), count);
+    }
+
+    /// Lets a counter, such as `service_requests_total{namespace="shop",service="web"}`, grow by so much each second.
+    pub fn set_counter(&self, series: &str, per_second: f64) {
+        held(&self.shop).others.entry(series.to_owned()).or_insert_with(Count::zero).change(per_second);
+    }
+
+    /// What Prometheus is told to scrape: each pod for itself, and the rest.
+    pub fn targets(&self) -> Value {
+        let place = format!("127.0.0.1:{}", self.port);
+        let pod = |(namespace, name): &(String, String)| {
+            json!({"targets": [place], "labels": {
+                "namespace": namespace, "pod": name, "__metrics_path__": format!("/pods/{namespace}/{name}/metrics")
+            }})
+        };
+        let mut targets: Vec<Value> = held(&self.shop).pods.keys().map(pod).collect();
+        targets.push(json!({"targets": [place]}));
+        Value::Array(targets)
+    }
+
+    /// What Prometheus is told to scrape when pods are too many for one visit each: one page.
+    pub fn one_target(&self) -> Value {
+        json!([{"targets": [format!("127.0.0.1:{}", self.port)], "labels": {"__metrics_path__": "/everything"}}])
+    }
+}
+
+impl Drop for SampleApp {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Count {
+    fn zero() -> Self {
+        Self { value: 0.0, since: Instant::now(), per_second: 0.0 }
+    }
+
+    fn now(&self) -> f64 {
+        self.value + self.since.elapsed().as_secs_f64() * self.per_second
+    }
+
+    fn change(&mut self, per_second: f64) {
+        *self = Self { value: self.now(), since: Instant::now(), per_second };
+    }
+}
+
+impl Shop {
+    fn answer(&self, path: &str) -> Response<Full<Bytes>> {
+        let page = match path.split('/').collect::<Vec<_>>().as_slice() {
+            ["", "metrics"] => Some(self.others()),
+            ["", "everything"] => Some(self.everything()),
+            ["", "pods", namespace, pod, "metrics"] => self.of_pod(namespace, pod),
+            _ => None,
+        };
+        let code = if page.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
+        let mut response = Response::new(Full::new(Bytes::from(page.unwrap_or_default())));
+        *response.status_mut() = code;
+        let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+        response
+    }
+
+    fn of_pod(&self, namespace: &str, pod: &str) -> Option<String> {
+        let count = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
+        let total = count.now();
+        Some(format!(
+            "# HELP http_requests_total The amount of requests served by the server in total\n\
+             # TYPE http_requests_total counter\n\
+             http_requests_total{{method=\"GET\"}} {}\nhttp_requests_total{{method=\"POST\"}} {}\n",
+            total * 0.75,
+            total * 0.25
+        ))
+    }
+
+    fn everything(&self) -> String {
+        let mut page = String::from("# TYPE http_requests_total counter\n");
+        for ((namespace, pod), count) in &self.pods {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                page,
+                "http_requests_total{{namespace=\"{namespace}\",pod=\"{pod}\"}} {}",
+                count.now()
+            );
+        }
+        page + &self.others()
+    }
+
+    fn others(&self) -> String {
+        let mut page = String::new();
+        for (series, count) in &self.others {
+            let _ = writeln!(page, "{series} {}", count.now());
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn pages_say_what_was_set() {
+        let mut shop = Shop::default();
+        shop.pods.insert(("shop".into(), "web-0".into()), Count { value: 8.0, ..Count::zero() });
+        shop.others.insert("queue_depth{queue=\"orders\"}".into(), Count { value: 7.0, ..Count::zero() });
+        let page = shop.of_pod("shop", "web-0").unwrap();
+        assert!(page.contains("http_requests_total{method=\"GET\"} 6\n"), "{page}");
+        assert!(shop.of_pod("shop", "web-1").is_none());
+        assert_eq!(shop.others(), "queue_depth{queue=\"orders\"} 7\n");
+        assert!(shop.everything().contains("{namespace=\"shop\",pod=\"web-0\"} 8\n"));
+        assert_eq!(shop.answer("/nothing").status(), 404);
+    }
+}

@@ -1,0 +1,210 @@
+//! Who may read, and who is not believed: straight to the server, and through the API server. A server that is reached
+//! directly answers as kube-apiserver itself does.
+
+use http::Method;
+use localkube::access::Authority;
+use serde_json::json;
+use testbed::Access;
+use testbed::twin::{self, Failure};
+
+use crate::site::{Caller, Plot, direct, on_real, send, until};
+
+/// One address of each API, and of what is no resource.
+const PATHS: [&str; 5] = [
+    "/apis/metrics.k8s.io/v1beta1/nodes",
+    "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods",
+    "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/http_requests",
+    "/apis/external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth",
+    "/metrics",
+];
+
+/// What kube-apiserver serves itself, for comparison.
+const OWN: &str = "/api/v1/nodes";
+
+async fn codes(plot: &Plot, caller: &Caller) -> Vec<u16> {
+    let mut codes = Vec::new();
+    for path in PATHS {
+        let path = path.replace("{ns}", &plot.namespace);
+        let subject = &plot.site.subject;
+        let port = if path.contains("custom") || path.contains("external") {
+            subject.custom_port
+        } else {
+            subject.resource_port
+        };
+        codes.push(direct(port, caller, &path).await.unwrap().code);
+    }
+    codes
+}
+
+/// What kube-apiserver says to the same caller.
+async fn own(access: &Access, caller: &Caller) -> u16 {
+    direct(access.ports.api_server, caller, OWN).await.unwrap().code
+}
+
+/// A service account with a token; with a role that reads all metrics, or without.
+async fn account(plot: &Plot, name: &str, reads: bool) -> String {
+    plot.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": name}})).await;
+    if reads {
+        let role = format!("{}-{name}", plot.namespace);
+        let rules = json!([
+            {"apiGroups": ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]},
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]},
+            {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+        ]);
+        let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        plot.create(roles, &json!({"metadata": {"name": role}, "rules": rules})).await;
+        let binding = json!({
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": plot.namespace}]
+        });
+        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+    }
+    let path = format!("/api/v1/namespaces/{{ns}}/serviceaccounts/{name}/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    plot.create(&path, &request).await["status"]["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failure> {
+    on_real(async |plot| {
+        let access = plot.access().unwrap();
+        let stranger = Authority::new("stranger").unwrap();
+        let (known, proxies) = (access.authority(), access.front_proxy_authority());
+        let cases = [
+            ("nobody", Caller::nobody(), 403),
+            (
+                "who only says who he is",
+                Caller::nobody().with("x-remote-user", "admin").with("x-remote-group", "system:masters"),
+                403,
+            ),
+            (
+                "a certificate of somebody else",
+                Caller::certified(&stranger.client("admin", Some("system:masters")).unwrap()),
+                401,
+            ),
+            ("a user without rights", Caller::certified(&known.client("mallory", None).unwrap()), 403),
+            (
+                "… who says that he is another",
+                Caller::certified(&known.client("mallory", None).unwrap())
+                    .with("x-remote-user", "admin")
+                    .with("x-remote-group", "system:masters"),
+                403,
+            ),
+            ("the administrator", Caller::certified(access.admin()), 200),
+            ("the front proxy for nobody", Caller::certified(access.front_proxy_client()), 401),
+            (
+                "the front proxy for somebody",
+                Caller::certified(access.front_proxy_client()).with("x-remote-user", "mallory"),
+                403,
+            ),
+            (
+                "the front proxy for the administrator",
+                Caller::certified(access.front_proxy_client())
+                    .with("x-remote-user", "root")
+                    .with("x-remote-group", "system:masters"),
+                200,
+            ),
+            (
+                "a proxy of another name",
+                Caller::certified(&proxies.client("another", None).unwrap())
+                    .with("x-remote-user", "root")
+                    .with("x-remote-group", "system:masters"),
+                401,
+            ),
+            ("a token that nobody gave out", Caller::token("nonsense"), 401),
+            ("a token without rights", Caller::token(&account(&plot, "stranger", false).await), 403),
+        ];
+        for (who, caller, code) in cases {
+            assert_eq!(own(access, &caller).await, code, "{who}, at kube-apiserver");
+            let found = codes(&plot, &caller).await;
+            // What the namespace does not have is 404 to whoever may know.
+            let right = |found: &u16| *found == code || (code == 200 && *found == 404);
+            assert!(found.iter().all(right), "{who}: {found:?}, not {code}");
+        }
+        let reader = Caller::token(&account(&plot, "reader", true).await);
+        until("rights", async || {
+            let found = codes(&plot, &reader).await;
+            if found.iter().all(|code| matches!(code, 200 | 404)) { Ok(()) } else { Err(found) }
+        })
+        .await;
+    })
+}
+
+#[test]
+fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
+    on_real(async |plot| {
+        let access = plot.access().unwrap();
+        let mallory = Caller::certified(&access.authority().client("mallory", None).unwrap());
+        let subject = &plot.site.subject;
+        let namespace = &plot.namespace;
+        let refused = [
+            (
+                subject.resource_port,
+                "/apis/metrics.k8s.io/v1beta1/nodes/busy".to_owned(),
+                "nodes.metrics.k8s.io \"busy\" is forbidden: User \"mallory\" cannot get resource \"nodes\" in API group \"metrics.k8s.io\" at the cluster scope".to_owned(),
+            ),
+            (
+                subject.custom_port,
+                format!("/apis/custom.metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/*/qps"),
+                format!("pods.custom.metrics.k8s.io \"*\" is forbidden: User \"mallory\" cannot get resource \"pods/qps\" in API group \"custom.metrics.k8s.io\" in the namespace \"{namespace}\""),
+            ),
+            (
+                subject.custom_port,
+                format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/queue"),
+                format!("queue.external.metrics.k8s.io is forbidden: User \"mallory\" cannot list resource \"queue\" in API group \"external.metrics.k8s.io\" in the namespace \"{namespace}\""),
+            ),
+            (subject.resource_port, "/metrics".to_owned(), "forbidden: User \"mallory\" cannot get path \"/metrics\"".to_owned()),
+        ];
+        for (port, path, message) in refused {
+            let answer = direct(port, &mallory, &path).await.unwrap();
+            let said = answer.json();
+            assert_eq!(
+                (answer.code, &said["reason"], &said["code"]),
+                (403, &json!("Forbidden"), &json!(403)),
+                "{said}"
+            );
+            // The API server may add why.
+            assert!(said["message"].as_str().unwrap().starts_with(&message), "{said}");
+        }
+        let unknown =
+            direct(subject.resource_port, &Caller::token("nonsense"), PATHS[0]).await.unwrap().json();
+        let theirs = direct(access.ports.api_server, &Caller::token("nonsense"), OWN).await.unwrap().json();
+        assert_eq!(unknown, theirs);
+        for page in ["/healthz", "/livez", "/readyz"] {
+            assert_eq!(direct(subject.resource_port, &Caller::nobody(), page).await.unwrap().text(), "ok");
+        }
+    })
+}
+
+#[test]
+fn the_api_server_speaks_for_its_users() -> Result<(), Failure> {
+    on_real(async |plot| {
+        let access = plot.access().unwrap();
+        let nodes = "/apis/metrics.k8s.io/v1beta1/nodes";
+        let as_user = async |name: &str| {
+            let identity = access.authority().client(name, None).unwrap();
+            twin::connect(&access.kubeconfig_for(&identity)).await.unwrap()
+        };
+        let user = format!("alice-{}", plot.namespace);
+        let (alice, mallory) = (as_user(&user).await, as_user("mallory").await);
+        assert_eq!(send(&mallory, Method::GET, nodes, None).await.0, 403);
+        let role = json!({
+            "metadata": {"name": user},
+            "rules": [{"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}]
+        });
+        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
+        let binding = json!({
+            "metadata": {"name": user},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]
+        });
+        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+        until("rights of a user", async || {
+            let (code, said) = send(&alice, Method::GET, nodes, None).await;
+            if code == 200 { Ok(()) } else { Err(said) }
+        })
+        .await;
+        assert_eq!(send(&alice, Method::GET, &format!("{nodes}/busy"), None).await.0, 403);
+    })
+}

@@ -1,0 +1,173 @@
+//! The arguments of those it replaces start it: whoever changes the image changes nothing else.
+
+use std::time::Duration;
+
+use testbed::kubelets::Kubelets;
+use testbed::program::{Program, Room};
+use testbed::twin::Failure;
+
+use crate::faults::admin;
+use crate::site::subject::{kubelet_flags, serving_flags, started};
+use crate::site::{Caller, Plot, direct, free_port, on_both, peers, program, rules, until};
+
+/// What metrics-server's manifests say, but for folders, ports and where kubelets' authority is.
+const METRICS_SERVER: [&str; 3] = [
+    "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+    "--kubelet-use-node-status-port",
+    "--metric-resolution=15s",
+];
+
+/// What its users often add.
+const OFTEN: [&str; 6] = [
+    "--v=2",
+    "--logging-format=text",
+    "--profiling=false",
+    "--tls-min-version=VersionTLS12",
+    "--requestheader-username-headers=X-Remote-User",
+    "--authorization-always-allow-paths=/livez,/readyz,/healthz",
+];
+
+/// What the adapter's manifests say, but for folders, ports and where Prometheus is.
+const ADAPTER: [&str; 4] = [
+    "--metrics-relist-interval=1m",
+    "--logtostderr=true",
+    "--v=4",
+    "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_GCM_SHA256",
+];
+
+/// Starts it under the name of whoever it replaces, as images do.
+async fn start(name: &str, room: Room, arguments: &[String], port: u16) -> Program {
+    let link = room.path(name);
+    std::os::unix::fs::symlink(program(), &link).unwrap();
+    started("plimsoll", &link, arguments, room, port).await.unwrap()
+}
+
+async fn until_ok(plot: &Plot, port: u16, path: &str) {
+    let caller = admin(plot);
+    until(path, async || {
+        let answer = direct(port, &caller, path).await;
+        match answer {
+            Some(answer) if answer.code == 200 => Ok(()),
+            other => Err(other.map(|answer| (answer.code, answer.text()))),
+        }
+    })
+    .await;
+}
+
+fn flags(given: &[&str]) -> Vec<String> {
+    given.iter().map(|flag| (*flag).to_owned()).collect()
+}
+
+#[test]
+fn it_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        let kubelets: &Kubelets = &plot.site.kubelets;
+        for more in [&[][..], &OFTEN[..]] {
+            let (room, port) = (Room::new().unwrap(), free_port());
+            let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
+            arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+            arguments.push(kubelet_flags(&room, kubelets).pop().unwrap());
+            arguments.extend(flags(&METRICS_SERVER));
+            arguments.extend(flags(more));
+            let server = start("metrics-server", room, &arguments, port).await;
+            until_ok(&plot, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
+            // It serves what it replaces and no more.
+            let other = direct(port, &admin(&plot), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
+            assert_eq!(other.code, 404, "{}", other.text());
+            ends(server).await;
+        }
+    })
+}
+
+#[test]
+fn it_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        let (room, port) = (Room::new().unwrap(), free_port());
+        let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
+        arguments.push(format!("--lister-kubeconfig={}", room.path("kubeconfig").display()));
+        arguments.push(format!("--config={}", room.write("config.yaml", rules()).unwrap().display()));
+        arguments.push(format!("--prometheus-url={}/", plot.site.front.url()));
+        arguments.extend(flags(&ADAPTER));
+        let server = start("adapter", room, &arguments, port).await;
+        let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/queue_depth", plot.namespace);
+        until_ok(&plot, port, &path).await;
+        let other = direct(port, &admin(&plot), "/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
+        assert_eq!(other.code, 404, "{}", other.text());
+        ends(server).await;
+    })
+}
+
+/// Asked to end, it ends in order.
+async fn ends(mut server: Program) {
+    server.terminate();
+    let mut code = None;
+    until("its end", async || {
+        code = server.ended();
+        if code.is_some() { Ok(()) } else { Err(server.log()) }
+    })
+    .await;
+    assert_eq!(code, Some(0), "{}", server.log());
+}
+
+#[test]
+fn what_is_wrong_with_arguments_is_said_in_the_usual_words() {
+    if peers() {
+        return;
+    }
+    let cases = [
+        (
+            "--metric-resolution=5s",
+            "metric-resolution should be a time duration at least 10s, but value 5s provided",
+        ),
+        (
+            "--metric-resolution=10s",
+            "metric-resolution should be larger than kubelet-request-timeout, but metric-resolution value 10s kubelet-request-timeout value 10s provided",
+        ),
+        ("--kubelet-client-key=key", "need both --kubelet-client-key and --kubelet-client-certificate"),
+        ("--no-such-flag", "no-such-flag"),
+    ];
+    for (flag, words) in cases {
+        let output = std::process::Command::new(program()).args(["metrics", flag]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(words), "{flag}: {said}");
+    }
+}
+
+/// Everybody may ask whether it lives, before it has seen a kubelet.
+#[test]
+fn it_is_alive_before_it_is_ready() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        let (room, port) = (Room::new().unwrap(), free_port());
+        let mut arguments = vec!["metrics".to_owned()];
+        arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+        // No kubelet is trusted, so that there is nothing to serve.
+        let nobody = localkube::access::Authority::new("nobody").unwrap();
+        let trusted = room.write("nobody.crt", nobody.certificate()).unwrap();
+        arguments.push(format!("--kubelet-certificate-authority={}", trusted.display()));
+        arguments.extend(flags(&METRICS_SERVER));
+        let mut server = Program::start("plimsoll", &program(), &arguments, room).unwrap();
+        let lives =
+            async || direct(port, &Caller::nobody(), "/livez").await.is_some_and(|answer| answer.code == 200);
+        server.until(Duration::from_mins(1), lives).await.unwrap();
+        until("the reason", async || {
+            let ready = direct(port, &Caller::nobody(), "/readyz?verbose").await.unwrap();
+            let because = ready.text();
+            if ready.code == 500 && because.contains("[-]metric-storage-ready failed") {
+                Ok(())
+            } else {
+                Err(because)
+            }
+        })
+        .await;
+    })
+}

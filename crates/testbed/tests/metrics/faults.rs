@@ -1,0 +1,249 @@
+//! Bad kubelets, a bad Prometheus, a bad configuration: nothing ends, nothing is served as zero, and what is right stays.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testbed::kubelets::{Behaviour, Measures, PodLoad, objects};
+use testbed::program::Room;
+use testbed::prometheus::Trouble;
+use testbed::twin::Failure;
+
+use crate::site::subject::{prometheus_flags, serving_flags, started};
+use crate::site::{
+    Caller, Plot, Scaler, alone_on_both, direct, free_port, make_node, milli, on_both, peers, program, rules,
+    until,
+};
+
+/// Memory that a server may take more because of what others send.
+const MORE: u64 = 64 << 20;
+
+/// Thousandths of a core that the first container of a pod uses.
+fn used(pod: &Value) -> Option<i64> {
+    milli(&pod["containers"][0]["usage"]["cpu"])
+}
+
+/// Values in a list of custom metrics.
+fn values(said: &Value) -> Vec<&str> {
+    let items = said["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["value"].as_str()).collect()
+}
+
+#[test]
+fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
+    alone_on_both(async |plot| {
+        plot.deployment("web", 2).await;
+        for name in ["web-0", "web-1"] {
+            plot.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
+            plot.serve(name, 29.0).await;
+        }
+        let _scaler = Scaler::start(&plot).await;
+        let metric = json!({"type": "Pods", "pods": {
+            "metric": {"name": "http_requests"}, "target": {"type": "AverageValue", "averageValue": "10"}
+        }});
+        plot.hpa("web", json!([metric])).await;
+        plot.until_replicas("web", |found| found == 6).await;
+        let path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/http_requests?labelSelector=app%3Dweb";
+        let mut troubles = vec![
+            Trouble::Html,
+            Trouble::Code(503),
+            Trouble::Half,
+            Trouble::Values("+Inf"),
+            Trouble::Values("rubbish"),
+        ];
+        if !peers() {
+            // Whoever is replaced makes zero of it.
+            troubles.push(Trouble::Values("NaN"));
+        }
+        for trouble in troubles {
+            plot.site.front.set(trouble.clone());
+            plot.until_answer(path, |_, said| values(said).is_empty()).await;
+            plot.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
+            plot.until_replicas("web", |found| found == 6).await;
+            plot.site.front.set(Trouble::None);
+            plot.until_answer(path, |_, said| values(said).len() == 2).await;
+        }
+        // Warnings and doubles are no reason to hide what is known.
+        for trouble in [Trouble::Warnings, Trouble::Twice] {
+            plot.site.front.set(trouble);
+            plot.until_answer(path, |_, said| values(said).len() == 2).await;
+        }
+        plot.site.front.set(Trouble::None);
+        plot.site.prometheus.lock().await.stop();
+        plot.until_answer(path, |code, _| code >= 500).await;
+        plot.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
+        plot.until_replicas("web", |found| found == 6).await;
+        // What kubelets say does not depend on it.
+        assert_eq!(plot.get("/apis/metrics.k8s.io/v1beta1/nodes/busy").await.0, 200);
+        plot.site.prometheus.lock().await.resume().await.unwrap();
+        plot.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+    })
+}
+
+/// Each bad kubelet has a pod that a good one would show.
+fn bad() -> Vec<(&'static str, Behaviour)> {
+    vec![
+        ("slow", Behaviour::Slow(Duration::from_secs(30))),
+        ("endless", Behaviour::Endless),
+        ("garbage", Behaviour::Garbage),
+        ("long", Behaviour::LongLine(10 << 20)),
+        ("past", Behaviour::WrongTimes),
+        ("cut", Behaviour::Truncated),
+        ("blind", Behaviour::ScrapeError),
+        ("closed", Behaviour::Status(403)),
+    ]
+}
+
+#[test]
+fn bad_kubelets_hide_nobody_but_themselves() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let site = plot.site;
+        let node = |name: &str| format!("{}-{name}", plot.namespace);
+        plot.pod("busy", "good", "good", &[("app", 300, 64 << 20)]).await;
+        for (name, behaviour) in bad() {
+            let address = site.kubelets.add_node(&node(name), Measures::Always).unwrap();
+            site.kubelets.behave(&node(name), behaviour);
+            make_node(plot.client(), &objects::node(&node(name), address, site.kubelets.port(), 1)).await;
+            plot.pod(&node(name), name, name, &[("app", 100, 64 << 20)]).await;
+        }
+        let before = site.subject.resident();
+        // Twice each: whoever is asked once may be asked too early.
+        for (name, _) in bad() {
+            until(&format!("requests to {name}"), async || {
+                let found = site.kubelets.requests(&node(name));
+                if found >= 2 { Ok(()) } else { Err(found) }
+            })
+            .await;
+        }
+        let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
+        let said = plot.until_answer(pods, |_, said| said.to_string().contains("\"good\"")).await;
+        let shown: Vec<&str> = said["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|pod| pod["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(shown, ["good"], "{said}");
+        assert!(site.subject.resident() < before + MORE, "{before} bytes became {}", site.subject.resident());
+        let (code, said) = plot.get(&format!("/apis/metrics.k8s.io/v1beta1/nodes/{}", node("blind"))).await;
+        assert_eq!(code, 404, "{said}");
+        // They recover, too.
+        for (name, _) in bad() {
+            site.kubelets.behave(&node(name), Behaviour::Well);
+        }
+        let all = bad().len() + 1;
+        plot.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|items| items.len() == all))
+            .await;
+    })
+}
+
+#[test]
+fn one_failed_scrape_does_not_hide_a_node() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        let site = plot.site;
+        let node = format!("{}-shaky", plot.namespace);
+        let address = site.kubelets.add_node(&node, Measures::Always).unwrap();
+        make_node(plot.client(), &objects::node(&node, address, site.kubelets.port(), 1)).await;
+        plot.pod(&node, "web", "web", &[("app", 300, 64 << 20)]).await;
+        let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
+        plot.until_answer(pod, |code, _| code == 200).await;
+        site.kubelets.behave(&node, Behaviour::Status(500));
+        let asked = site.kubelets.requests(&node);
+        until("a request that fails", async || {
+            let found = site.kubelets.requests(&node);
+            if found > asked { Ok(()) } else { Err(found) }
+        })
+        .await;
+        for _ in 0..10 {
+            let (code, said) = plot.get(pod).await;
+            assert_eq!((code, used(&said)), (200, Some(300)), "{said}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+}
+
+#[test]
+fn a_broken_configuration_is_not_taken_over() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        plot.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
+        plot.serve("web-0", 10.0).await;
+        let (room, port) = (Room::new().unwrap(), free_port());
+        let mut arguments = vec!["metrics".to_owned()];
+        arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+        arguments.extend(prometheus_flags(&room, &plot.site.front.url()));
+        let mut server = started("plimsoll", &program(), &arguments, room, port).await.unwrap();
+        let admin = admin(&plot);
+        let code = async |metric: &str| {
+            let path =
+                format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/*/{metric}", plot.namespace);
+            direct(port, &admin, &path).await.map_or(0, |answer| answer.code)
+        };
+        let until_code = async |metric: &str, wanted: u16| {
+            until(&format!("{wanted} for {metric}"), async || {
+                let found = code(metric).await;
+                if found == wanted { Ok(()) } else { Err((found, server.log())) }
+            })
+            .await;
+        };
+        until_code("http_requests", 200).await;
+        let said = server.log().len();
+        server.room().write("rules.yaml", "rules:\n- seriesquery: wrong\n").unwrap();
+        until("a word about it", async || {
+            let log = server.log()[said..].to_owned();
+            if log.contains("seriesquery") { Ok(()) } else { Err(log) }
+        })
+        .await;
+        assert_eq!(code("http_requests").await, 200);
+        server
+            .room()
+            .write(
+                "rules.yaml",
+                &rules()
+                    .replace("{matches: \"^(.*)_total$\"}", "{matches: \"^(.*)_total$\", as: \"new_$1\"}"),
+            )
+            .unwrap();
+        until_code("new_http_requests", 200).await;
+        until_code("http_requests", 404).await;
+        assert_eq!(server.ended(), None);
+    })
+}
+
+/// Who may do everything on a cluster.
+pub(crate) fn admin(plot: &Plot) -> Caller {
+    use base64::Engine as _;
+    let config = &plot.site.cluster.kubeconfig;
+    let field = |name: &str| {
+        let line = config.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: "))).unwrap();
+        let bytes = base64::engine::general_purpose::STANDARD.decode(line.trim()).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    Caller::certified(&testbed::pki::Identity {
+        certificate: field("client-certificate-data"),
+        key: field("client-key-data"),
+    })
+}
+
+#[test]
+fn a_restarted_container_is_never_negative() -> Result<(), Failure> {
+    on_both(async |plot| {
+        plot.pod("busy", "web", "web", &[("app", 300, 64 << 20)]).await;
+        let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
+        plot.until_answer(pod, |code, said| code == 200 && used(said) == Some(300)).await;
+        // Its counter begins anew, and so does its start.
+        let again =
+            PodLoad::started(&plot.namespace, "web", Duration::from_secs(2), &[("app", 200, 64 << 20)]);
+        plot.site.kubelets.set_pod("busy", again);
+        plot.until_answer(pod, |code, said| {
+            // Nothing, or one of the two: never a mixture.
+            assert!(code == 404 || matches!(used(said), None | Some(200 | 300)), "{said}");
+            code == 200 && used(said) == Some(200)
+        })
+        .await;
+    })
+}

@@ -1,0 +1,41 @@
+//! `plimsoll metrics`, the binary, on both clusters: over simulated kubelets, a real Prometheus and a sample application.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `top` | what kubectl prints of it |
+//! | `urls` | every form of address, as JSON and as protobuf |
+//! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves |
+//! | `access` | who may read, and who is not believed |
+//! | `faults` | bad kubelets, a bad Prometheus, a bad configuration |
+//! | `roles` | it works under the roles of `deploy/`, and needs all of them |
+//! | `arguments` | the arguments of those it replaces start it |
+//! | `replicas` | two that share nodes |
+//! | `site` | what these stand on |
+//!
+//! With `PLIMSOLL_METRICS=peers` the tests run over metrics-server and prometheus-adapter instead, where that makes sense:
+//! that is how the tests themselves are tested.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "tests"
+)]
+
+mod access;
+mod arguments;
+mod faults;
+#[path = "../deploy/roles.rs"]
+#[allow(dead_code, reason = "shared with the tests of what is deployed, which use more of it")]
+mod granted;
+#[path = "../controller/ground/ours.rs"]
+#[allow(dead_code, reason = "shared with the tests of the controller, which use more of it")]
+mod ours;
+mod replicas;
+mod roles;
+mod scaling;
+mod site;
+mod top;
+mod urls;

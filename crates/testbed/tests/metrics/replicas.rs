@@ -1,0 +1,158 @@
+//! Two replicas that share nodes: each answers for all, and each kubelet is asked by one; when one ends, the other one
+//! takes its nodes over. On the real cluster only, in whose store their addresses can be put: no API server takes endpoints
+//! on loopback.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testbed::etcd::{self, Etcd};
+use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
+use testbed::program::{Program, Room};
+use testbed::twin::Failure;
+
+use crate::faults::admin;
+use crate::site::subject::{kubelet_flags, serving_flags, started};
+use crate::site::{
+    Plot, authority, direct, free_port, make_node, make_pod, milli, on_real, peers, program, until,
+};
+
+const NODES: usize = 6;
+const REPLICAS: [&str; 2] = ["metrics-a", "metrics-b"];
+
+/// Nodes that only these replicas ask, each with a pod.
+async fn nodes(plot: &Plot) -> Kubelets {
+    let kubelets = Kubelets::new(&authority(&plot.site.cluster.kubeconfig), 83).unwrap();
+    for number in 0..NODES {
+        let (node, pod) = (node(plot, number), format!("web-{number}"));
+        let address = kubelets.add_node(&node, Measures::Always).unwrap();
+        let mut object = objects::node(&node, address, kubelets.port(), 1);
+        object["metadata"]["labels"]["pool"] = plot.namespace.as_str().into();
+        make_node(plot.client(), &object).await;
+        kubelets.set_pod(&node, PodLoad::new(&plot.namespace, &pod, &[("app", 200, 64 << 20)]));
+        make_pod(plot.client(), &objects::pod(&plot.namespace, &pod, &node, json!({"app": "web"}), &["app"]))
+            .await;
+    }
+    kubelets
+}
+
+fn node(plot: &Plot, number: usize) -> String {
+    format!("{}-shared-{number}", plot.namespace)
+}
+
+/// A token with which replicas ask each other.
+async fn token(plot: &Plot) -> String {
+    plot.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": "metrics"}})).await;
+    let role = json!({
+        "metadata": {"name": plot.namespace}, "rules": [{"nonResourceURLs": ["/plimsoll/samples"], "verbs": ["get"]}]
+    });
+    plot.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
+    let binding = json!({
+        "metadata": {"name": plot.namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": plot.namespace},
+        "subjects": [{"kind": "ServiceAccount", "name": "metrics", "namespace": plot.namespace}]
+    });
+    plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let made = plot.create("/api/v1/namespaces/{ns}/serviceaccounts/metrics/token", &request).await;
+    made["status"]["token"].as_str().unwrap().to_owned()
+}
+
+/// What the endpoints of a Service say of one replica.
+async fn announce(plot: &Plot, name: &str, port: u16) {
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {
+            "name": name, "namespace": plot.namespace, "creationTimestamp": objects::SINCE,
+            "uid": format!("00000000-0000-4000-8000-{port:012x}"),
+            "labels": {"kubernetes.io/service-name": "metrics", "endpointslice.kubernetes.io/managed-by": "tests"}
+        },
+        "endpoints": [{
+            "addresses": ["127.0.0.1"], "conditions": {"ready": true},
+            "targetRef": {"kind": "Pod", "namespace": plot.namespace, "name": name}
+        }],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}]
+    });
+    let key = etcd::key("endpointslices", &plot.namespace, name);
+    Etcd::of(plot.access().unwrap()).put(&key, &slice).await.unwrap();
+}
+
+async fn replica(plot: &Plot, kubelets: &Kubelets, name: &str, port: u16, token: &str) -> Program {
+    let room = Room::new().unwrap();
+    let token = room.write("token", token).unwrap();
+    let mut arguments =
+        vec![format!("POD_NAME={name}"), program().display().to_string(), "metrics".to_owned()];
+    arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(&room, kubelets));
+    arguments.push(format!("--node-selector=pool={}", plot.namespace));
+    arguments.push(format!("--shares={}/metrics", plot.namespace));
+    arguments.push(format!("--shares-token-file={}", token.display()));
+    started("plimsoll", Path::new("/usr/bin/env"), &arguments, room, port).await.unwrap()
+}
+
+#[test]
+fn two_replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_real(async |plot| {
+        let kubelets = nodes(&plot).await;
+        let token = token(&plot).await;
+        let ports = [free_port(), free_port()];
+        for (name, port) in REPLICAS.iter().zip(ports) {
+            announce(&plot, name, port).await;
+        }
+        let [a, b] = REPLICAS;
+        let (first, second) = tokio::join!(
+            replica(&plot, &kubelets, a, ports[0], &token),
+            replica(&plot, &kubelets, b, ports[1], &token)
+        );
+        let caller = admin(&plot);
+        let pods = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods", plot.namespace);
+        let listed = async |port: u16| -> Vec<Value> {
+            let said = direct(port, &caller, &pods).await.map(|answer| answer.json()).unwrap_or_default();
+            said["items"].as_array().cloned().unwrap_or_default()
+        };
+        for port in ports {
+            until("all pods", async || {
+                let found = listed(port).await;
+                if found.len() == NODES { Ok(()) } else { Err((found.len(), first.log(), second.log())) }
+            })
+            .await;
+        }
+        let asked = || (0..NODES).map(|number| kubelets.requests(&node(&plot, number))).collect::<Vec<_>>();
+        let since =
+            |before: &[u64]| asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
+        // The beginning is over when everybody has heard of everybody: a replica that is new is given no node at once.
+        let before = asked();
+        until("two rounds", async || {
+            let found = since(&before);
+            if found.iter().all(|count| *count >= 2) { Ok(()) } else { Err(found) }
+        })
+        .await;
+        let before = asked();
+        until("three rounds", async || {
+            let found = since(&before);
+            if found.iter().all(|count| *count >= 3) { Ok(()) } else { Err(found) }
+        })
+        .await;
+        let counts = since(&before);
+        assert!(counts.iter().all(|count| *count <= 4), "asked by both: {counts:?}");
+        for port in ports {
+            assert_eq!(listed(port).await.len(), NODES);
+        }
+        drop(first.end());
+        let before = asked();
+        until("the other one at all nodes", async || {
+            let found = since(&before);
+            if found.iter().all(|count| *count >= 2) { Ok(()) } else { Err((found, second.log())) }
+        })
+        .await;
+        let found = listed(ports[1]).await;
+        assert_eq!(found.len(), NODES);
+        assert!(
+            found.iter().all(|pod| milli(&pod["containers"][0]["usage"]["cpu"]) == Some(200)),
+            "{found:?}"
+        );
+    })
+}

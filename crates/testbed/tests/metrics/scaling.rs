@@ -1,0 +1,107 @@
+//! An HPA on each kind of metric grows and shrinks with what kubelets and the sample application say: Kubernetes' own
+//! controller on the real cluster, ours on the one in memory.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::site::{Plot, Scaler, milli, on_both};
+
+/// Workloads of two pods, one for each kind of metric.
+const WORKLOADS: [&str; 5] = ["resource", "container", "pods", "object", "external"];
+
+fn average(value: &str) -> Value {
+    json!({"type": "AverageValue", "averageValue": value})
+}
+
+fn half() -> Value {
+    json!({"type": "Utilization", "averageUtilization": 50})
+}
+
+impl Plot {
+    fn metric(&self, workload: &str) -> Value {
+        match workload {
+            "resource" => json!({"type": "Resource", "resource": {"name": "cpu", "target": half()}}),
+            "container" => json!({"type": "ContainerResource", "containerResource": {
+                "name": "cpu", "container": "app", "target": half()
+            }}),
+            "pods" => json!({"type": "Pods", "pods": {
+                "metric": {"name": "http_requests"}, "target": average("10")
+            }}),
+            "object" => json!({"type": "Object", "object": {
+                "metric": {"name": "service_requests"}, "target": average("20"),
+                "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "shop"}
+            }}),
+            _ => json!({"type": "External", "external": {
+                "metric": {"name": "queue_depth", "selector": {"matchLabels": {"queue": self.namespace}}},
+                "target": average("10")
+            }}),
+        }
+    }
+
+    /// Waits until everything is measured: whoever scales before sees counters that begin.
+    async fn until_known(&self) {
+        let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
+        self.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|pods| pods.len() == 10))
+            .await;
+        let least = |said: &Value, least: i64| {
+            let values = said["items"].as_array().into_iter().flatten().map(|item| milli(&item["value"]));
+            values.clone().count() > 0 && values.flatten().all(|value| value >= least)
+        };
+        let custom = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}";
+        let requests = format!("{custom}/pods/*/http_requests?labelSelector=app%3Dpods");
+        self.until_answer(&requests, |_, said| least(said, 9_500)).await;
+        let requests = format!("{custom}/services/shop/service_requests");
+        self.until_answer(&requests, |_, said| least(said, 38_000)).await;
+    }
+
+    /// Half of what is right, what is right for two pods, or three times as much.
+    async fn work(&self, times: f64) {
+        for workload in ["resource", "container"] {
+            let pods = [format!("{workload}-0"), format!("{workload}-1")];
+            let pods = pods.each_ref().map(String::as_str);
+            self.use_cpu(&pods, "app", (500.0 * times) as u64);
+        }
+        for pod in ["pods-0", "pods-1"] {
+            self.serve(pod, 9.7 * times).await;
+        }
+        let app = &self.site.app;
+        let series = format!("service_requests_total{{namespace=\"{}\",service=\"shop\"}}", self.namespace);
+        app.set_counter(&series, 39.0 * times);
+        app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", self.namespace), 20.0 * times);
+    }
+}
+
+#[test]
+fn hpas_grow_and_shrink_on_every_kind_of_metric() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
+        plot.create("/api/v1/namespaces/{ns}/services", &service).await;
+        for workload in WORKLOADS {
+            plot.deployment(workload, 2).await;
+            for number in 0..2 {
+                // The second container idles: whoever looks at the whole pod sees half as much.
+                let other: &[(&str, u64, u64)] = &[("app", 500, 64 << 20), ("idle", 1, 1 << 20)];
+                let containers = if workload == "container" { other } else { &other[..1] };
+                plot.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
+            }
+        }
+        plot.work(1.0).await;
+        plot.until_known().await;
+        let _scaler = Scaler::start(&plot).await;
+        for workload in WORKLOADS {
+            plot.hpa(workload, json!([plot.metric(workload)])).await;
+        }
+        for workload in WORKLOADS {
+            plot.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
+            plot.until_replicas(workload, |found| found == 2).await;
+        }
+        plot.work(3.0).await;
+        for workload in WORKLOADS {
+            plot.until_replicas(workload, |found| found == 6).await;
+        }
+        plot.work(0.5).await;
+        for workload in WORKLOADS {
+            plot.until_replicas(workload, |found| found == 1).await;
+        }
+    })
+}

@@ -1,0 +1,339 @@
+//! A cluster with kubelets, a sample application, Prometheus, and the metrics server that is tested in front of them.
+//! Each cluster has one such server at a time, so that all tests of this process share it, each in its own namespace.
+
+mod direct;
+mod kubectl;
+mod register;
+mod scaler;
+pub(crate) mod subject;
+
+use std::panic::resume_unwind;
+use std::sync::{LazyLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use testbed::Access;
+use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
+use testbed::prometheus::{Front, Server};
+use testbed::sample::SampleApp;
+use testbed::twin::{Cluster, Failure, Workloads};
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, OnceCell};
+
+pub(crate) use direct::{Caller, direct};
+pub(crate) use kubectl::Kubectl;
+pub(crate) use register::register;
+pub(crate) use scaler::Scaler;
+pub(crate) use subject::{Subject, free_port, peers, program, rules};
+
+/// How long to wait for something before giving up: busy machines are no reason to fail.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// Time between two looks at kubelets: the least that is allowed.
+pub(crate) const RESOLUTION: Duration = Duration::from_secs(10);
+/// Time between two looks of Prometheus at the application.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The node on which tests put their pods, and one that nobody else touches.
+pub(crate) const NODES: [&str; 2] = ["busy", "quiet"];
+
+/// Several tests at a time, or one that breaks what all of them use.
+static ALONE: RwLock<()> = RwLock::new(());
+/// One for all: what a site holds must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+});
+static REAL: OnceCell<Option<Site>> = OnceCell::const_new();
+static LOCAL: OnceCell<Option<Site>> = OnceCell::const_new();
+
+/// One cluster and all that belongs to it.
+pub(crate) struct Site {
+    pub(crate) cluster: Cluster,
+    pub(crate) kubelets: Kubelets,
+    pub(crate) app: SampleApp,
+    pub(crate) prometheus: Mutex<Server>,
+    pub(crate) front: Front,
+    pub(crate) subject: Subject,
+    /// Pods that Prometheus scrapes are told to it by one at a time.
+    targets: std::sync::Mutex<()>,
+}
+
+/// A namespace on a site.
+pub(crate) struct Plot {
+    pub(crate) site: &'static Site,
+    pub(crate) namespace: String,
+}
+
+/// Runs a test on both clusters at once.
+pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    side_by_side(&test)
+}
+
+/// The same for a test that breaks what others use, while no other runs.
+pub(crate) fn alone_on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    side_by_side(&test)
+}
+
+/// Runs a test on the real cluster only.
+pub(crate) fn on_real<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    RUNTIME.block_on(on_one(&test, true))
+}
+
+/// Most of a test is waiting, so that both together take little longer than one.
+fn side_by_side<T: Future<Output = ()>>(test: &(impl Fn(Plot) -> T + Sync)) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let ended = [true, false].map(|real| scope.spawn(move || RUNTIME.block_on(on_one(test, real))));
+        let ended = ended.map(std::thread::ScopedJoinHandle::join);
+        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -> Result<(), Failure> {
+    let site = if real {
+        REAL.get_or_try_init(async || Ok::<_, Failure>(site(Cluster::real(Workloads::Off).await?, 81).await))
+            .await?
+    } else {
+        LOCAL
+            .get_or_try_init(async || {
+                Ok::<_, Failure>(site(Some(Cluster::local(Workloads::Off).await?), 82).await)
+            })
+            .await?
+    };
+    // That the real one cannot be had was said.
+    let Some(site) = site else { return Ok(()) };
+    let session = site.cluster.session("metrics").await?;
+    let plot = Plot { site, namespace: session.namespace().to_owned() };
+    eprintln!("on {} in {}", site.cluster.name, plot.namespace);
+    test(plot).await;
+    site.cluster.leave(&session).await;
+    Ok(())
+}
+
+async fn site(cluster: Option<Cluster>, network: u8) -> Option<Site> {
+    let cluster = cluster?;
+    let kubelets = Kubelets::new(&authority(&cluster.kubeconfig), network).unwrap();
+    let app = SampleApp::start().unwrap();
+    // So that there is something to discover from the beginning.
+    app.set_gauge("queue_depth{queue=\"idle\"}", 0.0);
+    let prometheus = Server::start(INTERVAL).await.unwrap();
+    prometheus.scrape(&app.targets()).unwrap();
+    let front = Front::start(&prometheus.url()).unwrap();
+    for name in NODES {
+        let address = kubelets.add_node(name, Measures::Always).unwrap();
+        make_node(&cluster.client, &objects::node(name, address, kubelets.port(), 3)).await;
+        // A kubelet without pods has no container to speak of, and a server that knows none is not ready.
+        kubelets
+            .set_pod(name, PodLoad::new("kube-system", &format!("proxy-{name}"), &[("proxy", 10, 20 << 20)]));
+        let labels = json!({"app": "proxy"});
+        make_pod(
+            &cluster.client,
+            &objects::pod("kube-system", &format!("proxy-{name}"), name, labels, &["proxy"]),
+        )
+        .await;
+    }
+    let subject = Subject::start(&cluster.kubeconfig, &kubelets, &front.url()).await;
+    register(&cluster.client, &subject).await;
+    let targets = std::sync::Mutex::default();
+    Some(Site { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets })
+}
+
+/// The authority that a kubeconfig names, which signed its user, too.
+pub(crate) fn authority(kubeconfig: &str) -> String {
+    let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
+    String::from_utf8(STANDARD.decode(line.unwrap().trim()).unwrap()).unwrap()
+}
+
+/// Sends a request; code and answer.
+pub(crate) async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request = Request::builder().method(method).uri(path).header("content-type", content);
+    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
+    let code = answer.status().as_u16();
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text))))
+}
+
+pub(crate) async fn make_node(client: &Client, node: &Value) {
+    let (code, said) = send(client, Method::POST, "/api/v1/nodes", Some(&objects::to_create(node))).await;
+    assert!(code == 201 || code == 409, "{code} {said}");
+    let name = node["metadata"]["name"].as_str().unwrap();
+    let status = json!({"status": node["status"]});
+    let (code, said) =
+        send(client, Method::PATCH, &format!("/api/v1/nodes/{name}/status"), Some(&status)).await;
+    assert_eq!(code, 200, "{said}");
+}
+
+pub(crate) async fn make_pod(client: &Client, pod: &Value) {
+    let meta = &pod["metadata"];
+    let pods = format!("/api/v1/namespaces/{}/pods", meta["namespace"].as_str().unwrap());
+    let made = async || {
+        let (code, said) = send(client, Method::POST, &pods, Some(&objects::to_create(pod))).await;
+        if code == 201 || code == 409 { Ok(()) } else { Err(said) }
+    };
+    // A new cluster refuses pods until the namespace has its service account.
+    until("a pod", made).await;
+    let status = json!({"status": pod["status"]});
+    let path = format!("{pods}/{}/status", meta["name"].as_str().unwrap());
+    let (code, said) = send(client, Method::PATCH, &path, Some(&status)).await;
+    assert_eq!(code, 200, "{said}");
+}
+
+/// Cores of a quantity in thousandths, to the nearest: rates are cut off, so that a third of a core may be one part in a
+/// thousand million less.
+pub(crate) fn milli(quantity: &Value) -> Option<i64> {
+    let text = quantity.as_str()?;
+    let place = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(place);
+    let nano = match unit {
+        "n" => 1,
+        "u" => 1_000,
+        "m" => 1_000_000,
+        "" => 1_000_000_000,
+        _ => return None,
+    };
+    Some((number.parse::<i64>().ok()? * nano + 500_000) / 1_000_000)
+}
+
+/// Waits until `look` is content; what it saw last is in the message if it never is.
+pub(crate) async fn until<T: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match look().await {
+            Ok(()) => return,
+            Err(last) if tokio::time::Instant::now() > deadline => {
+                panic!("{what} did not happen; last seen: {last:?}")
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+impl Plot {
+    pub(crate) fn client(&self) -> &Client {
+        &self.site.cluster.client
+    }
+
+    pub(crate) fn access(&self) -> Option<&'static Access> {
+        self.site.cluster.access
+    }
+
+    /// A path with the namespace of the test for `{ns}`.
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        send(self.client(), Method::GET, &path.replace("{ns}", &self.namespace), None).await
+    }
+
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
+        let (code, said) =
+            send(self.client(), Method::POST, &path.replace("{ns}", &self.namespace), Some(object)).await;
+        assert_eq!(code, 201, "{path}: {said}");
+        said
+    }
+
+    /// A pod of a workload on a node, which runs there and in the cluster, with thousandths of a core and bytes of each container.
+    pub(crate) async fn pod(&self, node: &str, workload: &str, name: &str, containers: &[(&str, u64, u64)]) {
+        self.site.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
+        let names: Vec<&str> = containers.iter().map(|(name, _, _)| *name).collect();
+        let pod = objects::pod(&self.namespace, name, node, json!({"app": workload}), &names);
+        make_pod(self.client(), &pod).await;
+    }
+
+    /// What each pod of a workload uses from now on.
+    pub(crate) fn use_cpu(&self, pods: &[&str], container: &str, milli: u64) {
+        for pod in pods {
+            self.site.kubelets.set_cpu(&self.namespace, pod, container, milli);
+        }
+    }
+
+    /// How many requests a pod gets each second from now on.
+    pub(crate) async fn serve(&self, pod: &str, per_second: f64) {
+        self.site.app.set_load(&self.namespace, pod, per_second);
+        let server = self.site.prometheus.lock().await;
+        let _one = self.site.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        server.scrape(&self.site.app.targets()).unwrap();
+    }
+
+    /// Waits until an address answers so that `wanted` is content, and returns the answer.
+    pub(crate) async fn until_answer(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
+        let mut found = Value::Null;
+        until(&format!("{path} on {}", self.site.cluster.name), async || {
+            let (code, said) = self.get(path).await;
+            if wanted(code, &said) {
+                found = said;
+                return Ok(());
+            }
+            Err(format!("{code} {said}; the end of the log:\n{}", self.site.subject.log_end()))
+        })
+        .await;
+        found
+    }
+
+    /// A deployment that says it has so many replicas.
+    pub(crate) async fn deployment(&self, name: &str, replicas: usize) {
+        let labels = json!({"app": name});
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+            }
+        });
+        self.create("/apis/apps/v1/namespaces/{ns}/deployments", &object).await;
+        let status =
+            json!({"status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}});
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{name}/status", self.namespace);
+        assert_eq!(send(self.client(), Method::PATCH, &path, Some(&status)).await.0, 200);
+    }
+
+    /// An HPA of the deployment of the same name, which is quick to scale down.
+    pub(crate) async fn hpa(&self, name: &str, metrics: Value) {
+        let spec = json!({
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": 1, "maxReplicas": 20, "metrics": metrics,
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}
+        });
+        let object = json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name}, "spec": spec
+        });
+        self.create("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", &object).await;
+    }
+
+    /// Waits until a deployment is asked for a number of replicas.
+    pub(crate) async fn until_replicas(&self, name: &str, wanted: impl Fn(i64) -> bool) {
+        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
+        until(&format!("another size of {name} on {}", self.site.cluster.name), async || {
+            let found = self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap();
+            if wanted(found) {
+                return Ok(());
+            }
+            let hpa = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}");
+            Err(format!("{found}: {}", self.get(&hpa).await.1["status"]))
+        })
+        .await;
+    }
+
+    /// `status reason` of a condition of an HPA.
+    pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
+        let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}");
+        let conditions =
+            self.get(&path).await.1["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", text("status"), text("reason"))
+    }
+
+    pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
+        until(&format!("{kind} {wanted} of {name} on {}", self.site.cluster.name), async || {
+            let found = self.condition(name, kind).await;
+            if found == wanted { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,74 @@
+//! Makes a metrics server known to a cluster.
+
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::subject::{Subject, peers};
+use super::{send, until};
+
+const NAMESPACE: &str = "kube-system";
+const APISERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
+/// Group, version, priority of the version.
+const APIS: [(&str, &str, u32); 5] = [
+    ("metrics.k8s.io", "v1beta1", 100),
+    ("metrics.k8s.io", "v1", 50),
+    ("custom.metrics.k8s.io", "v1beta1", 100),
+    ("custom.metrics.k8s.io", "v1beta2", 200),
+    ("external.metrics.k8s.io", "v1beta1", 100),
+];
+
+fn apis() -> impl Iterator<Item = (&'static str, &'static str, u32)> {
+    // Those that are replaced know no v1.
+    APIS.into_iter().filter(|(_, version, _)| !peers() || *version != "v1")
+}
+
+/// Registers all APIs of a server, in place of one that was there, and waits until clients can use them.
+pub(crate) async fn register(client: &Client, subject: &Subject) {
+    for (service, port) in [("resource", subject.resource_port), ("custom", subject.custom_port)] {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": service, "namespace": NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+        });
+        put(client, &format!("/api/v1/namespaces/{NAMESPACE}/services"), &object).await;
+    }
+    for (group, version, priority) in apis() {
+        let (service, port) = match group {
+            "metrics.k8s.io" => ("resource", subject.resource_port),
+            _ => ("custom", subject.custom_port),
+        };
+        let object = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("{version}.{group}")},
+            "spec": {
+                "group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": priority,
+                "insecureSkipTLSVerify": true, "service": {"name": service, "namespace": NAMESPACE, "port": port}
+            }
+        });
+        put(client, APISERVICES, &object).await;
+    }
+    for (group, version, _) in apis() {
+        until(&format!("{version}.{group}"), async || {
+            let (code, said) = send(client, Method::GET, &format!("/apis/{group}/{version}"), None).await;
+            let listed = send(client, Method::GET, "/apis", None).await.1.to_string();
+            let (_, object) =
+                send(client, Method::GET, &format!("{APISERVICES}/{version}.{group}"), None).await;
+            let known = listed.contains(&format!("\"{group}/{version}\""));
+            if code == 200 && known { Ok(()) } else { Err((code, said, object["status"].clone())) }
+        })
+        .await;
+    }
+}
+
+/// Creates an object, or replaces what is there.
+async fn put(client: &Client, all: &str, object: &Value) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let (code, said) = send(client, Method::POST, all, Some(object)).await;
+    if code == 409 {
+        let (code, said) = send(client, Method::PATCH, &format!("{all}/{name}"), Some(object)).await;
+        assert_eq!(code, 200, "{said}");
+        return;
+    }
+    assert_eq!(code, 201, "{said}");
+}

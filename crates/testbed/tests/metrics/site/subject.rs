@@ -1,0 +1,193 @@
+//! The metrics server that is tested: ours, or those it replaces.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use testbed::kubelets::Kubelets;
+use testbed::program::{Program, Room};
+use testbed::{Error, Peers};
+
+use super::RESOLUTION;
+use super::direct::{Caller, direct};
+
+/// How long it may take to become ready: two looks at kubelets, on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Names another binary than the one that is built here.
+const PROGRAM: &str = "PLIMSOLL_PROGRAM";
+
+/// The rules that tests ask by: the sample application's requests, those of its service, and the length of its queues.
+const RULES: &str = r#"rules:
+- seriesQuery: 'http_requests_total{namespace!="",pod!=""}'
+  resources:
+    overrides:
+      namespace: {resource: namespace}
+      pod: {resource: pod}
+  name: {matches: "^(.*)_total$"}
+  metricsQuery: 'sum(rate(<<.Series>>{<<.LabelMatchers>>}[5s])) by (<<.GroupBy>>)'
+- seriesQuery: 'service_requests_total{namespace!="",service!=""}'
+  resources:
+    overrides:
+      namespace: {resource: namespace}
+      service: {resource: service}
+  name: {matches: "^(.*)_total$"}
+  metricsQuery: 'sum(rate(<<.Series>>{<<.LabelMatchers>>}[5s])) by (<<.GroupBy>>)'
+- seriesQuery: 'node_temperature_celsius{node!=""}'
+  resources:
+    overrides:
+      node: {resource: node}
+  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)'
+externalRules:
+- seriesQuery: 'queue_depth{queue!=""}'
+  resources: {namespaced: false}
+  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>}) by (queue)'
+"#;
+
+/// The running server: where each API is, and its processes.
+pub(crate) struct Subject {
+    /// Where `metrics.k8s.io` is served.
+    pub(crate) resource_port: u16,
+    /// Where the other two are.
+    pub(crate) custom_port: u16,
+    pub(crate) programs: Vec<Program>,
+}
+
+/// Whether those that are replaced are tested instead of ours.
+pub(crate) fn peers() -> bool {
+    std::env::var("PLIMSOLL_METRICS").is_ok_and(|who| who == "peers")
+}
+
+/// The rules, for tests that change them.
+pub(crate) fn rules() -> &'static str {
+    RULES
+}
+
+impl Subject {
+    pub(crate) async fn start(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Self {
+        if peers() {
+            theirs(kubeconfig, kubelets, prometheus).await
+        } else {
+            ours(kubeconfig, kubelets, prometheus).await
+        }
+    }
+
+    /// The last lines of what it said.
+    pub(crate) fn log_end(&self) -> String {
+        let log: String = self.programs.iter().map(Program::log).collect();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// What it has used so far.
+    pub(crate) fn resident(&self) -> u64 {
+        self.programs.iter().filter_map(Program::usage).map(|usage| usage.resident).sum()
+    }
+}
+
+/// Flags of metrics-server that lead to simulated kubelets.
+pub(crate) fn kubelet_flags(room: &Room, kubelets: &Kubelets) -> Vec<String> {
+    let authority = room.write("kubelets.crt", kubelets.ca_pem()).unwrap();
+    vec![
+        format!("--metric-resolution={}s", RESOLUTION.as_secs()),
+        "--kubelet-request-timeout=5s".into(),
+        "--kubelet-preferred-address-types=InternalIP".into(),
+        "--kubelet-use-node-status-port".into(),
+        format!("--kubelet-certificate-authority={}", authority.display()),
+    ]
+}
+
+/// Flags of prometheus-adapter.
+pub(crate) fn prometheus_flags(room: &Room, prometheus: &str) -> Vec<String> {
+    let rules = room.write("rules.yaml", RULES).unwrap();
+    vec![
+        format!("--config={}", rules.display()),
+        format!("--prometheus-url={prometheus}"),
+        "--metrics-relist-interval=2s".into(),
+        "--metrics-max-age=1m".into(),
+    ]
+}
+
+/// Flags of whoever serves.
+pub(crate) fn serving_flags(room: &Room, kubeconfig: &str, port: u16) -> Vec<String> {
+    let file = room.write("kubeconfig", kubeconfig).unwrap();
+    vec![
+        "--bind-address=127.0.0.1".into(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", room.path("certificates").display()),
+        format!("--authentication-kubeconfig={}", file.display()),
+        format!("--authorization-kubeconfig={}", file.display()),
+    ]
+}
+
+/// Starts something that serves, and returns when it is ready.
+pub(crate) async fn started(
+    name: &'static str,
+    program: &Path,
+    arguments: &[String],
+    room: Room,
+    port: u16,
+) -> Result<Program, Error> {
+    let mut program = Program::start(name, program, arguments, room)?;
+    let ready =
+        async || direct(port, &Caller::nobody(), "/readyz").await.is_some_and(|answer| answer.code == 200);
+    program.until(PATIENCE, ready).await?;
+    Ok(program)
+}
+
+async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subject {
+    let (room, port) = (Room::new().unwrap(), free_port());
+    let mut arguments = vec!["metrics".to_owned()];
+    arguments.extend(serving_flags(&room, kubeconfig, port));
+    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(&room, kubelets));
+    arguments.extend(prometheus_flags(&room, prometheus));
+    // Tests that break Prometheus wait until what was kept is forgotten.
+    arguments.push("--prometheus-cache=1s".into());
+    let program = started("plimsoll", &program(), &arguments, room, port).await.unwrap();
+    Subject { resource_port: port, custom_port: port, programs: vec![program] }
+}
+
+async fn theirs(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subject {
+    let peers = Peers::ensure().unwrap();
+    let (room, resource_port) = (Room::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&room, kubeconfig, resource_port);
+    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(&room, kubelets));
+    let resource = started("metrics-server", &peers.metrics_server, &arguments, room, resource_port);
+    let (room, custom_port) = (Room::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&room, kubeconfig, custom_port);
+    arguments.push(format!("--lister-kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.extend(prometheus_flags(&room, prometheus));
+    let custom = started("prometheus-adapter", &peers.prometheus_adapter, &arguments, room, custom_port);
+    let (resource, custom) = tokio::join!(resource, custom);
+    Subject { resource_port, custom_port, programs: vec![resource.unwrap(), custom.unwrap()] }
+}
+
+/// Our binary, which is built if need be.
+pub(crate) fn program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        if let Some(program) = std::env::var_os(PROGRAM) {
+            return program.into();
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let mut command = Command::new(cargo);
+        command
+            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
+            .arg(manifest);
+        assert!(command.status().unwrap().success(), "our binary cannot be built");
+        // …/debug/deps/metrics-0123: the binary lies beside the folder of this program.
+        let own = std::env::current_exe().unwrap();
+        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
+    });
+    built.clone()
+}
+
+/// A port that nobody listens on; a moment later somebody might, but not here.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

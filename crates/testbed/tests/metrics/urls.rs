@@ -1,0 +1,214 @@
+//! Every form of address that the three APIs have, as JSON and as protobuf, through the API server.
+
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::Value;
+use testbed::twin::Failure;
+
+use crate::site::{Kubectl, Plot, on_both, peers};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Path under `/apis`, what kind the answer is, and how many items it has (none: it is no list).
+type Form = (&'static str, &'static str, Option<usize>);
+
+const RESOURCE: [Form; 9] = [
+    (
+        "metrics.k8s.io/v1beta1/nodes?labelSelector=kubernetes.io%2Fhostname%3Dbusy",
+        "NodeMetricsList",
+        Some(1),
+    ),
+    ("metrics.k8s.io/v1beta1/nodes/busy", "NodeMetrics", None),
+    ("metrics.k8s.io/v1beta1/pods?fieldSelector=metadata.namespace%3D{ns}", "PodMetricsList", Some(2)),
+    ("metrics.k8s.io/v1beta1/namespaces/{ns}/pods", "PodMetricsList", Some(2)),
+    (
+        "metrics.k8s.io/v1beta1/namespaces/{ns}/pods?labelSelector=app%3Dweb&limit=1",
+        "PodMetricsList",
+        Some(2),
+    ),
+    (
+        "metrics.k8s.io/v1beta1/namespaces/{ns}/pods?labelSelector=app%20notin%20(web)",
+        "PodMetricsList",
+        Some(0),
+    ),
+    (
+        "metrics.k8s.io/v1beta1/namespaces/{ns}/pods?fieldSelector=metadata.name%3Dweb-1",
+        "PodMetricsList",
+        Some(1),
+    ),
+    ("metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web-0", "PodMetrics", None),
+    ("metrics.k8s.io/v1beta1/namespaces/nowhere/pods", "PodMetricsList", Some(0)),
+];
+
+/// Those of both versions; the version is left out.
+const CUSTOM: [Form; 8] = [
+    ("namespaces/{ns}/pods/*/http_requests", "MetricValueList", Some(2)),
+    ("namespaces/{ns}/pods/%2A/http_requests?labelSelector=app%3Dweb", "MetricValueList", Some(2)),
+    ("namespaces/{ns}/pods/web-0/http_requests", "MetricValueList", Some(1)),
+    ("namespaces/{ns}/pods/*/http_requests?metricLabelSelector=method%3DGET", "MetricValueList", Some(2)),
+    ("namespaces/{ns}/metrics/http_requests", "MetricValueList", Some(1)),
+    ("namespaces/{ns}/services/web/service_requests", "MetricValueList", Some(1)),
+    ("nodes/busy/node_temperature_celsius", "MetricValueList", Some(1)),
+    (
+        "nodes/*/node_temperature_celsius?labelSelector=kubernetes.io%2Fhostname%3Dbusy",
+        "MetricValueList",
+        Some(1),
+    ),
+];
+
+const EXTERNAL: [Form; 3] = [
+    (
+        "external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?labelSelector=queue%3D{ns}",
+        "ExternalMetricValueList",
+        Some(1),
+    ),
+    (
+        "external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?labelSelector=queue%20in%20({ns},other)",
+        "ExternalMetricValueList",
+        Some(1),
+    ),
+    (
+        "external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?labelSelector=queue%3Dnobody",
+        "ExternalMetricValueList",
+        Some(0),
+    ),
+];
+
+/// What is not there: path, code, and what the message has in it.
+const MISSING: [(&str, u16, &str); 11] = [
+    ("metrics.k8s.io/v1beta1/nodes/nope", 404, "node \"nope\" not found"),
+    ("metrics.k8s.io/v1beta1/namespaces/{ns}/pods/nope", 404, "pods \"nope\" not found"),
+    ("metrics.k8s.io/v1beta1/pods/web-0", 404, "the server could not find the requested resource"),
+    ("metrics.k8s.io/v1beta1/pods?fieldSelector=spec.nodeName%3Da", 400, "is not a known field selector"),
+    ("metrics.k8s.io/v1beta1/pods?labelSelector=%3D%3D", 400, "found '=='"),
+    ("metrics.k8s.io/v1beta1/pods?watch=true", 405, "watch is not supported on resources of kind"),
+    (
+        "custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/nope",
+        404,
+        "the server could not find the metric nope for pods",
+    ),
+    (
+        "custom.metrics.k8s.io/v1beta1/namespaces/{ns}/pods/nope/http_requests",
+        404,
+        "the server could not find the metric http_requests for pods nope",
+    ),
+    (
+        "external.metrics.k8s.io/v1beta1/namespaces/{ns}/nope",
+        404,
+        "the server could not find the metric nope",
+    ),
+    ("external.metrics.k8s.io/v1beta1/queue_depth", 404, "the server could not find the requested resource"),
+    ("external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?watch=true", 405, "watch is not supported"),
+];
+
+/// A path as somebody asks who accepts a media type: code, media type, body.
+async fn ask(plot: &Plot, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
+    let path = format!("/apis/{}", path.replace("{ns}", &plot.namespace));
+    let request = Request::get(path).header("accept", accept).body(Body::empty()).unwrap();
+    let answer = plot.client().send(request).await.unwrap();
+    let code = answer.status().as_u16();
+    let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+    let body = answer.into_body().collect().await.unwrap().to_bytes().to_vec();
+    (code, kind.unwrap_or_default(), body)
+}
+
+async fn furnish(plot: &Plot) {
+    for name in ["web-0", "web-1"] {
+        plot.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
+        plot.serve(name, 10.0).await;
+    }
+    let app = &plot.site.app;
+    app.set_counter(
+        &format!("service_requests_total{{namespace=\"{}\",service=\"web\"}}", plot.namespace),
+        20.0,
+    );
+    app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", plot.namespace), 12.5);
+    app.set_gauge("node_temperature_celsius{node=\"busy\"}", 45.0);
+    let items = |said: &Value| said["items"].as_array().map_or(0, Vec::len);
+    for (path, _, wanted) in RESOURCE.iter().skip(2).take(1).chain(&EXTERNAL[..1]) {
+        plot.until_answer(&format!("/apis/{path}"), |_, said| Some(items(said)) == *wanted).await;
+    }
+    for (path, _, wanted) in &CUSTOM {
+        let path = format!("/apis/custom.metrics.k8s.io/v1beta2/{path}");
+        plot.until_answer(&path, |_, said| Some(items(said)) == *wanted).await;
+    }
+}
+
+#[test]
+fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> {
+    on_both(async |plot| {
+        furnish(&plot).await;
+        let kubectl = Kubectl::new(&plot);
+        let mut forms: Vec<(String, &str, Option<usize>)> = Vec::new();
+        for (path, kind, items) in RESOURCE.iter().chain(&EXTERNAL) {
+            forms.push(((*path).to_owned(), kind, *items));
+            if !peers() && path.starts_with("metrics.k8s.io/") {
+                forms.push((path.replace("/v1beta1/", "/v1/"), kind, *items));
+            }
+        }
+        for version in ["v1beta1", "v1beta2"] {
+            forms.extend(CUSTOM.iter().map(|(path, kind, items)| {
+                (format!("custom.metrics.k8s.io/{version}/{path}"), *kind, *items)
+            }));
+        }
+        for (path, kind, items) in &forms {
+            let version = path.split('/').take(2).collect::<Vec<_>>().join("/");
+            let (code, media, body) = ask(&plot, path, "application/json").await;
+            let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+            assert_eq!((code, media.as_str()), (200, "application/json"), "{path}: {said}");
+            assert_eq!(
+                (&said["kind"], &said["apiVersion"]),
+                (&(*kind).into(), &version.clone().into()),
+                "{path}"
+            );
+            assert_eq!(said["items"].as_array().map(Vec::len), *items, "{path}: {said}");
+            let (code, media, body) = ask(&plot, path, PROTOBUF).await;
+            assert_eq!((code, media.as_str()), (200, PROTOBUF), "{path}");
+            assert!(body.starts_with(b"k8s\0"), "{path}");
+            let has = |word: &str| body.windows(word.len()).any(|window| window == word.as_bytes());
+            assert!(has(kind) && has(&version), "{path}");
+            assert!(items.is_none_or(|items| items == 0) || body.len() > 100, "{path}");
+            if let Some(kubectl) = &kubectl {
+                let line = format!("get --raw /apis/{}", path.replace("{ns}", &plot.namespace));
+                let (good, text) = tokio::task::block_in_place(|| kubectl.run(&line));
+                assert!(good && text.contains(&format!("\"kind\":\"{kind}\"")), "{line}: {text}");
+            }
+        }
+    })
+}
+
+#[test]
+fn what_is_not_there_is_refused_in_the_usual_words() -> Result<(), Failure> {
+    on_both(async |plot| {
+        furnish(&plot).await;
+        for (path, code, words) in MISSING {
+            let (found, _, body) = ask(&plot, path, "application/json").await;
+            let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+            assert_eq!(found, code, "{path}: {said}");
+            let message = said["message"].as_str().unwrap_or_default();
+            assert!(said["kind"] == "Status" && message.contains(words), "{path}: {said}");
+        }
+    })
+}
+
+#[test]
+fn the_apis_are_discovered() -> Result<(), Failure> {
+    on_both(async |plot| {
+        furnish(&plot).await;
+        let Some(kubectl) = Kubectl::new(&plot) else { return };
+        let (good, said) =
+            tokio::task::block_in_place(|| kubectl.run("api-resources --api-group=metrics.k8s.io -o name"));
+        assert!(
+            good && said.contains("nodes.metrics.k8s.io") && said.contains("pods.metrics.k8s.io"),
+            "{said}"
+        );
+        let said = plot.get("/apis/custom.metrics.k8s.io/v1beta1").await.1;
+        let listed = |name: &str| said["resources"].as_array().unwrap().iter().any(|one| one["name"] == name);
+        for name in ["pods/http_requests", "namespaces/http_requests", "services/service_requests"] {
+            assert!(listed(name), "{name}: {said}");
+        }
+        let said = plot.get("/apis/external.metrics.k8s.io/v1beta1").await.1;
+        assert_eq!(said["resources"][0]["name"], "queue_depth", "{said}");
+    })
+}

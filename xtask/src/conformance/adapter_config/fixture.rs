@@ -1,0 +1,92 @@
+//! What both files of rules rest on: the resources of the main API, and the answers of Prometheus.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::Value;
+use sources::prometheus::mapper::{KnownResource, Mapper};
+use sources::prometheus::registry::Series;
+
+/// The mapper of the file beside the vectors.
+pub(crate) fn mapper(vectors: &Path) -> anyhow::Result<Mapper> {
+    let file = vectors.with_file_name("api_resources.json");
+    let text =
+        std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let document: Value = serde_json::from_str(&text)?;
+    let mut known = Vec::new();
+    let groups = document.get("apiGroups").context("no apiGroups")?;
+    for group in list(groups) {
+        let preferred = &group["preferredVersion"];
+        let versions = list(&group["versions"]);
+        let (first, rest): (Vec<_>, Vec<_>) =
+            versions.iter().partition(|version| version["version"] == *preferred);
+        let mut seen = BTreeSet::new();
+        for version in first.into_iter().chain(rest) {
+            for resource in list(&version["resources"]) {
+                if seen.insert(text_of(&resource["name"])) {
+                    known.push(KnownResource {
+                        group: text_of(&group["name"]),
+                        version: text_of(&version["version"]),
+                        plural: text_of(&resource["name"]),
+                        singular: text_of(&resource["singularName"]),
+                        kind: text_of(&resource["kind"]),
+                        namespaced: resource["namespaced"] == true,
+                    });
+                }
+            }
+        }
+    }
+    Ok(Mapper::new(known))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A text, or nothing.
+pub(crate) fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What a selector selects, or why that is not known.
+pub(crate) enum Answer {
+    Series(Vec<Series>),
+    /// `"data": null`
+    Null,
+    Failed,
+}
+
+/// The answer of Prometheus to a selector; to an unknown one, nothing.
+pub(crate) fn answer(series: &Value, selector: &str) -> Answer {
+    let Some(answer) = series.get(selector) else { return Answer::Series(Vec::new()) };
+    match answer {
+        Value::Null => Answer::Null,
+        Value::Array(sets) => sets_of(sets),
+        raw => {
+            let decoded = matches!(raw["status"].as_u64(), Some(200..=299 | 400 | 422 | 503));
+            let body: Option<Value> = raw["body"].as_str().and_then(|body| serde_json::from_str(body).ok());
+            match body.filter(|body| decoded && body["status"] == "success") {
+                Some(body) => {
+                    let sets = body.get("data").and_then(Value::as_array);
+                    sets.map_or(Answer::Failed, |sets| sets_of(sets))
+                }
+                None => Answer::Failed,
+            }
+        }
+    }
+}
+
+fn sets_of(sets: &[Value]) -> Answer {
+    let mut all = Vec::new();
+    for set in sets {
+        let Some(set) = set.as_object().filter(|set| set.values().all(Value::is_string)) else {
+            return Answer::Failed;
+        };
+        let name = set.get("__name__").and_then(Value::as_str).unwrap_or_default();
+        let labels = set.keys().filter(|label| *label != "__name__").map(|label| Arc::from(label.as_str()));
+        all.push(Series { name: name.into(), labels: labels.collect() });
+    }
+    Answer::Series(all)
+}

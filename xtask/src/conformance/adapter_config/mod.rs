@@ -1,0 +1,204 @@
+//! Rule files of prometheus-adapter and what they discover (`adapter_config.jsonl`).
+
+pub(crate) mod fixture;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::provide::Compat;
+use serde_json::{Map, Value, json};
+use sources::prometheus::config::{Config, ConfigError};
+use sources::prometheus::mapper::Mapper;
+use sources::prometheus::registry::{Registry, Series};
+use sources::prometheus::rule::{Family, Rules};
+
+use super::{Difference, Outcome};
+use fixture::Answer;
+
+/// A deliberate improvement, and the records it changes. Each must differ without `--compat=strict`, and no other may.
+pub(crate) struct Improvement {
+    pub(crate) reason: &'static str,
+    pub(crate) concerns: fn(&Value, &Mapper) -> bool,
+}
+
+const IMPROVEMENTS: [Improvement; 3] = [
+    Improvement {
+        reason: "the scope of a resource is that of discovery, not a list of three",
+        concerns: |record, mapper| {
+            let custom = record.pointer("/expect/custom").and_then(Value::as_array);
+            custom.into_iter().flatten().any(|metric| {
+                let known = metric["resource"].as_str().and_then(|resource| mapper.find_text(resource));
+                known.is_some_and(|known| metric["namespaced"] != known.namespaced)
+            })
+        },
+    },
+    Improvement {
+        reason: "a selector of both sections is asked once",
+        concerns: |record, _| {
+            let asked = record.pointer("/expect/seriesRequests").and_then(Value::as_array);
+            asked.is_some_and(|asked| asked.windows(2).any(|pair| pair.first() == pair.last()))
+        },
+    },
+    Improvement {
+        reason: "one selector that fails does not take the others' metrics away, and an empty answer is no failure",
+        concerns: |record, _| {
+            let failed = record.pointer("/expect/updateErrors").is_some();
+            let nothing = record["series"].as_object().is_some_and(|s| s.values().any(Value::is_null));
+            let others =
+                record.pointer("/expect/seriesRequests").and_then(Value::as_array).map_or(0, Vec::len);
+            failed && (nothing || others > 1)
+        },
+    },
+];
+
+pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
+    let mapper = fixture::mapper(file)?;
+    Ok(records
+        .iter()
+        .map(|record| in_both_modes(record, &mapper, &IMPROVEMENTS, |compat| check(record, &mapper, compat)))
+        .collect())
+}
+
+/// Holds a record against both modes: exactly in the strict one, and as the table says in the other.
+pub(crate) fn in_both_modes(
+    record: &Value,
+    mapper: &Mapper,
+    improvements: &[Improvement],
+    check: impl Fn(Compat) -> Vec<Difference>,
+) -> Outcome {
+    let mut differences = check(Compat::Strict);
+    let better = check(Compat::Better);
+    let expected: Vec<&Improvement> =
+        improvements.iter().filter(|improvement| (improvement.concerns)(record, mapper)).collect();
+    if let (Some(improvement), true) = (expected.first(), better.is_empty()) {
+        differences.push(Difference {
+            at: "compat=better".to_owned(),
+            expected: format!("a difference: {}", improvement.reason),
+            got: "none".to_owned(),
+        });
+    }
+    if expected.is_empty() {
+        differences.extend(
+            better.into_iter().map(|difference| Difference {
+                at: format!("compat=better: {}", difference.at),
+                ..difference
+            }),
+        );
+    }
+    Outcome { id: fixture::text_of(&record["id"]), differences }
+}
+
+fn check(record: &Value, mapper: &Mapper, compat: Compat) -> Vec<Difference> {
+    let config = fixture::text_of(&record["config"]);
+    let rules = Config::parse(&config).and_then(|config| Rules::compile(&config, mapper, compat));
+    match rules {
+        Err(error) => compare_error("error", record.pointer("/expect/error"), &error),
+        Ok(rules) => {
+            let got = state(record, &rules, mapper);
+            let mut expected = record["expect"].clone();
+            shorten_update_errors(&mut expected);
+            if expected == got { Vec::new() } else { vec![Difference::json("expect", &expected, &got)] }
+        }
+    }
+}
+
+/// Stage, and the part of the message that is the adapter's own.
+pub(crate) fn compare_error(at: &str, expected: Option<&Value>, error: &ConfigError) -> Vec<Difference> {
+    let own = |message: &str| -> String {
+        let foreign = ["yaml: ", "template: ", "error parsing regexp: "];
+        let end = foreign.iter().filter_map(|text| message.find(text)).min();
+        let start = "unable to parse metrics discovery config: ";
+        let end = end.unwrap_or(if message.starts_with(start) { start.len() } else { message.len() });
+        message.get(..end).unwrap_or_default().to_owned()
+    };
+    let got = json!({"stage": error.stage.name(), "message": own(&error.message)});
+    let text = |key: &str| expected.and_then(|expected| expected.get(key)).and_then(Value::as_str);
+    let expected = json!({"stage": text("stage"), "message": text("message").map(own)});
+    if expected == got { Vec::new() } else { vec![Difference::json(at, &expected, &got)] }
+}
+
+/// What stands behind the selector in a failure is Prometheus' or Go's.
+fn shorten_update_errors(expected: &mut Value) {
+    for error in expected["updateErrors"].as_array_mut().into_iter().flatten() {
+        let text = fixture::text_of(error);
+        let end = text.find("\": ").map_or(text.len(), |end| end + 1);
+        *error = json!(text.get(..end));
+    }
+    if expected["updateErrors"].is_null()
+        && let Some(expected) = expected.as_object_mut()
+    {
+        expected.remove("updateErrors");
+    }
+}
+
+fn state(record: &Value, rules: &Rules, mapper: &Mapper) -> Value {
+    let mut state = Map::new();
+    let mut registry = Registry::new(rules, Duration::ZERO);
+    let mut errors = Vec::new();
+    let strict = rules.compat().is_strict();
+    for (family, selectors) in
+        [(Family::Custom, rules.custom_selectors()), (Family::External, rules.external_selectors())]
+    {
+        let mut found: Vec<(Arc<str>, Vec<Series>)> = Vec::new();
+        let before = errors.len();
+        for selector in selectors {
+            match fixture::answer(&record["series"], &selector) {
+                Answer::Series(series) => found.push((selector, series)),
+                Answer::Null if !strict => {}
+                Answer::Null => errors.push(format!("no metrics retrieved for query {selector:?}")),
+                Answer::Failed => errors.push(format!("unable to fetch metrics for query {selector:?}")),
+            }
+        }
+        if errors.len() == before || !strict {
+            registry.replace(rules, mapper, family, &found);
+        }
+    }
+    let installed = |family| !rules.of(family).is_empty();
+    if installed(Family::Custom) {
+        let metrics = registry.custom_metrics();
+        let mut metrics: Vec<(&str, bool, &str)> =
+            metrics.iter().map(|m| (m.metric.as_str(), m.namespaced, m.resource.as_str())).collect();
+        metrics.sort_unstable();
+        let shown: Vec<Value> = metrics
+            .iter()
+            .map(|(metric, namespaced, resource)| json!({"metric": metric, "resource": resource, "namespaced": namespaced}))
+            .collect();
+        state.insert("custom".to_owned(), shown.into());
+    }
+    if installed(Family::External) {
+        state.insert("external".to_owned(), json!(*registry.external_metrics()));
+    }
+    if let Some(resource) = rules.resource() {
+        state.insert("resource".to_owned(), json!({"window": go_duration(resource.window)}));
+    }
+    if installed(Family::Custom) || installed(Family::External) {
+        let mut asked = rules.selectors();
+        if strict {
+            asked = [rules.custom_selectors(), rules.external_selectors()].concat();
+        }
+        asked.sort();
+        state.insert("seriesRequests".to_owned(), asked.iter().map(|text| json!(**text)).collect());
+    }
+    if !errors.is_empty() {
+        let texts =
+            errors.iter().map(|error| json!(format!("unable to update list of all metrics: {error}")));
+        state.insert("updateErrors".to_owned(), texts.collect());
+    }
+    state.into()
+}
+
+/// As Go prints a duration, down to milliseconds.
+fn go_duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    let fraction = match millis {
+        0 => String::new(),
+        millis => format!(".{millis:03}").trim_end_matches('0').to_owned(),
+    };
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0) if millis > 0 => format!("{millis}ms"),
+        (0, 0, seconds) => format!("{seconds}{fraction}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}{fraction}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}{fraction}s"),
+    }
+}

@@ -1,0 +1,117 @@
+//! Questions answered from Prometheus, over HTTP (`adapter_result.jsonl`).
+
+mod improvements;
+mod played;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use api::provide::Compat;
+use futures::future::BoxFuture;
+use http::Request;
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use serve::metrics::Settings;
+use serve::{App, Local};
+use sources::prometheus::client::{Manner, Prometheus};
+use sources::prometheus::config::Config;
+use sources::prometheus::mapper::Mapper;
+use sources::prometheus::provider::{self, Provider};
+
+use super::{Difference, Outcome, adapter_config};
+use played::{Played, World};
+
+/// What all records rest on.
+struct Fixture {
+    config: Config,
+    series: Value,
+    objects: Value,
+    now: Timestamp,
+    mapper: Arc<Mapper>,
+}
+
+/// What we answered.
+struct Answer {
+    status: u16,
+    body: Value,
+    queries: Vec<String>,
+}
+
+/// Replays the whole file: its first record is what Prometheus and the cluster know.
+pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
+    let [first, records @ ..] = records else { anyhow::bail!("the file is empty") };
+    let fixture = Fixture {
+        config: Config::parse(first["config"].as_str().context("the first record is no fixture")?)?,
+        series: first["series"].clone(),
+        objects: first["objects"].clone(),
+        now: first["time"].as_str().context("the fixture has no time")?.parse()?,
+        mapper: Arc::new(adapter_config::fixture::mapper(file)?),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut tally = improvements::Tally::default();
+    let mut outcomes = Vec::new();
+    for record in records {
+        let id = record["id"].as_str().context("a record has no id")?.to_owned();
+        let strict = runtime.block_on(ask(&fixture, record, Compat::Strict))?;
+        let mut differences = compare(&record["expect"], &strict);
+        let better = runtime.block_on(ask(&fixture, record, Compat::Better))?;
+        differences.extend(tally.judge(&id, &record["expect"], better));
+        outcomes.push(Outcome { id, differences });
+    }
+    tally.print();
+    Ok(outcomes)
+}
+
+fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture<'a, anyhow::Result<Answer>> {
+    Box::pin(async move {
+        let played = Arc::new(Played::new(fixture.series.clone(), record["prometheus"].clone()));
+        let world = Arc::new(World::new(
+            &fixture.objects,
+            Arc::clone(&fixture.mapper),
+            record["listStatus"].as_u64().is_some(),
+        ));
+        let now = fixture.now;
+        let clock: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || now);
+        let settings =
+            provider::Settings { compat, clock: Arc::clone(&clock), ..provider::Settings::default() };
+        let prometheus = Prometheus::new(Arc::clone(&played) as Arc<_>, Manner::default());
+        let provider = Provider::idle(settings, prometheus, fixture.config.clone(), world)?;
+        provider.discover().await;
+
+        let settings = Settings { clock, ..Settings::from(compat) };
+        let provider = Arc::new(provider);
+        let mut groups = serve::metrics::custom(provider.clone(), &settings);
+        groups.extend(serve::metrics::external(provider.clone(), &settings));
+        groups.extend(serve::metrics::resource(provider, &settings));
+        let server = Local::new(App { groups, ..App::default() });
+        let path = record["path"].as_str().context("a record has no path")?;
+        let answer = server.answer(Request::get(path).body(serve::full(""))?).await;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+        let mut body = serde_json::from_slice(&body)
+            .unwrap_or_else(|_| json!(String::from_utf8_lossy(&body).into_owned()));
+        if let Some(resources) = body.get_mut("resources").and_then(Value::as_array_mut) {
+            resources.sort_by_key(|resource| resource["name"].as_str().map(str::to_owned));
+        }
+        Ok(Answer { status, body, queries: played.queries() })
+    })
+}
+
+fn compare(expected: &Value, got: &Answer) -> Vec<Difference> {
+    // The reference dies here, which nobody has to imitate.
+    if expected.get("panic").is_some() {
+        return Vec::new();
+    }
+    let mut differences = Vec::new();
+    let mut check = |at: &str, expected: &Value, got: Value| {
+        if *expected != got {
+            differences.push(Difference::json(at, expected, &got));
+        }
+    };
+    check("status", &expected["status"], json!(got.status));
+    check("body", &expected["body"], got.body.clone());
+    check("queries", &expected["queries"], json!(got.queries));
+    differences
+}
