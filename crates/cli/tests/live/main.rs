@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod controller;
+mod metrics;
 #[allow(dead_code, reason = "the binary's own tests use the rest")]
 #[path = "../../src/live/sample.rs"]
 mod sample;

@@ -59,7 +59,12 @@ impl Setting {
         Self { cluster: None, folder }
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) {
+    /// A client for the cluster.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.cluster.as_ref().unwrap().0.client()
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) {
         let client = self.cluster.as_ref().unwrap().0.client();
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let _: Value = client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
@@ -94,14 +99,22 @@ impl Setting {
 
     /// Leads the decisions API to a port of this machine.
     pub(crate) async fn register(&self, port: u16) {
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "plimsoll"},
+        self.register_api("decisions.plimsoll.dev", "v1alpha1", "plimsoll", port).await;
+    }
+
+    /// Leads an API to a port of this machine.
+    pub(crate) async fn register_api(&self, group: &str, version: &str, service: &str, port: u16) {
+        let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": service},
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
-        self.send(Method::POST, "/api/v1/namespaces/default/services", &service).await;
+        let request =
+            Request::post("/api/v1/namespaces/default/services").header("content-type", "application/json");
+        // Several APIs may have one Service.
+        let _ = self.client().request::<Value>(request.body(object.to_string().into_bytes()).unwrap()).await;
         let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": "v1alpha1.decisions.plimsoll.dev"},
-            "spec": {"group": "decisions.plimsoll.dev", "version": "v1alpha1", "groupPriorityMinimum": 100,
+            "metadata": {"name": format!("{version}.{group}")},
+            "spec": {"group": group, "version": version, "groupPriorityMinimum": 100,
                 "versionPriority": 100, "insecureSkipTLSVerify": true,
-                "service": {"name": "plimsoll", "namespace": "default", "port": port}}});
+                "service": {"name": service, "namespace": "default", "port": port}}});
         self.send(Method::POST, "/apis/apiregistration.k8s.io/v1/apiservices", &api).await;
     }
 
@@ -141,8 +154,17 @@ impl Going {
 
     /// Ctrl-C.
     pub(crate) fn interrupt(&self) {
+        self.signal("-INT");
+    }
+
+    /// As a cluster ends a pod.
+    pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    fn signal(&self, signal: &str) {
         let id = self.child.id().unwrap().to_string();
-        let sent = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+        let sent = std::process::Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(sent.success());
     }
 

@@ -104,7 +104,8 @@ impl<'a> Wanted<'a> {
             // A metric of the namespace itself.
             let wanted =
                 Self { resource: "namespaces", namespace: "", object: namespace, metric: name, name };
-            return (!name.is_empty()).then_some(wanted);
+            // A name that only a field selector gives is no metric.
+            return (!name.is_empty() && below(call).len() > 3).then_some(wanted);
         }
         let wanted = Self { resource: &of.resource, namespace, object: name, metric: &of.subresource, name };
         (!of.subresource.is_empty()).then_some(wanted)

@@ -146,10 +146,8 @@ impl Provider {
 }
 
 fn value(entry: &Entry, series: &Selector) -> Result<CustomValue, Failure> {
-    let series = match series.is_everything() {
-        true => None,
-        false => Some(series.to_label_selector().map_err(|error| Failure::Plain(error.to_string()))?),
-    };
+    let echoed = || series.to_label_selector().map_err(|error| Failure::Plain(error.to_string()));
+    let series = if series.is_everything() { None } else { Some(echoed()?) };
     let Entry { kind, namespace, name, api_version, .. } = entry.clone();
     Ok(CustomValue {
         object: Described { kind, namespace, name, api_version },

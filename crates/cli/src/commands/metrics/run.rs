@@ -34,6 +34,9 @@ pub(crate) struct Process {
 
 /// Runs until told to stop.
 pub(super) fn run(options: &Options) -> Outcome {
+    // What the user got wrong is told before anything is tried.
+    let rules = options.config.as_deref().map(prometheus::read).transpose()?;
+    options.origin(rules.is_some_and(|(_, config)| config.resource_rules.is_some()))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -162,8 +165,9 @@ fn router(
         providers.external.push(("rules".to_owned(), rules.external()));
     }
     let router = Router::new(own.clone(), providers, config);
-    let running = router.clone();
+    let (running, following, file) = (router.clone(), router.clone(), file.clone());
     tasks.spawn(async move { running.run().await });
+    tasks.spawn(async move { following.follow(&file).await });
     Ok(Some(router))
 }
 

@@ -1,7 +1,7 @@
 //! Which container a line is about.
 
 use api::provide::Compat;
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 use super::Flaw;
 use super::line::Labels;
@@ -12,6 +12,21 @@ pub(super) struct Whose<'a> {
     pub(super) namespace: &'a str,
     pub(super) pod: &'a str,
     pub(super) container: &'a str,
+}
+
+/// The container that labels name if they are exactly as kubelets write them, and what follows them.
+pub(super) fn usual(text: &[u8]) -> Option<(Whose<'_>, &[u8])> {
+    let (container, rest) = value(text.strip_prefix(b"{container=\"")?)?;
+    let (namespace, rest) = value(rest.strip_prefix(b",namespace=\"")?)?;
+    let (pod, rest) = value(rest.strip_prefix(b",pod=\"")?)?;
+    Some((Whose { namespace, pod, container }, rest.strip_prefix(b"}")?))
+}
+
+/// What comes before a quote, and what after; nothing if it may be complicated.
+fn value(text: &[u8]) -> Option<(&str, &[u8])> {
+    let end = memchr2(b'"', b'\\', text)?;
+    let rest = text.get(end..)?.strip_prefix(b"\"")?;
+    Some((std::str::from_utf8(text.get(..end)?).ok()?, rest))
 }
 
 /// The container that labels (from `{` to `}`) name; none if they name none.

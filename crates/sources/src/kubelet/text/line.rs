@@ -80,22 +80,27 @@ impl Series<'_> {
 
     /// Reads value and time.
     pub(super) fn sample(&self) -> Result<Sample, Flaw> {
-        let text = without_space(self.rest);
-        let end = text.iter().position(|b| matches!(b, b' ' | b'\t' | b'{' | 0)).unwrap_or(text.len());
-        let (value, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
-        if value.is_empty() {
-            return Err(Flaw::Value);
-        }
-        let value = number(value)?;
-        let rest = without_space(rest);
-        if rest.is_empty() {
-            return Ok(Sample { value, time: None });
-        }
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let (time, rest) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
-        let time = whole(time).ok_or(Flaw::Time)?;
-        if without_space(rest).is_empty() { Ok(Sample { value, time: Some(time) }) } else { Err(Flaw::End) }
+        sample(self.rest)
     }
+}
+
+/// Reads value and time, which follow name and labels.
+pub(super) fn sample(text: &[u8]) -> Result<Sample, Flaw> {
+    let text = without_space(text);
+    let end = text.iter().position(|b| matches!(b, b' ' | b'\t' | b'{' | 0)).unwrap_or(text.len());
+    let (value, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
+    if value.is_empty() {
+        return Err(Flaw::Value);
+    }
+    let value = number(value)?;
+    let rest = without_space(rest);
+    if rest.is_empty() {
+        return Ok(Sample { value, time: None });
+    }
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (time, rest) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
+    let time = whole(time).ok_or(Flaw::Time)?;
+    if without_space(rest).is_empty() { Ok(Sample { value, time: Some(time) }) } else { Err(Flaw::End) }
 }
 
 /// The labels of a line, one after the other.

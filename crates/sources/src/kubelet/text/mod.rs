@@ -95,24 +95,36 @@ pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, Par
     let mut rows = Rows::new(body.len(), sent, compat);
     let strict = compat.is_strict();
     for (number, text, ended) in lines(body) {
-        let Some(family) = Family::of(text) else {
-            // A last line that breaks off tells that the answer does.
-            if strict || !ended {
-                match line::read(text).map_err(|flaw| error(number, text, flaw))? {
-                    Line::Comment(Comment::End) => break,
-                    Line::Comment(Comment::Text) | Line::Series(_) => {}
-                }
+        let at = |flaw| error(number, text, flaw);
+        // A last line that breaks off tells that the answer does.
+        let must_be_good = strict || !ended;
+        let Some((family, rest)) = Family::of(text) else {
+            if must_be_good && line::read(text).map_err(at)? == Line::Comment(Comment::End) {
+                break;
             }
             continue;
         };
-        let series = line::head(text).map_err(|flaw| error(number, text, flaw))?;
-        let sample = series.sample();
-        if strict || !ended {
-            sample.map_err(|flaw| error(number, text, flaw))?;
+        let (whose, sample) = match labels::usual(rest) {
+            Some((whose, rest)) => (Some(whose), line::sample(rest)),
+            None => {
+                let series = line::head(text).map_err(at)?;
+                // Space between them hides the labels from metrics-server, and no kubelet writes it.
+                let whose = (family.is_of_containers() && series.is_joined())
+                    .then(|| labels::whose(series.labels, compat));
+                let sample = series.sample();
+                if !series.is_joined() {
+                    if must_be_good {
+                        sample.map_err(at)?;
+                    }
+                    continue;
+                }
+                (whose.transpose().map_err(at)?.flatten(), sample)
+            }
+        };
+        if must_be_good {
+            sample.map_err(at)?;
         }
-        if series.is_joined() {
-            rows.add(family, &series, sample.ok()).map_err(|flaw| error(number, text, flaw))?;
-        }
+        rows.add(family, whose, sample.ok());
     }
     let not_measured = rows.not_measured();
     let scrape = rows.into_scrape();
@@ -140,25 +152,26 @@ enum Family {
 }
 
 impl Family {
-    const ALL: [(Self, &'static [u8]); 6] = [
-        (Self::ContainerCpu, b"container_cpu_usage_seconds_total"),
-        (Self::ContainerMemory, b"container_memory_working_set_bytes"),
-        (Self::ContainerStart, b"container_start_time_seconds"),
-        (Self::NodeCpu, b"node_cpu_usage_seconds_total"),
-        (Self::NodeMemory, b"node_memory_working_set_bytes"),
-        (Self::ScrapeError, b"resource_scrape_error"),
-    ];
-
-    /// The family of a line, if it is one that is used.
-    fn of(text: &[u8]) -> Option<Self> {
+    /// The family of a line, if it is one that is used, and what follows its name.
+    fn of(text: &[u8]) -> Option<(Self, &[u8])> {
         let text = line::without_space(text);
-        // Most lines that are of no use are told by their first letter.
-        if !matches!(text.first(), Some(b'c' | b'n' | b'r')) {
-            return None;
-        }
-        let (family, name) = Self::ALL.into_iter().find(|(_, name)| text.starts_with(name))?;
-        let more = text.get(name.len()).is_some_and(|next| line::is_of_name(*next));
-        (!more).then_some(family)
+        // The first letter and the eleventh tell them apart.
+        let (family, name): (Self, &[u8]) = match (text.first()?, text.get(10)?) {
+            (b'c', b'c') => (Self::ContainerCpu, b"container_cpu_usage_seconds_total"),
+            (b'c', b'm') => (Self::ContainerMemory, b"container_memory_working_set_bytes"),
+            (b'c', b's') => (Self::ContainerStart, b"container_start_time_seconds"),
+            (b'n', b's') => (Self::NodeCpu, b"node_cpu_usage_seconds_total"),
+            (b'n', b'y') => (Self::NodeMemory, b"node_memory_working_set_bytes"),
+            (b'r', b'c') => (Self::ScrapeError, b"resource_scrape_error"),
+            _ => return None,
+        };
+        let rest = text.strip_prefix(name)?;
+        let more = rest.first().is_some_and(|next| line::is_of_name(*next));
+        (!more).then_some((family, rest))
+    }
+
+    fn is_of_containers(self) -> bool {
+        matches!(self, Self::ContainerCpu | Self::ContainerMemory | Self::ContainerStart)
     }
 }
 

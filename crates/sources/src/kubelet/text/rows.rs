@@ -3,9 +3,9 @@
 use api::provide::Compat;
 use jiff::Timestamp;
 
-use super::labels::{Whose, whose};
-use super::line::{Sample, Series};
-use super::{Family, Flaw};
+use super::Family;
+use super::labels::Whose;
+use super::line::Sample;
 use crate::kubelet::{Lack, LeftOut, PodPoints, Point, Scrape};
 
 /// What was read so far. A container may have several rows, which become one in the end.
@@ -49,12 +49,7 @@ impl<'a> Rows<'a> {
     }
 
     /// A line was read. A sample that cannot be read is as good as none, and hides earlier ones.
-    pub(super) fn add(
-        &mut self,
-        family: Family,
-        series: &Series<'a>,
-        sample: Option<Sample>,
-    ) -> Result<(), Flaw> {
+    pub(super) fn add(&mut self, family: Family, whose: Option<Whose<'a>>, sample: Option<Sample>) {
         self.count = self.count.saturating_add(1);
         let (told, time) = (self.count, self.time(sample));
         // A time that cannot be told makes the sample useless, except that the time of a start does not matter.
@@ -65,7 +60,8 @@ impl<'a> Rows<'a> {
             Family::NodeMemory => self.node.memory = Measured { value: memory(timely), time, told },
             Family::ScrapeError => self.not_measured = sample.is_some_and(|sample| sample.value != 0.0),
             Family::ContainerCpu | Family::ContainerMemory | Family::ContainerStart => {
-                let Some(whose) = whose(series.labels, self.compat)? else { return Ok(()) };
+                // Without its labels a line is not about a container.
+                let Some(whose) = whose else { return };
                 self.change(whose, |row| match family {
                     Family::ContainerCpu => row.cpu = Measured { value: cpu(timely), time, told },
                     Family::ContainerMemory => row.memory = Measured { value: memory(timely), time, told },
@@ -73,7 +69,6 @@ impl<'a> Rows<'a> {
                 });
             }
         }
-        Ok(())
     }
 
     /// Whether the kubelet said that it could not measure.

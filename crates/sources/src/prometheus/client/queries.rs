@@ -112,6 +112,11 @@ fn depart(backend: &Arc<Backend>, known: &mut Known, query: &str, now: Timestamp
     let backend = Arc::clone(backend);
     tokio::spawn(async move {
         let verdict = fly(&backend, &query, now).await;
+        if let Err(error) = &verdict
+            && error.is_about_the_question()
+        {
+            tracing::warn!(server = backend.base, query = &*query, %error, remedy = error.remedy(), "a query fails");
+        }
         backend.counts.judged(verdict.as_ref().err(), &backend.base, now);
         backend.queries.locked().arrived(&query, &verdict, &backend.manner);
         // Nobody may be waiting.

@@ -53,40 +53,46 @@ async fn measured<'s>(
     question: &CustomQuestion,
     names: &[&str],
 ) -> Result<(&'s KnownResource, Vec<Option<Measured>>), Failure> {
+    // Hundreds of names make a query that is long, and that nobody else asks.
+    let many = !inner.compat().is_strict() && names.len() > inner.settings.many_names;
+    let objects = if many && is_separable(state, question) {
+        query::Objects::Any
+    } else {
+        query::Objects::Named(names)
+    };
     let ask = CustomAsk {
         resource: &question.resource,
         namespace: question.namespace.as_deref(),
-        objects: query::Objects::Named(names),
+        objects,
         metric: &question.metric,
         series: &question.series,
     };
-    let build = |ask: &CustomAsk<'_>| {
-        query::custom(&state.rules, &state.registry, &state.mapper, ask).map_err(|why| {
-            if let QueryError::Rule(why) = &why {
-                tracing::warn!(
-                    metric = question.metric,
-                    resource = question.resource,
-                    why,
-                    "no query can be made"
-                );
-            }
-            Failure::no_metric(&question.metric, &question.resource)
-        })
-    };
-    let (query, resource) = build(&ask)?;
-    // Hundreds of names make a query that is long, and that nobody else asks.
-    let many = !inner.compat().is_strict() && names.len() > inner.settings.many_names;
-    let origin = state.registry.custom(&resource.group_resource(), ask.namespace.is_some(), ask.metric);
-    let separable =
-        origin.and_then(|origin| state.separable.get(origin.rule)).is_some_and(|separable| *separable);
-    let query =
-        if many && separable { build(&CustomAsk { objects: query::Objects::Any, ..ask })?.0 } else { query };
+    let query = query::custom(&state.rules, &state.registry, &state.mapper, &ask);
+    let (query, resource) = query.map_err(|why| {
+        if let QueryError::Rule(why) = &why {
+            tracing::warn!(
+                metric = question.metric,
+                resource = question.resource,
+                why,
+                "no query can be made"
+            );
+        }
+        Failure::no_metric(&question.metric, &question.resource)
+    })?;
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.patience).await;
     let reply = reply.map_err(|why| unable(&why))?;
     let read = answer::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
     inner.oddities.note(&query.text, &reply, read.duplicates, read.without_value);
     Ok((resource, read.found))
+}
+
+/// Whether the rule of a metric may be asked for all objects at once.
+fn is_separable(state: &State, question: &CustomQuestion) -> bool {
+    let resource = state.mapper.find_text(&question.resource).map(KnownResource::group_resource);
+    let namespaced = question.namespace.is_some();
+    let origin = resource.and_then(|resource| state.registry.custom(&resource, namespaced, &question.metric));
+    origin.and_then(|origin| state.separable.get(origin.rule)).is_some_and(|separable| *separable)
 }
 
 fn value(

@@ -1,0 +1,147 @@
+//! The metrics server and its doctor on a cluster with simulated nodes.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use http::{Method, Request};
+use localkube::nodes::{Nodes, Plan};
+use serde_json::{Value, json};
+
+use crate::setting::{Ended, Setting};
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Asks until an answer will do.
+async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {
+    for _ in 0..600 {
+        if let Some(found) = ask().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what} did not come");
+}
+
+async fn get(setting: &Setting, path: &str) -> Option<Value> {
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    setting.client().request::<Value>(request).await.ok()
+}
+
+fn flags(port: u16, authority: &Path) -> Vec<String> {
+    let mut flags: Vec<String> = [
+        "metrics",
+        "--metric-resolution=10s",
+        "--kubelet-request-timeout=5s",
+        "--kubelet-use-node-status-port",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--log-level=error",
+        "--cert-dir=/tmp",
+        "--bind-address=127.0.0.1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    flags.push(format!("--secure-port={port}"));
+    flags.push(format!("--kubelet-certificate-authority={}", authority.display()));
+    flags
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_and_pods_have_metrics_and_doctor_is_content() {
+    let setting = Setting::new().await;
+    let nodes = Nodes::start(setting.client(), Plan { count: 2, ..Plan::default() }).await.unwrap();
+    let authority = setting.folder.join("kubelets.pem");
+    std::fs::write(&authority, nodes.ca_pem()).unwrap();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}]}});
+    setting.send(Method::POST, "/api/v1/namespaces/shop/pods", &pod).await;
+    let nobody = setting.run(&["metrics", "doctor"]).await;
+    assert_eq!(nobody.code, 1, "{nobody:?}");
+    assert!(
+        nobody.out.starts_with("metrics.k8s.io           served by nobody\n  ✗ nobody serves it"),
+        "{nobody:?}"
+    );
+
+    let port = free_port();
+    let flags = flags(port, &authority);
+    let going = setting.start(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    for (group, version) in [("metrics.k8s.io", "v1beta1"), ("metrics.plimsoll.dev", "v1alpha1")] {
+        setting.register_api(group, version, "plimsoll-metrics", port).await;
+    }
+    let some = |list: Value| (!list["items"].as_array()?.is_empty()).then_some(list);
+    let list = until("metrics of nodes", async || {
+        get(&setting, "/apis/metrics.k8s.io/v1beta1/nodes")
+            .await
+            .and_then(some)
+            .filter(|l| l["items"].as_array().unwrap().len() == 2)
+    });
+    let list = list.await;
+    assert_eq!(list["items"][0]["metadata"]["name"], "node-1");
+    let pods = until("metrics of pods", async || {
+        get(&setting, "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app%3Dweb")
+            .await
+            .and_then(some)
+    });
+    assert_eq!(pods.await["items"][0]["containers"][0]["name"], "web");
+
+    let well = setting.run(&["metrics", "doctor"]).await;
+    assert_eq!(well.code, 0, "{well:?}");
+    assert!(
+        well.out.starts_with("metrics.k8s.io           served by plimsoll, 2 of 2 nodes fresh, 1 of 1 running pods have metrics\n"),
+        "{well:?}"
+    );
+    let json = setting.run(&["metrics", "doctor", "-o", "json"]).await;
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["report"]["resource"]["freshNodes"], 2);
+    assert_eq!(json["groups"][0]["servedBy"], "plimsoll");
+    going.terminate();
+    assert_eq!(going.end().await, Some(0));
+    // Whoever does not answer any more is said to.
+    let gone: Ended = setting.run(&["metrics", "doctor"]).await;
+    assert_ne!(gone.code, 0, "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubelets_that_are_not_trusted_are_told_with_a_remedy() {
+    let setting = Setting::new().await;
+    let _nodes = Nodes::start(setting.client(), Plan { count: 2, ..Plan::default() }).await.unwrap();
+    // Somebody else's authority.
+    let stranger =
+        Nodes::start(setting.client(), Plan { count: 1, prefix: "other".into(), ..Plan::default() })
+            .await
+            .unwrap();
+    let authority = setting.folder.join("stranger.pem");
+    std::fs::write(&authority, stranger.ca_pem()).unwrap();
+    stranger.stop().await;
+    let port = free_port();
+    let flags = flags(port, &authority);
+    let going = setting.start(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    for (group, version) in [("metrics.k8s.io", "v1beta1"), ("metrics.plimsoll.dev", "v1alpha1")] {
+        setting.register_api(group, version, "plimsoll-metrics", port).await;
+    }
+    until("a report with problems", async || {
+        let report = get(&setting, "/apis/metrics.plimsoll.dev/v1alpha1/reports/current").await?;
+        (report["resource"]["nodeProblems"][0]["count"] == 2).then_some(report)
+    })
+    .await;
+    let ill = setting.run(&["metrics", "doctor"]).await;
+    assert_eq!(ill.code, 1, "{ill:?}");
+    assert!(ill.out.contains("0 of 2 nodes fresh"), "{ill:?}");
+    assert!(
+        ill.out.contains("✗ 2 nodes   node-1, node-2   certificate signed by unknown authority"),
+        "{ill:?}"
+    );
+    assert!(ill.out.contains("remedy: "), "{ill:?}");
+    going.terminate();
+    assert_eq!(going.end().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_cannot_be_asked_cannot_be_told_about() {
+    let ended = Setting::nowhere().run(&["metrics", "doctor"]).await;
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.err.contains("connection refused"), "{ended:?}");
+}
