@@ -6,6 +6,30 @@ fn transcripts() {
     trycmd::TestCases::new().case("tests/cmd/*.md");
 }
 
+/// In the place of metrics-server or prometheus-adapter we are called as they are, and take their flags.
+#[cfg(unix)]
+#[test]
+fn names_of_the_servers_replaced() {
+    let folder = std::env::temp_dir().join(format!("plimsoll-replaced-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let say = |name: &str, words: &[&str]| {
+        let link = folder.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &link).unwrap();
+        }
+        let output = std::process::Command::new(&link).args(words).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert!(say("metrics-server", &["--version"]).starts_with("plimsoll "));
+    let wrong = say("metrics-server", &["--metric-resolution=5s", "--cert-dir=/tmp"]);
+    assert!(wrong.contains("but value 5s provided"), "{wrong}");
+    let wrong = say("adapter", &["--secure-port=6443", "--logtostderr=true"]);
+    assert!(wrong.contains("prometheus-adapter needs --config"), "{wrong}");
+    let wrong = say("prometheus-adapter", &["--metrics-max-age=1s", "--config=none"]);
+    assert!(wrong.contains("max age must not be less than relist interval"), "{wrong}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// As a plugin of kubectl we are called by another name, and say so.
 #[cfg(unix)]
 #[test]

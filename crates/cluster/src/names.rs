@@ -27,6 +27,9 @@ struct Which {
 
 type Listed = Result<Arc<Vec<String>>, ApiError>;
 
+/// Lists, and when they came.
+type Memory = HashMap<Which, (Instant, Arc<Vec<String>>)>;
+
 /// Lists names of objects. Cheap to clone.
 #[derive(Clone)]
 pub struct Names(Arc<Inner>);
@@ -35,7 +38,7 @@ struct Inner {
     client: Client,
     /// How long a list may be used.
     age: Duration,
-    memory: Mutex<HashMap<Which, (Instant, Arc<Vec<String>>)>>,
+    memory: Mutex<Memory>,
     flights: Flights<Which, Listed>,
 }
 
@@ -78,7 +81,7 @@ impl Names {
 }
 
 impl Inner {
-    fn memory(&self) -> MutexGuard<'_, HashMap<Which, (Instant, Arc<Vec<String>>)>> {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

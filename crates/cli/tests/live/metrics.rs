@@ -1,10 +1,15 @@
 //! The metrics server and its doctor on a cluster with simulated nodes.
+#![allow(clippy::panic)]
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 
@@ -144,4 +149,97 @@ async fn a_cluster_that_cannot_be_asked_cannot_be_told_about() {
     let ended = Setting::nowhere().run(&["metrics", "doctor"]).await;
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.err.contains("connection refused"), "{ended:?}");
+}
+
+/// A Prometheus with one counter of one pod and one queue; its port.
+async fn prometheus() -> u16 {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = service_fn(async |request: http::Request<Incoming>| {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                let data = match (request.uri().path(), query.contains("queue")) {
+                    ("/api/v1/series", true) => {
+                        json!([{"__name__": "queue_messages_ready", "queue": "orders"}])
+                    }
+                    ("/api/v1/series", false) => {
+                        json!([{"__name__": "http_requests_total", "namespace": "shop", "pod": "web"}])
+                    }
+                    (_, true) => {
+                        json!({"resultType": "vector", "result": [{"metric": {}, "value": [1_700_000_000.0, "12"]}]})
+                    }
+                    (_, false) => {
+                        json!({"resultType": "vector", "result": [{"metric": {"pod": "web"}, "value": [1_700_000_000.0, "20.5"]}]})
+                    }
+                };
+                let body = json!({"status": "success", "data": data}).to_string();
+                let response = Response::builder().header("content-type", "application/json");
+                Ok::<_, std::convert::Infallible>(response.body(Full::new(bytes::Bytes::from(body))).unwrap())
+            });
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer),
+            );
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_the_adapter_serve_custom_and_external_metrics_and_may_change() {
+    let setting = Setting::new().await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}]}});
+    setting.send(Method::POST, "/api/v1/namespaces/shop/pods", &pod).await;
+    let rules = setting.folder.join("rules.yaml");
+    let good = include_str!("../rules/good.yaml");
+    std::fs::write(&rules, good).unwrap();
+    let port = free_port();
+    let url = format!("--prometheus-url=http://127.0.0.1:{}/", prometheus().await);
+    let (config, secure) = (format!("--config={}", rules.display()), format!("--secure-port={port}"));
+    // As prometheus-adapter is started: with nothing but flags.
+    let going = setting.start(&[
+        &config,
+        &url,
+        &secure,
+        "--bind-address=127.0.0.1",
+        "--logtostderr=true",
+        "--log-level=off",
+        "--metrics-relist-interval=1m",
+    ]);
+    for (group, version) in [
+        ("custom.metrics.k8s.io", "v1beta1"),
+        ("external.metrics.k8s.io", "v1beta1"),
+        ("metrics.plimsoll.dev", "v1alpha1"),
+    ] {
+        setting.register_api(group, version, "plimsoll-metrics", port).await;
+    }
+    let path = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/pods/*/http_requests_per_second?labelSelector=app%3Dweb";
+    let custom = until("a custom metric", async || get(&setting, path).await).await;
+    assert_eq!(
+        (&custom["items"][0]["value"], &custom["items"][0]["describedObject"]["name"]),
+        (&json!("20500m"), &json!("web"))
+    );
+    let path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue_messages_ready";
+    let external = until("an external metric", async || get(&setting, path).await).await;
+    assert_eq!(external["items"][0]["value"], "12");
+    let doctor = setting.run(&["metrics", "doctor"]).await;
+    assert!(doctor.out.contains("custom.metrics.k8s.io    served by plimsoll from 127.0.0.1:"), "{doctor:?}");
+    assert!(doctor.out.contains(", 2 metrics\n"), "{doctor:?}");
+
+    // Rules that are wrong are refused, told, and the old ones stay.
+    std::fs::write(&rules, "rules: [{seriesquery: x}]").unwrap();
+    let report = "/apis/metrics.plimsoll.dev/v1alpha1/reports/current";
+    until("a refusal", async || {
+        get(&setting, report).await.filter(|found| found["problems"][0]["reason"] == "RulesRefused")
+    })
+    .await;
+    assert_eq!(get(&setting, path).await.unwrap()["items"][0]["value"], "12");
+    std::fs::write(&rules, good.replace("_per_second", "_rate")).unwrap();
+    let path = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/pods/web/http_requests_rate";
+    until("a metric of the new rules", async || get(&setting, path).await).await;
+    until("no complaint", async || get(&setting, report).await.filter(|found| found["problems"].is_null()))
+        .await;
+    going.terminate();
+    assert_eq!(going.end().await, Some(0));
 }

@@ -53,6 +53,7 @@ pub struct Kubelets {
     store: Store,
     served: Served,
     report: Report,
+    nodes: Selector,
     shares: Option<Shares>,
     census: Census,
 }
@@ -74,7 +75,8 @@ impl Kubelets {
             Scraper::new(asked, inventory.clone(), store.clone()).map_err(|error| error.to_string())?;
         let served = Served::new(store.clone(), inventory.clone(), nodes.clone());
         let report = scraper.report();
-        let filter = move |node: &Node| node.labels.are_selected(&nodes);
+        let wanted = nodes.clone();
+        let filter = move |node: &Node| node.labels.are_selected(&wanted);
         let shares = shares.map(|Division { namespace, service, settings }| {
             let shares = Shares::new(settings, inventory.clone(), store.clone());
             super::replicas::follow(client, &namespace, &service, &shares, tasks);
@@ -85,7 +87,17 @@ impl Kubelets {
             None => scraper.only(Arc::new(filter)),
         };
         tasks.spawn(scraper.run(stop));
-        Ok(Self { compat, resolution, inventory, store, served, report, shares, census: census.clone() })
+        Ok(Self {
+            compat,
+            resolution,
+            inventory,
+            store,
+            served,
+            report,
+            nodes,
+            shares,
+            census: census.clone(),
+        })
     }
 
     /// Who answers `metrics.k8s.io`.
@@ -96,6 +108,11 @@ impl Kubelets {
     /// What is known, without asking anybody.
     pub fn served(&self) -> &Served {
         &self.served
+    }
+
+    /// A number that changes whenever something new is known.
+    pub fn generation(&self) -> u64 {
+        self.store.generation()
     }
 
     /// Nodes and running pods.
@@ -144,7 +161,9 @@ impl Kubelets {
         let without: u64 = missing.counts.values().sum();
         let problems = self.report.problems();
         let pods = self.inventory.pod_count() as u64;
-        let nodes = problems.nodes as u64;
+        // Other replicas may scrape some of them.
+        let nodes = self.inventory.nodes();
+        let nodes = nodes.iter().filter(|node| node.labels.are_selected(&self.nodes)).count() as u64;
         let points = self.store.points().nodes;
         ResourceReport {
             source: "kubelets".to_owned(),

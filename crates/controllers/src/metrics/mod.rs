@@ -6,6 +6,7 @@
 //! kubelets  scrapes become resource metrics                    needs a client
 //! rules     Prometheus becomes custom, external and resource metrics   needs a client
 //! server    all of it: checks, report, figures                 pure
+//! local     resource metrics for the controller in the same process   pure
 //! replicas  who divides the nodes with us                     needs a client
 //! check     what must hold for the server to be well           pure
 //! figures   what Prometheus sees                               pure
@@ -15,6 +16,7 @@ pub mod check;
 mod described;
 pub mod figures;
 pub mod kubelets;
+mod local;
 mod replicas;
 pub mod rules;
 mod server;
@@ -23,6 +25,7 @@ mod watches;
 pub use check::{Check, Scope};
 pub use figures::Figures;
 pub use kubelets::Kubelets;
+pub use local::Local;
 pub use rules::Rules;
 pub use server::{Providers, Sources};
 pub use watches::Census;

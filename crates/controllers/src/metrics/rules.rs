@@ -9,7 +9,6 @@ use api::reports::{Backend, Grade, MetricsReport, Problem, ResourceReport};
 use jiff::Timestamp;
 use kube::Client;
 use sources::http::{self, Endpoint};
-use sources::inventory::Inventory;
 use sources::prometheus::client::{Manner, Prometheus};
 use sources::prometheus::config::{Config, ConfigError};
 use sources::prometheus::provider::{self, Provider, RuleReport, SectionReport};
@@ -62,6 +61,7 @@ pub enum Error {
 pub struct Rules {
     provider: Provider,
     resource: bool,
+    strict: bool,
     reload: Arc<Mutex<Reload>>,
     asked: Arc<Notify>,
 }
@@ -84,12 +84,13 @@ impl Rules {
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, Error> {
         let Settings { file, config, provider, endpoint, manner, discovery, resource } = settings;
-        let inventory = census.map(|census| census.inventory.clone()).unwrap_or_else(Inventory::new);
+        let strict = provider.compat.is_strict();
+        let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
         let world = Arc::new(Described::new(client, inventory).await.map_err(Error::Cluster)?);
         let transport = http::Client::new(endpoint).map_err(Error::Endpoint)?;
         let prometheus = Prometheus::new(Arc::new(transport), manner);
         let provider = Provider::start(provider, prometheus, config, world.clone())?;
-        let rules = Self { provider, resource, reload: Arc::default(), asked: Arc::default() };
+        let rules = Self { provider, resource, strict, reload: Arc::default(), asked: Arc::default() };
         let looking = rules.clone();
         tasks.spawn(async move {
             let mut file = Watched::new(file);
@@ -140,6 +141,16 @@ impl Rules {
 
     fn state(&self) -> MutexGuard<'_, Reload> {
         self.reload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is an API for custom metrics. With the adapter there is none without rules; here rules may come later.
+    pub fn serves_custom(&self) -> bool {
+        !self.strict || self.provider.serves().0
+    }
+
+    /// Whether there is an API for external metrics.
+    pub fn serves_external(&self) -> bool {
+        !self.strict || self.provider.serves().1
     }
 
     /// Who answers `custom.metrics.k8s.io`.

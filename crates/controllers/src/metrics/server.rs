@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use api::provide::{Compat, CustomMetrics, ExternalMetrics, ResourceMetrics};
 use api::reports::{
-    API_VERSION, Backend, CURRENT, KIND, Meta, MetricsReport, Replica, Report, Server as Identity,
+    API_VERSION, Backend, CURRENT, Grade, KIND, Meta, MetricsReport, Problem, Replica, Report,
+    Server as Identity,
 };
 use jiff::{SignedDuration, Timestamp};
 use sources::federation::{Condition, Router, UpstreamReport};
@@ -77,6 +78,7 @@ impl Sources {
         };
         let mut problems = self.census.as_ref().map(Census::problems).unwrap_or_default();
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
+        problems.extend(self.shares().map(silent).unwrap_or_default());
         Report {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -156,6 +158,17 @@ fn replicas(shares: &Shares) -> Vec<Replica> {
         nodes: found.nodes,
     };
     shares.report().into_iter().map(replica).collect()
+}
+
+/// Replicas that something is wrong with.
+fn silent(shares: &Shares) -> Vec<Problem> {
+    let problem = |found: sources::shares::ReplicaReport| {
+        let (cause, remedy) = found.problem?;
+        let cause = format!("replica {} ({}): {cause}", found.id, found.address);
+        let reason = "ReplicaSilent".to_owned();
+        Some(Problem { grade: Grade::Warning, reason, cause, remedy, ..Problem::default() })
+    };
+    shares.report().into_iter().filter_map(problem).collect()
 }
 
 fn upstream_figures(figures: &mut Figures, upstreams: &[UpstreamReport]) {

@@ -65,13 +65,15 @@ pub(super) struct Args {
     asked: Asked,
 }
 
+/// What a question is answered with now, by place of the metric and of the question; or why there is no answer.
+type Answers = Vec<((usize, usize), Result<Vec<String>, String>)>;
+
 /// One rule, explained, with the values it has now.
 struct Explained {
     explanation: Explanation,
     /// How many series Prometheus has for it; none if nobody was asked.
     series: Option<u64>,
-    /// By place of the metric and of the question.
-    values: Vec<((usize, usize), Result<Vec<String>, String>)>,
+    values: Answers,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -170,7 +172,7 @@ async fn values(
     family: Family,
     mapper: &Mapper,
     prometheus: &Prometheus,
-) -> Vec<((usize, usize), Result<Vec<String>, String>)> {
+) -> Answers {
     let Some(rule) = rules.get(family, explanation.rule) else { return Vec::new() };
     let everything = Selector::everything();
     let mut all = Vec::new();

@@ -28,7 +28,9 @@ mod service;
 use crate::failure::{Failure, Outcome};
 use crate::invoked::{self, Replaced};
 use flags::Flags;
-use options::Options;
+pub(crate) use options::Options;
+pub(crate) use run::{Process, start};
+pub(crate) use service::SERVICE;
 
 /// Serve resource, custom and external metrics, in the place of metrics-server and prometheus-adapter
 ///

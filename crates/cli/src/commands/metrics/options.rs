@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use api::selector::Selector;
 use api::time::go_duration;
 use cluster::connect::Target;
 use jiff::SignedDuration;
+use serve::{Proxies, Reviews, Trusted};
 
 use super::flags::{FLAGS, Flags, Group};
 use crate::failure::Failure;
@@ -109,6 +110,10 @@ pub(crate) struct Serving {
     pub(crate) streams: u32,
     /// Time to answer a request.
     pub(crate) timeout: Duration,
+    /// Whom to trust.
+    pub(crate) trusted: Trusted,
+    /// How long answers about users are remembered.
+    pub(crate) reviews: Reviews,
 }
 
 impl Options {
@@ -145,6 +150,18 @@ impl Options {
             logs: logs(flags)?,
             idle: flags.idle(),
         })
+    }
+
+    /// For a cluster on the desk: kubelets that are asked often, and a port that does not matter.
+    pub(crate) fn on_the_desk(resolution: Duration) -> Result<Self, Failure> {
+        let mut options = Self::of(&Flags::default())?;
+        options.kubelets.resolution = resolution;
+        options.kubelets.timeout = resolution;
+        options.kubelets.address_types = vec!["InternalIP".to_owned()];
+        options.kubelets.status_port = true;
+        options.serving.address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        options.serving.port = 0;
+        Ok(options)
     }
 
     /// Where `metrics.k8s.io` comes from, if the rules have a section for it or not.
@@ -298,8 +315,36 @@ impl Serving {
             requests: none_if_zero(flags.number("max-requests-inflight")?).unwrap_or(usize::MAX >> 4),
             streams: none_if_zero(flags.number("http2-max-streams-per-connection")?).unwrap_or(100),
             timeout: period(flags, "request-timeout")?.max(Duration::from_secs(1)),
+            trusted: trusted(flags)?,
+            reviews: reviews(flags)?,
         })
     }
+}
+
+fn trusted(flags: &Flags) -> Result<Trusted, Failure> {
+    let proxies = match flags.file("requestheader-client-ca-file")? {
+        Some(authority) => Some(Proxies {
+            names: flags.list("requestheader-allowed-names")?,
+            user: flags.list("requestheader-username-headers")?,
+            uid: flags.list("requestheader-uid-headers")?,
+            group: flags.list("requestheader-group-headers")?,
+            extra: flags.list("requestheader-extra-headers-prefix")?,
+            authority,
+        }),
+        None => None,
+    };
+    let lookup = !flags.bool("authentication-skip-lookup")?;
+    Ok(Trusted { lookup, clients: flags.file("client-ca-file")?, proxies })
+}
+
+fn reviews(flags: &Flags) -> Result<Reviews, Failure> {
+    let allowed = "authorization-webhook-cache-authorized-ttl";
+    let as_theirs = flags.given(allowed) || flags.text("compat")? == "strict";
+    Ok(Reviews {
+        allowed: if as_theirs { period(flags, allowed)? } else { Reviews::default().allowed },
+        denied: period(flags, "authorization-webhook-cache-unauthorized-ttl")?,
+        tokens: period(flags, "authentication-token-webhook-cache-ttl")?,
+    })
 }
 
 /// `NAMESPACE/SERVICE`.

@@ -88,8 +88,9 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
         Some(census) if origin == Origin::Kubelets => {
             let mut settings =
                 kubelets::settings(&options.kubelets, options.compat, &connection.credentials)?;
-            settings.shares =
-                options.shares.as_ref().map(|shares| kubelets::division(shares, options.kubelets.resolution));
+            // metrics-server divides nothing.
+            let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
+            settings.shares = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
             let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
             Some(started.map_err(Failure::Outside)?)
         }
@@ -178,9 +179,11 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
             let router = std::sync::Arc::new(router.clone());
             Providers { resource, custom: Some(router.clone()), external: Some(router) }
         }
-        None => {
-            Providers { resource, custom: rules.map(Rules::custom), external: rules.map(Rules::external) }
-        }
+        None => Providers {
+            resource,
+            custom: rules.filter(|rules| rules.serves_custom()).map(Rules::custom),
+            external: rules.filter(|rules| rules.serves_external()).map(Rules::external),
+        },
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) async fn start(
             address: SocketAddr::new(address, serving.port),
             certificate: certificate.clone(),
             open_paths: serving.open_paths.clone(),
+            trusted: serving.trusted.clone(),
+            reviews: serving.reviews,
             ..serve::Options::default()
         };
         options.limits.requests = serving.requests;

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use api::text::{self, Source};
 use cluster::Clock;
-use cluster::connect::{self, Target};
-use localkube::metrics::{self, MetricsApi};
+use cluster::connect::{self, Connection, Credentials, Material, Target};
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
 use serve::{Behind, Place};
@@ -14,6 +13,7 @@ use sim::scenario::Variation;
 
 use super::{Args, DEFAULT, objects};
 use crate::commands::controller::{self, Options, Process, SERVICE};
+use crate::commands::metrics;
 use crate::failure::Failure;
 use crate::{files, scenario};
 
@@ -29,7 +29,7 @@ pub(super) struct Stage {
     pub(super) began: Instant,
     ready: Duration,
     kubeconfig: std::path::PathBuf,
-    _metrics: MetricsApi,
+    metrics: metrics::Process,
     _nodes: Nodes,
     _server: Server,
     _running: Running,
@@ -69,22 +69,25 @@ impl Stage {
         };
         let nodes = Nodes::start(client.clone(), plan).await;
         let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.to_string()))?;
-        let settings = metrics::Settings { resolution: RESOLUTION, clock: running.clock() };
-        let metrics = MetricsApi::of_nodes(&nodes, settings).await;
-        let metrics = metrics.map_err(|e| outside("serve metrics")(e.to_string()))?;
-        metrics
-            .register(&client, "kube-system")
-            .await
-            .map_err(|e| outside("register metrics")(e.to_string()))?;
         let mut documents = Vec::new();
         for source in &sources {
             documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));
         }
         let definition = Source::from_bytes("autoscalers.plimsoll.dev.yaml", AUTOSCALERS.as_bytes())?;
         objects::create(&client, &text::parse(&definition)?).await?;
-        // The controller talks to the cluster as it would to any other: over TLS, by kubeconfig.
+        // All that is ours talks to the cluster as it would to any other: over TLS, by kubeconfig.
         let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
+        // Its kubelets have an authority of their own.
+        let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
+        let credentials = Credentials { authority, ..connection.credentials.clone() };
+        let measured = Connection { credentials, ..connection.clone() };
+        let metrics = metrics::start(&measured, &metrics::Options::on_the_desk(RESOLUTION)?).await?;
+        let behind = Behind::ThisMachine(metrics.server.port());
+        let place = Place { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
+        for object in metrics.server.api_services(&place) {
+            objects::create_one(&client, &object).await.map_err(outside("register the metrics APIs"))?;
+        }
         let options = Options::on_the_desk(&scenario);
         let process = controller::start(&connection, &options, Clock::system()).await?;
         if let Some(server) = &process.server {
@@ -102,7 +105,7 @@ impl Stage {
             began: Instant::now(),
             ready,
             kubeconfig: args.kubeconfig.clone(),
-            _metrics: metrics,
+            metrics,
             _nodes: nodes,
             _server: server,
             _running: running,
@@ -113,7 +116,7 @@ impl Stage {
     pub(super) fn introduce(&self, args: &Args) {
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         println!(
-            "localkube ready in {} ms · {} · {} · roles: controller\n",
+            "localkube ready in {} ms · {} · {} · roles: controller, metrics\n",
             self.ready.as_millis(),
             count(usize::from(args.nodes), "node"),
             count(self.scenario.workloads.len(), "workload"),
@@ -130,6 +133,7 @@ impl Stage {
     /// Ends everything and removes the kubeconfig.
     pub(super) async fn end(self) {
         self.process.stop().await;
+        self.metrics.stop().await;
         let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }

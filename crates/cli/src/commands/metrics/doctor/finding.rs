@@ -84,7 +84,7 @@ impl Findings {
 }
 
 /// What it means.
-pub(super) fn findings(services: Vec<ApiService>, report: Option<Result<Report, Trouble>>) -> Findings {
+pub(super) fn findings(services: &[ApiService], report: Option<Result<Report, Trouble>>) -> Findings {
     let own: Vec<&ApiService> = services.iter().filter(|service| service.group == OWN).collect();
     let ours = own.iter().find_map(|service| service.service.clone());
     let mut findings = Findings { ours: ours.clone(), ..Findings::default() };
@@ -151,7 +151,7 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
         finding.advice = if group == "metrics.k8s.io" {
             "let its APIService lead to plimsoll to have both in one place (docs/metrics.md)".into()
         } else {
-            "add it as an upstream to have both (docs/metrics.md, Federation)".into()
+            "add it as an upstream to have both (docs/federation.md)".into()
         };
     }
     finding

@@ -20,7 +20,7 @@ pub(super) async fn at(site: &Site) -> Result<Findings, Failure> {
     } else {
         None
     };
-    let mut findings = finding::findings(services, report);
+    let mut findings = finding::findings(&services, report);
     if let Some(ours) = findings.ours.clone() {
         findings.ready_replicas = replicas(site, &ours).await;
     }

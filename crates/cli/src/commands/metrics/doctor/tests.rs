@@ -49,7 +49,7 @@ fn what_is_wrong_stands_below_whom_it_concerns() {
         api("external.metrics.k8s.io", "v1beta1", "keda-metrics-apiserver"),
         api(finding::OWN, "v1alpha1", "plimsoll-metrics"),
     ];
-    let mut found = findings(services, Some(Ok(report())));
+    let mut found = findings(&services, Some(Ok(report())));
     found.ready_replicas = Some(3);
     assert_eq!(found.grade(), Some(Grade::Error));
     assert_eq!(
@@ -66,7 +66,7 @@ custom.metrics.k8s.io    served by plimsoll (3 replicas) from prometheus:9090, 1
   ! 1 rule    rules[2]   matches no series
               remedy: plimsoll metrics explain --rule 2 shows what it looks for
 external.metrics.k8s.io  served by plimsoll-system/keda-metrics-apiserver
-  · add it as an upstream to have both (docs/metrics.md, Federation)
+  · add it as an upstream to have both (docs/federation.md)
 "
     );
 }
@@ -90,7 +90,7 @@ fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
     ] {
         let mut service = api("metrics.k8s.io", "v1beta1", "metrics-server");
         (service.available, service.reason, service.message) = (false, reason.into(), message.into());
-        let found = findings(vec![service], None);
+        let found = findings(&[service], None);
         assert_eq!(found.grade(), Some(Grade::Error));
         let text = page::text(&found, PAGE, now());
         assert!(text.contains(expected), "{text}");
@@ -100,9 +100,9 @@ fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
 
 #[test]
 fn nobody_is_needed_for_custom_and_external_metrics() {
-    let found = findings(vec![api("metrics.k8s.io", "v1beta1", "metrics-server")], None);
+    let found = findings(&[api("metrics.k8s.io", "v1beta1", "metrics-server")], None);
     assert_eq!((found.grade(), found.groups.first().unwrap().served_by), (None, Who::Other));
-    let none = findings(Vec::new(), None);
+    let none = findings(&[], None);
     assert_eq!(none.grade(), Some(Grade::Error));
     let text = page::text(&none, PAGE, now());
     assert!(text.starts_with("metrics.k8s.io           served by nobody\n  ✗ nobody serves it"), "{text}");
@@ -115,7 +115,7 @@ fn a_group_that_leads_to_two_servers_is_wrong() {
         api("custom.metrics.k8s.io", "v1beta2", "plimsoll-metrics"),
         api("metrics.k8s.io", "v1beta1", "a"),
     ];
-    let found = findings(services, None);
+    let found = findings(&services, None);
     assert_eq!(found.grade(), Some(Grade::Error));
     assert!(
         page::text(&found, PAGE, now())
@@ -132,12 +132,12 @@ fn what_cannot_be_read_is_unknown() {
         ]
     };
     let refused = Trouble::Refused { code: 403, message: "forbidden".into() };
-    let found = findings(services(), Some(Err(refused)));
+    let found = findings(&services(), Some(Err(refused)));
     assert_eq!((found.grade(), found.unknown.len()), (None, 1));
     assert!(page::text(&found, PAGE, now()).contains("ask for `get` on reports.metrics.plimsoll.dev"));
     // A server that is registered for what it does not serve.
     let silent = Report { resource: None, custom: Some(MetricsReport::default()), ..Report::default() };
-    let found = findings(services(), Some(Ok(silent)));
+    let found = findings(&services(), Some(Ok(silent)));
     assert!(page::text(&found, PAGE, now()).contains("served by plimsoll, which does not serve it"));
     let _ = ResourceReport::default();
 }

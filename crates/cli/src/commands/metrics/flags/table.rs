@@ -42,7 +42,6 @@ const NO_WRITES: &str = "nothing can be written here";
 const NO_GO: &str = "there is no Go runtime to look into";
 const ONE_VERSION: &str = "one version of everything is built in";
 const NO_GATES: &str = "there are no feature gates here";
-const FROM_CLUSTER: &str = "the cluster says whom to trust (ConfigMap extension-apiserver-authentication)";
 const SAFE_TLS: &str = "TLS 1.2 and 1.3 with safe suites are spoken, nothing else";
 
 /// All of them, in the order of the help. A table is read by line.
@@ -110,21 +109,21 @@ pub(crate) const FLAGS: &[Flag] = &[
     idle(Serving, "permit-port-sharing", Bool, "false", "a port is not shared"),
     // Who asks.
     idle(Authentication, "authentication-kubeconfig", File, "", "--kubeconfig is used"),
-    idle(Authentication, "authentication-skip-lookup", Bool, "false", FROM_CLUSTER),
-    idle(Authentication, "authentication-token-webhook-cache-ttl", Duration, "10s", "the answers are kept for 10 s"),
+    acts(Authentication, "authentication-skip-lookup", Bool, "false", "do not ask the cluster whom to trust (ConfigMap extension-apiserver-authentication)"),
+    acts(Authentication, "authentication-token-webhook-cache-ttl", Duration, "10s", "how long it is remembered whose a token is"),
     idle(Authentication, "authentication-tolerate-lookup-failure", Bool, "false", "always tolerated: what cannot be looked up is looked up again"),
-    idle(Authentication, "client-ca-file", File, "", FROM_CLUSTER),
-    idle(Authentication, "requestheader-client-ca-file", File, "", FROM_CLUSTER),
-    idle(Authentication, "requestheader-allowed-names", List, "", FROM_CLUSTER),
-    idle(Authentication, "requestheader-username-headers", List, "x-remote-user", FROM_CLUSTER),
-    idle(Authentication, "requestheader-uid-headers", List, "", FROM_CLUSTER),
-    idle(Authentication, "requestheader-group-headers", List, "x-remote-group", FROM_CLUSTER),
-    idle(Authentication, "requestheader-extra-headers-prefix", List, "x-remote-extra-", FROM_CLUSTER),
+    acts(Authentication, "client-ca-file", File, "", "who signs users, instead of whom the cluster names"),
+    acts(Authentication, "requestheader-client-ca-file", File, "", "who signs those that speak for others, instead of whom the cluster names"),
+    acts(Authentication, "requestheader-allowed-names", List, "", "their names, with --requestheader-client-ca-file; none is any"),
+    acts(Authentication, "requestheader-username-headers", List, "x-remote-user", "headers with the user, with --requestheader-client-ca-file"),
+    acts(Authentication, "requestheader-uid-headers", List, "", "headers with the user's uid, with --requestheader-client-ca-file"),
+    acts(Authentication, "requestheader-group-headers", List, "x-remote-group", "headers with the user's groups, with --requestheader-client-ca-file"),
+    acts(Authentication, "requestheader-extra-headers-prefix", List, "x-remote-extra-", "beginning of headers with anything else, with --requestheader-client-ca-file"),
     // Whether they may.
     acts(Authorization, "authorization-always-allow-paths", List, "/healthz,/readyz,/livez", "paths for which nobody is asked who they are"),
     idle(Authorization, "authorization-kubeconfig", File, "", "--kubeconfig is used"),
-    idle(Authorization, "authorization-webhook-cache-authorized-ttl", Duration, "10s", "the answers are kept for 10 s"),
-    idle(Authorization, "authorization-webhook-cache-unauthorized-ttl", Duration, "10s", "the answers are kept for 10 s"),
+    acts(Authorization, "authorization-webhook-cache-authorized-ttl", Duration, "10s", "how long it is remembered that somebody may do something; if it is not given, for 1m, unless --compat=strict"),
+    acts(Authorization, "authorization-webhook-cache-unauthorized-ttl", Duration, "10s", "how long it is remembered that somebody may not"),
     // The generic server.
     acts(Generic, "max-requests-inflight", Number, "400", "requests at a time; 0 is any number"),
     idle(Generic, "max-mutating-requests-inflight", Number, "200", NO_WRITES),

@@ -81,6 +81,34 @@ fn the_table_is_sound() {
     Line::command().disable_version_flag(true).debug_assert();
 }
 
+/// The table of the documentation. `PLIMSOLL_WRITE_DOCS=1 cargo test -p plimsoll --bin plimsoll flags` writes it.
+#[test]
+fn the_documentation_has_every_flag() {
+    const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let mut table = "\n| Flag | Default | What it does |\n|---|---|---|\n".to_owned();
+    for flag in FLAGS {
+        let short = flag.short.filter(|letter| flag.name != letter.to_string());
+        let short = short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
+        let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
+        let nothing = if flag.does == Does::Nothing { "*nothing:* " } else { "" };
+        table += &format!(
+            "| {short}`--{}` | {default} | {nothing}{} |\n",
+            flag.name,
+            flag.about.replace('|', "\\|")
+        );
+    }
+    let text = std::fs::read_to_string(PLACE).unwrap();
+    let (before, rest) = text.split_once("<!-- flags -->\n").unwrap();
+    let (found, after) = rest.split_once("<!-- end of flags -->").unwrap();
+    let table = format!("{table}\n");
+    if std::env::var_os("PLIMSOLL_WRITE_DOCS").is_some() {
+        let whole = format!("{before}<!-- flags -->\n{table}<!-- end of flags -->{after}");
+        std::fs::write(PLACE, whole).unwrap();
+    } else {
+        assert_eq!(found, table);
+    }
+}
+
 /// The flags of both servers as their help lists them.
 #[test]
 fn no_flag_of_the_servers_replaced_is_missing() {
