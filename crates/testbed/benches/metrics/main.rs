@@ -3,6 +3,7 @@
 //! ```text
 //! resource  1,000 nodes × 30 pods: first metrics-server, then ours, over the same kubelets and on the same API server
 //! alone     5,000 nodes × 30 pods: ours
+//! hold      as `resource`, ours alone, until standard input ends: for whoever looks with a profiler
 //! custom    200 autoscalers' questions, 1,000 a second: first prometheus-adapter, then ours, on the same Prometheus
 //! stage     a real API server with nodes and pods that are simulated
 //! subject   a metrics server as a process
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let asked = |name: &str| arguments.is_empty() || arguments.iter().any(|word| word == name);
+    if arguments.first().is_some_and(|word| word == "hold") {
+        runtime.block_on(resource::hold());
+        return ExitCode::SUCCESS;
+    }
     let mut good = true;
     if asked("resource") {
         good &= runtime.block_on(resource::run());

@@ -66,6 +66,25 @@ pub(crate) async fn run() -> bool {
     table.good()
 }
 
+/// Keeps everything until standard input ends.
+pub(crate) async fn hold() {
+    let stage = Stage::new(FLEET).await;
+    let mut subject = Who::Ours.of_kubelets(&stage).await;
+    until_complete(&mut subject, FLEET.size()).await;
+    println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
+    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    tokio::task::spawn_blocking(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if tell.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    while told.recv().await.is_some() {
+        println!("{:?}", list(&subject, JSON).await);
+    }
+}
+
 fn per_second(figures: &Figures) -> f64 {
     figures.requests as f64 / figures.quiet.took.as_secs_f64()
 }

@@ -87,6 +87,7 @@ async fn replica(plot: &Plot, kubelets: &Kubelets, name: &str, port: u16, token:
     arguments.push(format!("--node-selector=pool={}", plot.namespace));
     arguments.push(format!("--shares={}/metrics", plot.namespace));
     arguments.push(format!("--shares-token-file={}", token.display()));
+    arguments.push("--shares-insecure-tls".to_owned());
     started("plimsoll", Path::new("/usr/bin/env"), &arguments, room, port).await.unwrap()
 }
 

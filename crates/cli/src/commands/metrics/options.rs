@@ -360,10 +360,18 @@ fn shares(flags: &Flags) -> Result<Option<Shares>, Failure> {
             "--shares={text}: write NAMESPACE/SERVICE, such as plimsoll-system/plimsoll-metrics"
         ))
     })?;
+    let authority = flags.file("shares-ca-file")?;
+    if authority.is_none() && !flags.bool("shares-insecure-tls")? {
+        return Err(Failure::input(format!(
+            "--shares={text} needs --shares-ca-file: replicas show each other their tokens, and must know whom they show them to\n  \
+             remedy: give all replicas a certificate for {service}.{namespace}.svc (--tls-cert-file, --tls-private-key-file) and its \
+             authority by --shares-ca-file"
+        )));
+    }
     Ok(Some(Shares {
         namespace: namespace.to_owned(),
         service: service.to_owned(),
-        authority: flags.file("shares-ca-file")?,
+        authority,
         token: flags.file("shares-token-file")?,
     }))
 }
