@@ -51,7 +51,7 @@ clusters: ## What runs on localkube and on a real Kubernetes (which it builds th
 	esac
 
 conformance: ## Replay the recorded answers of the real Kubernetes.
-	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics
+	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics --improvements
 
 examples: build ## Run every example as a user would.
 	@for file in examples/*.yaml; do $(PLIMSOLL) simulate --quiet "$$file" || exit 1; done

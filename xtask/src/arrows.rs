@@ -18,8 +18,25 @@ const OURS: &[(&str, &[&str])] = &[
     ("sources", &["api", "quantity"]),
     ("controllers", &["api", "cluster", "engine", "quantity", "sources"]),
     ("testbed", &["localkube"]),
-    ("plimsoll", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources"]),
-    ("xtask", &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources", "testbed"]),
+    (
+        "plimsoll",
+        &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources"],
+    ),
+    (
+        "xtask",
+        &[
+            "api",
+            "cluster",
+            "controllers",
+            "engine",
+            "localkube",
+            "quantity",
+            "serve",
+            "sim",
+            "sources",
+            "testbed",
+        ],
+    ),
 ];
 
 /// What a crate must not reach, however far down.

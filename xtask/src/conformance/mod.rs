@@ -5,6 +5,7 @@ mod adapter_query;
 mod adapter_result;
 mod conversion;
 mod custom_api;
+mod improvements;
 mod kubelet;
 mod printing;
 mod quantity;
@@ -16,9 +17,12 @@ mod selector;
 mod tests;
 mod validation;
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use api::provide::Compat;
 use serde_json::Value;
 
 /// Files or folders in the vectors' format (`.jsonl`, or compressed as `.jsonl.zst`).
@@ -33,6 +37,10 @@ pub(crate) struct Args {
     /// How many differing records to print in full.
     #[arg(long, default_value_t = 20)]
     show: usize,
+    /// Fail also where we answer otherwise without `--compat=strict` and it is not listed as an improvement, and where an
+    /// improvement is listed that makes no difference.
+    #[arg(long)]
+    improvements: bool,
 }
 
 /// One place where we differ from the recording.
@@ -53,12 +61,39 @@ impl Difference {
     }
 }
 
-/// How the replay of one record of a whole file went.
+/// How the replay of one record went.
 pub(crate) struct Outcome {
     /// The record's id.
     pub(crate) id: String,
-    /// Where we differ.
-    pub(crate) differences: Vec<Difference>,
+    /// Whether the vectors bind nobody here.
+    pub(crate) free: bool,
+    /// Where we differ, imitating where that is a choice.
+    pub(crate) strict: Vec<Difference>,
+    /// Where we differ when we do not imitate.
+    pub(crate) better: Vec<Difference>,
+}
+
+impl Outcome {
+    /// Replays a record both ways.
+    pub(crate) fn of<E: Display>(
+        record: &Value,
+        replay: impl Fn(Compat) -> Result<Vec<Difference>, E>,
+    ) -> Self {
+        let (strict, better) = (replay(Compat::Strict), replay(Compat::Better));
+        let id = record.get("id").and_then(Value::as_str).unwrap_or("a record without id").to_owned();
+        let free = strict.is_ok() && is_informative(record);
+        // What cannot be replayed fails once.
+        let better = if strict.is_ok() { told(better) } else { Vec::new() };
+        Self { id, free, strict: told(strict), better }
+    }
+}
+
+/// That a record cannot be replayed is a difference.
+fn told<E: Display>(replayed: Result<Vec<Difference>, E>) -> Vec<Difference> {
+    replayed.unwrap_or_else(|error| {
+        let expected = "a record that can be replayed".to_owned();
+        vec![Difference { at: "record".to_owned(), expected, got: format!("{error:#}") }]
+    })
 }
 
 /// Replays all records of a file; the first, or a file beside it, may be what the others rest on.
@@ -73,7 +108,6 @@ enum Kind {
     Printing,
     Quantity,
     Selector,
-    Kubelet,
 }
 
 /// How a replay went.
@@ -83,13 +117,17 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Records that differ, or may, and are marked in the vectors as not binding.
     pub(crate) informative: usize,
+    /// Records that are answered otherwise when we do not imitate.
+    pub(crate) better: usize,
+    /// Those among them that no improvement explains.
+    pub(crate) unlisted: usize,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut tally = Tally::default();
     for file in read::vector_files(&args.paths)? {
         let before = (tally.passed, tally.failed);
-        replay(&file, args.only.as_deref(), args.show, &mut tally)?;
+        replay(&file, args, &mut tally)?;
         let (passed, failed) = (tally.passed - before.0, tally.failed - before.1);
         println!("{:<60} {passed} ok, {failed} differ", file.display());
     }
@@ -99,38 +137,47 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tally.informative
         );
     }
+    if tally.better > 0 {
+        let see = if args.improvements { "" } else { ": run with --improvements to see them" };
+        let Tally { better, unlisted, .. } = tally;
+        println!(
+            "{better} records are answered better without --compat=strict, {unlisted} of them not listed{see}"
+        );
+    }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Files whose records belong together.
+/// Files whose records belong together, or are answered in two ways.
 fn whole(file: &Path) -> Option<Whole> {
-    match file.file_name()?.to_str()?.split('.').next()? {
+    match stem(file) {
         "adapter_config" => Some(adapter_config::replay),
         "adapter_query" => Some(adapter_query::replay),
         "adapter_result" => Some(adapter_result::replay),
         "custom_api" => Some(|_, records| custom_api::replay(records)),
+        "kubelet" => Some(|_, records| Ok(kubelet::replay(records))),
         "resource_api" => Some(|_, records| resource_api::replay(records)),
         _ => None,
     }
 }
 
+/// The file's name without its endings.
+fn stem(file: &Path) -> &str {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.split('.').next().unwrap_or_default()
+}
+
 /// Replays one file, printing differences.
-pub(crate) fn replay(file: &Path, only: Option<&str>, show: usize, tally: &mut Tally) -> anyhow::Result<()> {
+pub(crate) fn replay(file: &Path, args: &Args, tally: &mut Tally) -> anyhow::Result<()> {
+    let is_wanted = |id: &str| args.only.as_deref().is_none_or(|only| id.contains(only));
     if let Some(whole) = whole(file) {
         let records: Vec<Value> = read::records(file)?.collect::<anyhow::Result<_>>()?;
-        for Outcome { id, differences } in whole(file, &records)? {
-            if only.is_some_and(|only| !id.contains(only)) {
-                continue;
-            }
-            if differences.is_empty() {
-                tally.passed += 1;
-                continue;
-            }
-            tally.failed += 1;
-            if tally.failed <= show {
-                print_differences(file, &id, &differences);
-            }
+        let mut met = BTreeMap::new();
+        for outcome in whole(file, &records)?.into_iter().filter(|outcome| is_wanted(&outcome.id)) {
+            tally.take(file, args, outcome, &mut met);
+        }
+        if args.improvements {
+            tally.report(file, args, &met);
         }
         return Ok(());
     }
@@ -140,39 +187,66 @@ pub(crate) fn replay(file: &Path, only: Option<&str>, show: usize, tally: &mut T
             .get("id")
             .and_then(Value::as_str)
             .map_or_else(|| format!("line {}", number + 1), str::to_owned);
-        if only.is_some_and(|only| !id.contains(only)) {
+        if !is_wanted(&id) {
             continue;
         }
-        let differences = match kind(file, &record) {
+        let replayed = match kind(file, &record) {
             Some(kind) => check(kind, &record),
             None => Err(format!("unknown kind of record with fields {:?}", field_names(&record))),
         };
-        let shown = match differences {
-            Ok(differences) if differences.is_empty() => {
-                tally.passed += 1;
-                continue;
-            }
-            Ok(differences)
-                if is_informative(&record)
-                    || selector::differs_in_accidental_order(&record, &differences) =>
-            {
-                tally.informative += 1;
-                tally.passed += 1;
-                continue;
-            }
-            Ok(differences) => differences,
-            Err(text) => vec![Difference {
-                at: "record".into(),
-                expected: "a record that can be replayed".into(),
-                got: text,
-            }],
-        };
-        tally.failed += 1;
-        if tally.failed <= show {
-            print_differences(file, &id, &shown);
-        }
+        let free = replayed.as_ref().is_ok_and(|differences| {
+            is_informative(&record) || selector::differs_in_accidental_order(&record, differences)
+        });
+        let outcome = Outcome { id, free, strict: told(replayed), better: Vec::new() };
+        tally.take(file, args, outcome, &mut BTreeMap::new());
     }
     Ok(())
+}
+
+/// How many records show an improvement, by what is better.
+type Met = BTreeMap<&'static str, usize>;
+
+impl Tally {
+    /// Counts a record. What is better when we do not imitate is judged only if asked: others' recordings are not listed.
+    fn take(&mut self, file: &Path, args: &Args, mut outcome: Outcome, met: &mut Met) {
+        let verdict = improvements::judge(stem(file), &mut outcome);
+        for improvement in &verdict.improvements {
+            *met.entry(improvement.reason).or_default() += 1;
+        }
+        self.better += usize::from(!verdict.improvements.is_empty() || !verdict.unlisted.is_empty());
+        self.unlisted += usize::from(!verdict.unlisted.is_empty());
+        let Outcome { id, free, mut strict, .. } = outcome;
+        if free && !strict.is_empty() {
+            self.informative += 1;
+            strict.clear();
+        }
+        if args.improvements {
+            strict.extend(verdict.unlisted);
+            strict.extend(verdict.vain);
+        }
+        if strict.is_empty() {
+            self.passed += 1;
+            return;
+        }
+        self.failed += 1;
+        if self.failed <= args.show {
+            print_differences(file, &id, &strict);
+        }
+    }
+
+    /// Prints what was better in a file; an improvement that a whole file does not show fails.
+    fn report(&mut self, file: &Path, args: &Args, met: &Met) {
+        for improvement in improvements::upon(stem(file)) {
+            match met.get(improvement.reason) {
+                Some(count) => println!("  {count} answered better: {}", improvement.reason),
+                None if args.only.is_some() => {}
+                None => {
+                    self.failed += 1;
+                    println!("✗ no record is answered better: {}", improvement.reason);
+                }
+            }
+        }
+    }
 }
 
 fn check(kind: Kind, record: &Value) -> Result<Vec<Difference>, String> {
@@ -183,7 +257,6 @@ fn check(kind: Kind, record: &Value) -> Result<Vec<Difference>, String> {
         Kind::Printing => printing::check(record),
         Kind::Quantity => quantity::check(record),
         Kind::Selector => selector::check(record),
-        Kind::Kubelet => kubelet::check(record),
     }
 }
 
@@ -202,11 +275,9 @@ fn kind(file: &Path, record: &Value) -> Option<Kind> {
     if has("cells") && has("columns") {
         return Some(Kind::Printing);
     }
-    let name = file.file_name()?.to_str()?;
-    match name.split('.').next()? {
+    match stem(file) {
         "quantity" => Some(Kind::Quantity),
         "selector" => Some(Kind::Selector),
-        "kubelet" => Some(Kind::Kubelet),
         _ => None,
     }
 }
@@ -214,15 +285,8 @@ fn kind(file: &Path, record: &Value) -> Option<Kind> {
 /// Whether the vectors bind nobody here: values outside the integer ranges, numbers that are none, crashes, labels that are
 /// not there, chance.
 fn is_informative(record: &Value) -> bool {
-    const FREE: [&str; 7] = [
-        "overflow",
-        "float-conversion",
-        "zero-prev",
-        "crash",
-        "missing-label",
-        "label-substring",
-        "random",
-    ];
+    const FREE: [&str; 7] =
+        ["overflow", "float-conversion", "zero-prev", "crash", "missing-label", "label-substring", "random"];
     let is_free = |tag: &Value| tag.as_str().is_some_and(|tag| FREE.contains(&tag));
     record.get("tags").and_then(Value::as_array).is_some_and(|tags| tags.iter().any(is_free))
 }

@@ -15,13 +15,7 @@ use serve::metrics::Settings;
 use serve::{App, Local};
 
 use super::Outcome;
-use super::custom_api::exchange::{self, Improvement};
-
-/// Where we answer otherwise unless told to imitate (docs/compatibility.md).
-const IMPROVED: &[Improvement] = &[Improvement {
-    reason: "version v1 of the API is served and announced besides v1beta1",
-    ids: &["m-36", "m-37", "m-38", "m-39", "m-372", "m-374"],
-}];
+use super::custom_api::exchange;
 
 /// The first record.
 #[derive(Deserialize)]
@@ -83,7 +77,7 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let [first, records @ ..] = records else { anyhow::bail!("the file is empty") };
     let fixture: Fixture = serde_json::from_value(first.clone()).context("the first record is no fixture")?;
     let (now, provider) = (fixture.creation_timestamp, Arc::new(Provider::new(fixture)?));
-    exchange::replay(records, IMPROVED, |compat| {
+    exchange::replay(records, |compat| {
         let settings = Settings { clock: Arc::new(move || now), ..Settings::from(compat) };
         let groups = serve::metrics::resource(provider.clone(), &settings);
         let app = App { groups, address: "localhost:443".to_owned(), ..App::default() };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Kind, Tally, check, kind, replay};
+use super::{Args, Kind, Tally, check, kind, replay};
 
 /// One step: three pods at 90 % of a target of 50 % go from 3 to 6.
 fn scenario() -> Value {
@@ -109,7 +109,35 @@ fn unknown_records_fail_the_run() {
     let file = folder.join("unheard.jsonl");
     std::fs::write(&file, format!("{}\n\n{}\n", scenario(), json!({"id": "x", "what": 1}))).unwrap();
     let mut tally = Tally::default();
-    replay(&file, None, 0, &mut tally).unwrap();
+    let args = Args { paths: Vec::new(), only: None, show: 0, improvements: false };
+    replay(&file, &args, &mut tally).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!((tally.passed, tally.failed), (1, 1));
+}
+
+/// Recordings that nobody listed are held against the strict answers alone, unless the improvements are asked for.
+#[test]
+fn unseen_recordings_are_judged_strictly() {
+    let folder = std::env::temp_dir().join(format!("plimsoll-unseen-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("kubelet.jsonl");
+    // A kubelet that fails the second time: strictly its node is gone, else it stays for a while.
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/metrics/kubelet.jsonl.zst");
+    let mut record = super::read::records(&ours)
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|record| record["id"] == "dual-refused")
+        .unwrap();
+    record["id"] = json!("unseen");
+    std::fs::write(&file, record.to_string()).unwrap();
+    let judged = |improvements: bool| {
+        let mut tally = Tally::default();
+        let args = Args { paths: Vec::new(), only: Some("unseen".into()), show: 0, improvements };
+        replay(&file, &args, &mut tally).unwrap();
+        (tally.passed, tally.failed, tally.better, tally.unlisted)
+    };
+    let (alone, asked) = (judged(false), judged(true));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(alone, (1, 0, 1, 1));
+    assert_eq!(asked, (0, 1, 1, 1));
 }

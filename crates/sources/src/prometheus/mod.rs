@@ -25,6 +25,6 @@ pub mod names;
 pub mod provider;
 pub mod query;
 pub mod registry;
-pub mod rule;
 pub mod reload;
+pub mod rule;
 pub mod template;

@@ -255,7 +255,7 @@ impl State {
         let rules = Rules::compile(&config, &mapper, compat)?;
         let separable =
             rules.of(Family::Custom).iter().map(|rule| separable::is_separable(rule.query.text())).collect();
-        let mut registry = Registry::new(&rules, Duration::ZERO);
+        let mut registry = Registry::new(&rules);
         for family in [Family::Custom, Family::External] {
             registry.replace(&rules, &mapper, family, &remembered(memory, &rules, family));
         }

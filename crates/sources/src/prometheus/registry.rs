@@ -5,7 +5,6 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use api::provide::CustomMetric;
 
@@ -15,8 +14,6 @@ use super::rule::{Family, Rule, Rules};
 /// What matters of a series: its name and the names of its labels. Values are never kept.
 pub use super::client::Shape as Series;
 
-/// Metrics that one rule remembers; what is not seen any more goes first.
-const MOST_METRICS: usize = 500_000;
 /// Overwritten metrics that are named.
 const MOST_SHADOWED: usize = 100;
 
@@ -49,7 +46,6 @@ pub struct Shadowed {
 /// Cheap to clone, so that it can be changed aside and put in place at once.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    grace: Duration,
     custom: Section,
     external: Section,
 }
@@ -67,7 +63,7 @@ type Findings = BTreeMap<GroupResource, Found>;
 #[derive(Clone, Debug, Default)]
 struct Found {
     namespaced: bool,
-    metrics: HashMap<Arc<str>, (Arc<str>, Option<Instant>)>,
+    metrics: HashMap<Arc<str>, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -79,16 +75,16 @@ struct Index {
 }
 
 impl Registry {
-    /// Knows nothing yet. Metrics are kept for `grace` after they were last seen.
-    pub fn new(rules: &Rules, grace: Duration) -> Self {
+    /// Knows nothing yet.
+    pub fn new(rules: &Rules) -> Self {
         let section =
             |family| Section { found: vec![Arc::default(); rules.of(family).len()], index: Arc::default() };
-        Self { grace, custom: section(Family::Custom), external: section(Family::External) }
+        Self { custom: section(Family::Custom), external: section(Family::External) }
     }
 
     /// From everything that was found, at once.
     pub fn build(rules: &Rules, mapper: &Mapper, found: &[(Arc<str>, Vec<Series>)]) -> Self {
-        let mut registry = Self::new(rules, Duration::ZERO);
+        let mut registry = Self::new(rules);
         for family in [Family::Custom, Family::External] {
             registry.replace(rules, mapper, family, found);
         }
@@ -111,31 +107,10 @@ impl Registry {
             .iter()
             .map(|rule| {
                 let series = by_selector.get(&*rule.selector).copied().unwrap_or_default();
-                Arc::new(findings(rule, rules, mapper, family, series, None))
+                Arc::new(findings(rule, rules, mapper, family, series))
             })
             .collect();
         section.reindex(family);
-    }
-
-    /// Takes what one selector found for all rules that asked for it; what is not there any more is kept for a while.
-    pub fn update(&mut self, rules: &Rules, mapper: &Mapper, selector: &str, found: &[Series], now: Instant) {
-        let grace = self.grace;
-        for family in [Family::Custom, Family::External] {
-            let section = self.section_mut(family);
-            section.found.resize_with(rules.of(family).len(), Arc::default);
-            let mut changed = false;
-            for (rule, old) in rules.of(family).iter().zip(&mut section.found) {
-                if &*rule.selector == selector {
-                    let mut new = findings(rule, rules, mapper, family, found, Some(now));
-                    remember(&mut new, old, now, grace);
-                    *old = Arc::new(new);
-                    changed = true;
-                }
-            }
-            if changed {
-                section.reindex(family);
-            }
-        }
     }
 
     /// Where a custom metric of a resource comes from, if it is asked for in the right scope.
@@ -194,7 +169,7 @@ impl Section {
                 let entry = index.resources.entry(resource.clone()).or_default();
                 entry.0 = found.namespaced;
                 entry.1.reserve(found.metrics.len());
-                for (metric, (series, _)) in &found.metrics {
+                for (metric, series) in &found.metrics {
                     let origin = Origin { series: Arc::clone(series), rule };
                     let lost = entry.1.insert(Arc::clone(metric), origin);
                     if let Some(lost) = lost
@@ -234,14 +209,7 @@ impl Section {
 }
 
 /// What a rule makes of series; a later one of the same metric wins.
-fn findings(
-    rule: &Rule,
-    rules: &Rules,
-    mapper: &Mapper,
-    family: Family,
-    series: &[Series],
-    now: Option<Instant>,
-) -> Findings {
+fn findings(rule: &Rule, rules: &Rules, mapper: &Mapper, family: Family, series: &[Series]) -> Findings {
     let mut found = Findings::new();
     let mut resources: HashMap<&str, Option<&KnownResource>> = HashMap::new();
     for one in series {
@@ -250,7 +218,7 @@ fn findings(
         let mut add = |resource: GroupResource, namespaced: bool| {
             let entry = found.entry(resource).or_default();
             entry.namespaced = namespaced;
-            entry.metrics.insert(Arc::clone(&metric), (Arc::clone(&one.name), now));
+            entry.metrics.insert(Arc::clone(&metric), Arc::clone(&one.name));
         };
         if family == Family::External {
             add(GroupResource::default(), true);
@@ -273,24 +241,4 @@ fn is_namespaced(resource: &KnownResource, rules: &Rules) -> bool {
         return !(resource.group.is_empty() && without.contains(&resource.plural.as_str()));
     }
     resource.namespaced
-}
-
-/// Adds what was seen not long ago.
-fn remember(new: &mut Findings, old: &Findings, now: Instant, grace: Duration) {
-    let mut room = MOST_METRICS.saturating_sub(new.values().map(|found| found.metrics.len()).sum());
-    for (resource, old) in old {
-        for (metric, (series, seen)) in &old.metrics {
-            let fresh = seen.is_some_and(|seen| now.saturating_duration_since(seen) <= grace);
-            if room == 0 || !fresh || grace.is_zero() {
-                continue;
-            }
-            let entry = new
-                .entry(resource.clone())
-                .or_insert_with(|| Found { namespaced: old.namespaced, metrics: HashMap::new() });
-            if !entry.metrics.contains_key(metric) {
-                entry.metrics.insert(Arc::clone(metric), (Arc::clone(series), *seen));
-                room -= 1;
-            }
-        }
-    }
 }

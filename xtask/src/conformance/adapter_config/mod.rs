@@ -2,6 +2,7 @@
 
 pub(crate) mod fixture;
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,69 +17,10 @@ use sources::prometheus::rule::{Family, Rules};
 use super::{Difference, Outcome};
 use fixture::Answer;
 
-/// A deliberate improvement, and the records it changes. Each must differ without `--compat=strict`, and no other may.
-pub(crate) struct Improvement {
-    pub(crate) reason: &'static str,
-    pub(crate) concerns: fn(&Value, &Mapper) -> bool,
-}
-
-const IMPROVEMENTS: [Improvement; 2] = [
-    Improvement {
-        reason: "the scope of a resource is that of discovery, not a list of three",
-        concerns: |record, mapper| {
-            let custom = record.pointer("/expect/custom").and_then(Value::as_array);
-            custom.into_iter().flatten().any(|metric| {
-                let known = metric["resource"].as_str().and_then(|resource| mapper.find_text(resource));
-                known.is_some_and(|known| metric["namespaced"] != known.namespaced)
-            })
-        },
-    },
-    Improvement {
-        reason: "one selector that fails does not take the others' metrics away",
-        concerns: |record, _| {
-            let failed = record.pointer("/expect/updateErrors").is_some();
-            let others =
-                record.pointer("/expect/seriesRequests").and_then(Value::as_array).map_or(0, Vec::len);
-            failed && others > 1
-        },
-    },
-];
-
 pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let mapper = fixture::mapper(file)?;
-    Ok(records
-        .iter()
-        .map(|record| in_both_modes(record, &mapper, &IMPROVEMENTS, |compat| check(record, &mapper, compat)))
-        .collect())
-}
-
-/// Holds a record against both modes: exactly in the strict one, and as the table says in the other.
-pub(crate) fn in_both_modes(
-    record: &Value,
-    mapper: &Mapper,
-    improvements: &[Improvement],
-    check: impl Fn(Compat) -> Vec<Difference>,
-) -> Outcome {
-    let mut differences = check(Compat::Strict);
-    let better = check(Compat::Better);
-    let expected: Vec<&Improvement> =
-        improvements.iter().filter(|improvement| (improvement.concerns)(record, mapper)).collect();
-    if let (Some(improvement), true) = (expected.first(), better.is_empty()) {
-        differences.push(Difference {
-            at: "compat=better".to_owned(),
-            expected: format!("a difference: {}", improvement.reason),
-            got: "none".to_owned(),
-        });
-    }
-    if expected.is_empty() {
-        differences.extend(
-            better.into_iter().map(|difference| Difference {
-                at: format!("compat=better: {}", difference.at),
-                ..difference
-            }),
-        );
-    }
-    Outcome { id: fixture::text_of(&record["id"]), differences }
+    let replayed = |record| Outcome::of(record, |compat| Ok::<_, Infallible>(check(record, &mapper, compat)));
+    Ok(records.iter().map(replayed).collect())
 }
 
 fn check(record: &Value, mapper: &Mapper, compat: Compat) -> Vec<Difference> {
@@ -126,7 +68,7 @@ fn shorten_update_errors(expected: &mut Value) {
 
 fn state(record: &Value, rules: &Rules, mapper: &Mapper) -> Value {
     let mut state = Map::new();
-    let mut registry = Registry::new(rules, Duration::ZERO);
+    let mut registry = Registry::new(rules);
     let mut errors = Vec::new();
     let strict = rules.compat().is_strict();
     for (family, selectors) in

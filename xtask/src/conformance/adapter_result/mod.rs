@@ -1,6 +1,5 @@
 //! Questions answered from Prometheus, over HTTP (`adapter_result.jsonl`).
 
-mod improvements;
 mod played;
 
 use std::path::Path;
@@ -50,18 +49,13 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
         mapper: Arc::new(adapter_config::fixture::mapper(file)?),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut tally = improvements::Tally::default();
-    let mut outcomes = Vec::new();
-    for record in records {
-        let id = record["id"].as_str().context("a record has no id")?.to_owned();
-        let strict = runtime.block_on(ask(&fixture, record, Compat::Strict))?;
-        let mut differences = compare(&record["expect"], &strict);
-        let better = runtime.block_on(ask(&fixture, record, Compat::Better))?;
-        differences.extend(tally.judge(&id, &record["expect"], better));
-        outcomes.push(Outcome { id, differences });
-    }
-    tally.print();
-    Ok(outcomes)
+    let replayed = |record: &Value| {
+        Outcome::of(record, |compat| {
+            let answer = runtime.block_on(ask(&fixture, record, compat))?;
+            Ok::<_, anyhow::Error>(compare(&record["expect"], &answer))
+        })
+    };
+    Ok(records.iter().map(replayed).collect())
 }
 
 fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture<'a, anyhow::Result<Answer>> {

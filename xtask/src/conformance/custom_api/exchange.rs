@@ -1,7 +1,5 @@
 //! Recorded requests are sent to a server in this process, and its answers held against the recorded ones.
 
-use std::collections::BTreeSet;
-
 use anyhow::Context as _;
 use api::provide::Compat;
 use base64::Engine as _;
@@ -13,46 +11,20 @@ use serde_json::{Value, json};
 use super::Servers;
 use crate::conformance::{Difference, Outcome};
 
-/// Records that we answer otherwise on purpose.
-pub(crate) struct Improvement {
-    pub(crate) reason: &'static str,
-    pub(crate) ids: &'static [&'static str],
-}
-
 /// Fields of what is expected that are not headers.
 const NOT_HEADERS: [&str; 6] = ["status", "contentType", "body", "text", "bodyBase64", "pathIndex"];
 
-/// Replays records as the reference answers and as we do; only where an improvement is listed they may, and must, differ.
-pub(crate) fn replay(
-    records: &[Value],
-    improved: &[Improvement],
-    servers: impl Fn(Compat) -> Servers,
-) -> anyhow::Result<Vec<Outcome>> {
+/// Sends every record's request to the servers that imitate and to those that do not.
+pub(crate) fn replay(records: &[Value], servers: impl Fn(Compat) -> Servers) -> anyhow::Result<Vec<Outcome>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (strict, better) = (servers(Compat::Strict), servers(Compat::Better));
-    let listed: BTreeSet<&str> = improved.iter().flat_map(|one| one.ids).copied().collect();
-    let mut outcomes = Vec::new();
-    for record in records {
-        let id = record["id"].as_str().context("a record has no id")?.to_owned();
-        let mut differences = runtime.block_on(exchange(&strict, record))?;
-        let ours = runtime.block_on(exchange(&better, record))?;
-        match (ours.is_empty(), listed.contains(id.as_str())) {
-            (true, true) => differences.push(Difference {
-                at: "improvement".into(),
-                expected: "an answer that differs, as listed".into(),
-                got: "the recorded one".into(),
-            }),
-            (false, false) => differences.extend(
-                ours.into_iter().map(|one| Difference { at: format!("{} (compat: better)", one.at), ..one }),
-            ),
-            _ => {}
-        }
-        outcomes.push(Outcome { id, differences });
-    }
-    for one in improved {
-        println!("  {} answered better: {}", one.ids.len(), one.reason);
-    }
-    Ok(outcomes)
+    let replayed = |record| {
+        Outcome::of(record, |compat| {
+            let servers = if compat.is_strict() { &strict } else { &better };
+            runtime.block_on(exchange(servers, record))
+        })
+    };
+    Ok(records.iter().map(replayed).collect())
 }
 
 async fn exchange(servers: &Servers, record: &Value) -> anyhow::Result<Vec<Difference>> {

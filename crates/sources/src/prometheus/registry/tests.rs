@@ -44,25 +44,9 @@ fn the_last_rule_and_the_last_series_win() {
     assert_eq!((&*namespaces.series, namespaces.rule), ("y", 0));
     assert!(registry.custom(&GroupResource::parse("pods"), false, "m").is_none());
     assert_eq!(*registry.external_metrics(), ["z"]);
+    assert_eq!([0, 1].map(|rule| registry.count(Family::Custom, rule)), [2, 1]);
     let shadowed: Vec<_> = registry.shadowed().map(|s| (s.resource.as_str(), s.lost, s.by)).collect();
     assert_eq!(shadowed, [("pods", 0, 1)]);
-}
-
-#[test]
-fn one_selector_changes_only_its_rules() {
-    let rules = rules(TWO, Compat::Better);
-    let start = Instant::now();
-    let mut registry = Registry::new(&rules, Duration::from_mins(1));
-    registry.update(&rules, &mapper(), "a", &[series("x", &["pod"])], start);
-    registry.update(&rules, &mapper(), "b", &[series("y", &["service"])], start);
-    assert_eq!(known(&registry), ["pods/m", "services/m"]);
-    let before = registry.clone();
-    registry.update(&rules, &mapper(), "a", &[], start + Duration::from_secs(30));
-    assert_eq!(known(&registry), ["pods/m", "services/m"], "seen lately");
-    registry.update(&rules, &mapper(), "a", &[], start + Duration::from_secs(61));
-    assert_eq!(known(&registry), ["services/m"]);
-    assert_eq!(registry.count(Family::Custom, 0), 0);
-    assert_eq!(known(&before), ["pods/m", "services/m"], "a copy stays as it was");
 }
 
 #[test]

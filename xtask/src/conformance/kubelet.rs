@@ -1,7 +1,5 @@
 //! Sequences of scrapes: what is read, kept and served (`kubelet.jsonl`).
 
-mod improvements;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +19,10 @@ use sources::kubelet::text::parse;
 use sources::kubelet::{Point, Scrape};
 use sources::store::{Served, Settings, Store};
 
-use super::Difference;
+use super::{Difference, Outcome};
 
 #[derive(Deserialize)]
 struct Record {
-    id: String,
     resolution: String,
     nodes: Vec<Object>,
     #[serde(default, rename = "runningPods")]
@@ -63,31 +60,16 @@ struct Answered {
     decoded: Option<Value>,
 }
 
-/// Compares one line of `kubelet.jsonl`, both ways: strictly, and as it is unless told.
-pub(crate) fn check(record: &Value) -> Result<Vec<Difference>, String> {
-    let free = super::is_informative(record);
-    let record = Record::deserialize(record).map_err(|error| error.to_string())?;
-    let mut differences = replay(&record, Compat::Strict)?;
-    let better = replay(&record, Compat::Better)?;
-    let listed = improvements::reasons(&record.id).collect::<Vec<_>>();
-    match (listed.is_empty(), better.is_empty()) {
-        // Where the recording binds nobody, there is nothing to improve upon.
-        _ if free => {}
-        (true, true) | (false, false) => {}
-        (true, false) => differences.extend(better.into_iter().map(|difference| Difference {
-            at: format!("improved without being listed: {}", difference.at),
-            ..difference
-        })),
-        (false, true) => differences.push(Difference {
-            at: "listed as an improvement".to_owned(),
-            expected: listed.join(", "),
-            got: "the same as the recording".to_owned(),
-        }),
-    }
-    Ok(differences)
+/// Replays every line: each is a server of its own.
+pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
+    let replayed = |value: &Value| {
+        let record = Record::deserialize(value).map_err(|error| error.to_string());
+        Outcome::of(value, |compat| check(record.as_ref().map_err(String::clone)?, compat))
+    };
+    records.iter().map(replayed).collect()
 }
 
-fn replay(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
+fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
     let resolution = parse_go_duration(&record.resolution).ok_or("`resolution` is no duration")?;
     let resolution = Duration::try_from(resolution).map_err(|error| error.to_string())?;
     let inventory = inventory(record);
