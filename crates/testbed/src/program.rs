@@ -14,7 +14,7 @@ use crate::state::State;
 /// A running program; it ends when this is dropped, and also when the process that holds it is killed.
 pub struct Program {
     component: Component,
-    program: PathBuf,
+    file: PathBuf,
     room: Room,
 }
 
@@ -62,7 +62,7 @@ impl Program {
         room: Room,
     ) -> Result<Self, Error> {
         let component = Component::start(name, program, arguments, room.folder(), None)?;
-        Ok(Self { component, program: program.to_owned(), room })
+        Ok(Self { component, file: program.to_owned(), room })
     }
 
     /// Its folder.
@@ -77,7 +77,7 @@ impl Program {
 
     /// Its process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
-        let program = self.program.canonicalize().ok()?;
+        let program = self.file.canonicalize().ok()?;
         let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link == program);
         self.component.children().into_iter().find(is_it)
     }

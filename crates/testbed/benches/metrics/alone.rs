@@ -11,7 +11,7 @@ use crate::subject::Who;
 use crate::table::{at_most, mebibytes, millis, told};
 
 const FLEET: Fleet = Fleet { nodes: 5_000, pods: 30, namespaces: 100 };
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 const MEMORY: f64 = 300.0;
 
 pub(crate) async fn run() -> bool {

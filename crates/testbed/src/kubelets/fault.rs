@@ -48,7 +48,7 @@ impl Behaviour {
             Self::Garbage => ok(Bytes::from_static(b"<html>\x00\xff{{{ not metrics }}}</html>\n")),
             Self::LongLine(length) => ok(long_line(*length)),
             Self::WrongTimes => ok(long_ago(&page)),
-            Self::Truncated => Response::new(truncated(page)),
+            Self::Truncated => Response::new(truncated(&page)),
             Self::ScrapeError => ok(Bytes::from_static(NO_STATISTICS.as_bytes())),
             Self::Status(code) => {
                 let mut response = ok(Bytes::from_static(b"no\n"));
@@ -71,7 +71,7 @@ fn endless() -> Body {
     StreamBody::new(frames).boxed_unsync()
 }
 
-fn truncated(page: Bytes) -> Body {
+fn truncated(page: &Bytes) -> Body {
     let half = page.slice(..page.len() / 2);
     let cut = Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
     StreamBody::new(stream::iter([Ok(Frame::data(half)), cut])).boxed_unsync()

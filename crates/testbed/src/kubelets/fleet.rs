@@ -88,7 +88,7 @@ impl Fleet {
                     "app": workload_name(pod / REPLICAS), "pod-template-hash": "7d4b9c6f5",
                     "app.kubernetes.io/part-of": "shop", "app.kubernetes.io/version": "1.2.3"
                 });
-                let object = objects::pod(&namespace, &name, &node, labels, &["app"]);
+                let object = objects::pod(&namespace, &name, &node, &labels, &["app"]);
                 (etcd::key("pods", &namespace, &name), object)
             })
         });

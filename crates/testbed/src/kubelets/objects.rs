@@ -28,7 +28,7 @@ pub fn node(name: &str, address: Ipv4Addr, port: u16, images: usize) -> Value {
     };
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": metadata(name, None, json!({
+        "metadata": metadata(name, None, &json!({
             "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
             "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "topology.kubernetes.io/zone": "a"
         })),
@@ -54,7 +54,7 @@ pub fn node(name: &str, address: Ipv4Addr, port: u16, images: usize) -> Value {
 }
 
 /// A pod that runs and is ready, whose containers each request a core and a GiB.
-pub fn pod(namespace: &str, name: &str, node: &str, labels: Value, containers: &[&str]) -> Value {
+pub fn pod(namespace: &str, name: &str, node: &str, labels: &Value, containers: &[&str]) -> Value {
     let requests = json!({"requests": {"cpu": "1", "memory": "1Gi"}});
     let container = |name: &&str| {
         json!({
@@ -96,7 +96,7 @@ pub fn to_create(object: &Value) -> Value {
     object
 }
 
-fn metadata(name: &str, namespace: Option<&str>, labels: Value) -> Value {
+fn metadata(name: &str, namespace: Option<&str>, labels: &Value) -> Value {
     let key = |text: &str| format!("f:{text}");
     let fields_of_labels: serde_json::Map<String, Value> =
         labels.as_object().into_iter().flatten().map(|(label, _)| (key(label), json!({}))).collect();
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn objects_are_written_by_two_and_created_by_one() {
-        let pod = pod("shop", "web-0", "node-1", json!({"app": "web"}), &["app"]);
+        let pod = pod("shop", "web-0", "node-1", &json!({"app": "web"}), &["app"]);
         assert_eq!(pod.pointer("/metadata/managedFields").and_then(Value::as_array).unwrap().len(), 2);
         assert_eq!(pod.pointer("/metadata/uid").and_then(Value::as_str).unwrap().len(), 36);
         let sent = to_create(&pod);

@@ -18,8 +18,10 @@ pub(crate) struct Permission {
 
 /// All permissions of the roles with this name.
 pub(crate) fn granted(objects: &[Value], name: &str) -> Vec<Permission> {
+    // A rule about paths (`nonResourceURLs`) has neither groups nor resources.
     let texts = |rule: &Value, field: &str| -> Vec<String> {
-        rule[field].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+        let all = rule[field].as_array().into_iter().flatten();
+        all.map(|text| text.as_str().unwrap().to_owned()).collect()
     };
     let is_role = |object: &&Value| {
         matches!(object["kind"].as_str(), Some("Role" | "ClusterRole")) && object["metadata"]["name"] == name

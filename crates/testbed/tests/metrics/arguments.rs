@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use testbed::kubelets::Kubelets;
 use testbed::program::{Program, Room};
 use testbed::twin::Failure;
 
@@ -64,22 +63,23 @@ fn it_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
         return Ok(());
     }
     on_both(async |plot| {
-        let kubelets: &Kubelets = &plot.site.kubelets;
-        for more in [&[][..], &OFTEN[..]] {
-            let (room, port) = (Room::new().unwrap(), free_port());
-            let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
-            arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-            arguments.push(kubelet_flags(&room, kubelets).pop().unwrap());
-            arguments.extend(flags(&METRICS_SERVER));
-            arguments.extend(flags(more));
-            let server = start("metrics-server", room, &arguments, port).await;
-            until_ok(&plot, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
-            // It serves what it replaces and no more.
-            let other = direct(port, &admin(&plot), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
-            assert_eq!(other.code, 404, "{}", other.text());
-            ends(server).await;
-        }
+        futures::join!(as_metrics_server(&plot, &[]), as_metrics_server(&plot, &OFTEN));
     })
+}
+
+async fn as_metrics_server(plot: &Plot, more: &[&str]) {
+    let (room, port) = (Room::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
+    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.push(kubelet_flags(&room, &plot.site.kubelets).pop().unwrap());
+    arguments.extend(flags(&METRICS_SERVER));
+    arguments.extend(flags(more));
+    let server = start("metrics-server", room, &arguments, port).await;
+    until_ok(plot, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
+    // It serves what it replaces and no more.
+    let other = direct(port, &admin(plot), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
+    assert_eq!(other.code, 404, "{}", other.text());
+    ends(server).await;
 }
 
 #[test]

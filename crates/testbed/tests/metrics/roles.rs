@@ -20,9 +20,9 @@ use crate::site::{Caller, Plot, direct, free_port, on_both, peers, program, unti
 const SYSTEM: &str = "plimsoll-system";
 const ACCOUNT: &str = "plimsoll-metrics";
 
-/// What the role grants and nobody here needs: kubelets, which ask the API server about their callers, and objects that
-/// rules of users may map labels to.
-const ELSEWHERE: [&str; 2] = ["nodes/metrics", "endpointslices"];
+/// What the role grants and nobody here needs: for kubelets, which ask the API server about their callers, and for what
+/// is switched on by flags (`--shares`, `--upstreams`).
+const ELSEWHERE: [&str; 3] = ["nodes/metrics", "endpointslices", "namespaces"];
 
 /// The objects of a folder of the repository, in the order in which kubectl applies them.
 fn folder(name: &str) -> Vec<Value> {

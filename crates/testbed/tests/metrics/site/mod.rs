@@ -134,7 +134,7 @@ async fn site(cluster: Option<Cluster>, network: u8) -> Option<Site> {
         let labels = json!({"app": "proxy"});
         make_pod(
             &cluster.client,
-            &objects::pod("kube-system", &format!("proxy-{name}"), name, labels, &["proxy"]),
+            &objects::pod("kube-system", &format!("proxy-{name}"), name, &labels, &["proxy"]),
         )
         .await;
     }
@@ -241,7 +241,7 @@ impl Plot {
     pub(crate) async fn pod(&self, node: &str, workload: &str, name: &str, containers: &[(&str, u64, u64)]) {
         self.site.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
         let names: Vec<&str> = containers.iter().map(|(name, _, _)| *name).collect();
-        let pod = objects::pod(&self.namespace, name, node, json!({"app": workload}), &names);
+        let pod = objects::pod(&self.namespace, name, node, &json!({"app": workload}), &names);
         make_pod(self.client(), &pod).await;
     }
 
