@@ -7,6 +7,7 @@ bench: valgrind ## Time and instructions against their limits (installs valgrind
 	$(CARGO) bench --locked --quiet --package sim --bench month || status=1; \
 	$(CARGO) bench --locked --quiet --package localkube --bench cluster || status=1; \
 	$(CARGO) bench --locked --quiet --package cluster --bench overlap || status=1; \
+	$(CARGO) bench --locked --quiet --package sources --bench kubelet || status=1; \
 	exit $$status
 
 # What to compare: `beside` Kubernetes' own controller, `alone`, or both.

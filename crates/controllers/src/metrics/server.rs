@@ -79,6 +79,13 @@ impl Sources {
         let mut problems = self.census.as_ref().map(Census::problems).unwrap_or_default();
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
         problems.extend(self.shares().map(silent).unwrap_or_default());
+        let refused = self.router.as_ref().and_then(Router::problem);
+        problems.extend(refused.map(|why| Problem {
+            reason: "UpstreamsRefused".to_owned(),
+            cause: format!("the upstreams as they are now are not used, the old ones stay: {why}"),
+            remedy: "correct the file behind --upstreams (docs/federation.md)".to_owned(),
+            ..Problem::default()
+        }));
         Report {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
