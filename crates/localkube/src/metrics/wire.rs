@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde_json::{Map, Value, json};
 
@@ -210,26 +210,5 @@ fn time(when: When, now: Timestamp) -> Value {
 
 /// A duration as Go prints it.
 pub(super) fn go_duration(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
-    let decimal = |whole: u128, part: u128, digits: usize| {
-        let fraction = format!("{part:0digits$}");
-        let fraction = fraction.trim_end_matches('0');
-        if fraction.is_empty() { whole.to_string() } else { format!("{whole}.{fraction}") }
-    };
-    match nanos {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{nanos}ns"),
-        1_000..1_000_000 => format!("{}µs", decimal(nanos / 1_000, nanos % 1_000, 3)),
-        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanos / 1_000_000, nanos % 1_000_000, 6)),
-        _ => {
-            let (seconds, part) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-            let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-            let seconds = decimal(seconds % 60, part, 9);
-            match (hours, minutes) {
-                (0, 0) => format!("{seconds}s"),
-                (0, _) => format!("{minutes}m{seconds}s"),
-                _ => format!("{hours}h{minutes}m{seconds}s"),
-            }
-        }
-    }
+    api::time::go_duration(SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX))
 }
