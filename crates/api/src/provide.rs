@@ -15,6 +15,9 @@ use crate::selector::{FieldSelector, LabelSelector, Selector};
 /// An answer that may take a while.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
+/// Objects, some at a time.
+pub type Parts<T> = Box<dyn Iterator<Item = Vec<T>> + Send>;
+
 /// How exactly the servers that are replaced are imitated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
@@ -193,6 +196,13 @@ pub struct Listing {
 pub trait ResourceMetrics: Send + Sync {
     /// Pods in ascending order of namespace and name.
     fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>>;
+    /// The same pods, some at a time: whoever can find them while they are sent need not keep them all.
+    fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
+        Box::pin(async move {
+            let all: Parts<PodUsage> = Box::new(std::iter::once(self.pods(which).await?));
+            Ok(all)
+        })
+    }
     /// One pod.
     fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>>;
     /// Nodes in ascending order of name.

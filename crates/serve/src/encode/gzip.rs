@@ -28,7 +28,7 @@ pub(crate) fn compressed(response: Response<Body>, headers: &HeaderMap) -> Respo
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
         .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"));
-    let large = response.body().size_hint().exact().is_some_and(|size| size > SMALL);
+    let large = response.body().size_hint().lower() > SMALL;
     let fit = response.status() == StatusCode::OK && !response.headers().contains_key(CONTENT_ENCODING);
     if !(wanted && large && fit) {
         return response;

@@ -14,7 +14,8 @@ fn is_special(byte: u8) -> bool {
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    if bytes.iter().copied().any(is_special) {
+    // All are looked at whatever is found: so several are looked at at once.
+    if bytes.iter().fold(false, |found, byte| found | is_special(*byte)) {
         text.chars().for_each(|letter| escaped(out, letter));
     } else {
         out.extend_from_slice(bytes);
@@ -83,6 +84,21 @@ impl Instants {
     }
 }
 
+/// The digits of a number.
+pub(crate) fn digits(out: &mut Vec<u8>, mut number: u64) {
+    let mut room = [b'0'; 20];
+    let mut start = room.len();
+    for place in room.iter_mut().rev() {
+        *place += (number % 10) as u8;
+        number /= 10;
+        start -= 1;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(room.get(start..).unwrap_or_default());
+}
+
 /// A length of time as Go writes it: `15.013s`, `1m0s`, `999ms`.
 pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
     if nanoseconds == 0 {
@@ -92,26 +108,33 @@ pub(crate) fn duration(out: &mut Vec<u8>, nanoseconds: i64) {
         out.push(b'-');
     }
     let all = nanoseconds.unsigned_abs();
-    let (unit, name, digits) = match all {
-        0..1_000 => (1, "ns", 0),
-        1_000..1_000_000 => (1_000, "µs", 3),
-        1_000_000..1_000_000_000 => (1_000_000, "ms", 6),
-        _ => (1_000_000_000, "s", 9),
+    let (unit, name) = match all {
+        0..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
     };
     let mut whole = all / unit;
     if name == "s" {
         let (hours, minutes) = (whole / 3600, whole / 60 % 60);
         if hours > 0 {
-            let _ = write!(out, "{hours}h");
+            digits(out, hours);
+            out.push(b'h');
         }
         if hours > 0 || minutes > 0 {
-            let _ = write!(out, "{minutes}m");
+            digits(out, minutes);
+            out.push(b'm');
         }
         whole %= 60;
     }
-    let _ = write!(out, "{whole}");
+    digits(out, whole);
     if !all.is_multiple_of(unit) {
-        let _ = write!(out, ".{:0digits$}", all % unit);
+        // The zeros in front come with a one before them, whose place the point takes.
+        let at = out.len();
+        digits(out, unit + all % unit);
+        if let Some(place) = out.get_mut(at) {
+            *place = b'.';
+        }
         while out.last() == Some(&b'0') {
             out.pop();
         }

@@ -11,27 +11,35 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Bytes of the longest number.
 const LONGEST: usize = 10;
 
-/// An object in its envelope. The message is written once and never moved: room for what stands before it is left, and
-/// what is not needed of it is cut off.
-pub(crate) fn envelope(version: &str, kind: &str, size: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+/// What stands before and behind a message of a size, in its envelope.
+pub(crate) fn around(version: &str, kind: &str, size: usize) -> (Vec<u8>, Vec<u8>) {
     let mut head = MAGIC.to_vec();
     message(&mut head, 1, |out| {
         text(out, 1, version);
         text(out, 2, kind);
     });
     tag(&mut head, 2, 2);
-    let room = head.len() + LONGEST;
+    varint(&mut head, size as u64);
+    let mut end = Vec::new();
+    // Encoding and content type, which are not said.
+    text(&mut end, 3, "");
+    text(&mut end, 4, "");
+    (head, end)
+}
+
+/// An object in its envelope. The message is written once and never moved: room for what stands before it is left, and
+/// what is not needed of it is cut off.
+pub(crate) fn envelope(version: &str, kind: &str, size: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let room = around(version, kind, 0).0.len() + LONGEST;
     let mut all = Vec::with_capacity(room + size + 4);
     all.resize(room, 0);
     write(&mut all);
-    varint(&mut head, (all.len() - room) as u64);
+    let (head, end) = around(version, kind, all.len() - room);
     let start = room - head.len();
     if let Some(place) = all.get_mut(start..room) {
         place.copy_from_slice(&head);
     }
-    // Encoding and content type, which are not said.
-    text(&mut all, 3, "");
-    text(&mut all, 4, "");
+    all.extend_from_slice(&end);
     Bytes::from(all).slice(start..)
 }
 
@@ -68,14 +76,18 @@ pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec
     write(out);
     let length = out.len() - at - 1;
     if length >= 0x80 {
-        let mut bytes = Vec::with_capacity(LONGEST);
-        varint(&mut bytes, length as u64);
-        let more = bytes.len() - 1;
+        // The length is written behind, and takes its place when that is made.
         let end = out.len();
-        out.resize(end + more, 0);
+        varint(out, length as u64);
+        let more = out.len() - end - 1;
+        let mut bytes = [0; LONGEST];
+        for (to, from) in bytes.iter_mut().zip(out.get(end..).unwrap_or_default()) {
+            *to = *from;
+        }
+        out.truncate(end + more);
         out.copy_within(at + 1..end, at + 1 + more);
-        if let Some(place) = out.get_mut(at..=at + more) {
-            place.copy_from_slice(&bytes);
+        for (to, from) in out.get_mut(at..=at + more).unwrap_or_default().iter_mut().zip(bytes) {
+            *to = from;
         }
     } else if let Some(place) = out.get_mut(at) {
         *place = length as u8;

@@ -40,7 +40,8 @@ impl Freshness {
         let bounds = Histogram::bounds();
         let mut new = Histogram::default();
         for time in times.flatten() {
-            let age = now.duration_since(time).as_secs_f64();
+            // What was measured while a long list was sent is newer than the list.
+            let age = now.duration_since(time).as_secs_f64().max(0.0);
             new.count += 1;
             new.seconds += age;
             let first = bounds.partition_point(|bound| *bound < age);

@@ -6,6 +6,7 @@
 //! external   /namespaces/{ns}/{metric}
 //! options    what the query of a list says
 //! known      the list of metrics, which changes
+//! listed     long lists on their way
 //! freshness  how old what is answered is
 //! ```
 //!
@@ -15,6 +16,7 @@ mod custom;
 mod external;
 mod freshness;
 mod known;
+mod listed;
 mod options;
 mod partial;
 mod resource;

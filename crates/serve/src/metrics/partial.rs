@@ -1,6 +1,6 @@
 //! Nodes and pods without what they use: who wants to know only which there are gets this.
 
-use super::usage::{List, Measured, One, Pen, Setting, metadata};
+use super::usage::{List, Measured, One, Pen, Setting, Stamp};
 use crate::encode::{MetaVersion, Object, json, protobuf};
 
 const KIND: &str = "PartialObjectMetadata";
@@ -18,7 +18,7 @@ pub(super) struct PartialList<T> {
 }
 
 /// `{"kind":…,"apiVersion":…,"metadata":…}`.
-pub(super) fn write(out: &mut Vec<u8>, pen: &Pen, version: MetaVersion, of: &impl Measured) {
+pub(super) fn write(out: &mut Vec<u8>, pen: &mut Pen, version: MetaVersion, of: &impl Measured) {
     out.push(b'{');
     json::field(out, "kind", KIND);
     json::field(out, "apiVersion", version.api_version());
@@ -34,11 +34,11 @@ impl<T: Measured> Object for Partial<T> {
 
     fn json(&self, out: &mut Vec<u8>) {
         let Setting { now, .. } = self.of.setting;
-        write(out, &Pen::new(now), self.version, &self.of.item);
+        write(out, &mut Pen::new(now), self.version, &self.of.item);
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
-        metadata(out, &self.of.item, self.of.setting.now);
+        Stamp::new(self.of.setting.now).metadata(out, &self.of.item);
     }
 }
 
@@ -57,18 +57,19 @@ impl<T: Measured> Object for PartialList<T> {
             return out.extend_from_slice(b"null}");
         }
         out.push(b'[');
-        let pen = Pen::new(self.of.setting.now);
+        let mut pen = Pen::new(self.of.setting.now);
         for item in &self.of.items {
             json::comma(out);
-            write(out, &pen, self.version, item);
+            write(out, &mut pen, self.version, item);
         }
         out.extend_from_slice(b"]}");
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
         protobuf::list_meta(out);
+        let mut stamp = Stamp::new(self.of.setting.now);
         for item in &self.of.items {
-            protobuf::message(out, 2, |out| metadata(out, item, self.of.setting.now));
+            protobuf::message(out, 2, |out| stamp.metadata(out, item));
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use api::provide::{Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
+use api::provide::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics};
 use http::Response;
 use serde_json::json;
 
+use super::listed::{self, Source};
 use super::options::{self, Options};
 use super::partial::{Partial, PartialList};
 use super::table::{Style, Table};
@@ -125,11 +126,11 @@ impl Served {
             Wanted::Nodes => {
                 let which = listing(call, None, "nodes")?;
                 let nodes = self.source.nodes(&which).await.map_err(status)?;
-                self.list::<NodeUsage>(call, nodes, choice).await
+                self.list::<NodeUsage>(call, Box::new(std::iter::once(nodes)), choice).await
             }
             Wanted::Pods(namespace) => {
                 let which = listing(call, namespace, "pods")?;
-                let pods = self.source.pods(&which).await.map_err(status)?;
+                let pods = self.source.pods_in_parts(&which).await.map_err(status)?;
                 self.list::<PodUsage>(call, pods, choice).await
             }
             Wanted::Node(name) => match self.source.node(name).await.map_err(status)? {
@@ -156,19 +157,23 @@ impl Served {
     async fn list<T: Measured>(
         &self,
         call: &Call,
-        items: Vec<T>,
+        parts: Parts<T>,
         choice: Choice,
     ) -> Result<Response<Body>, Status> {
-        let (setting, count) = (self.setting(), items.len());
-        self.settings.freshness.note(setting.now, items.iter().map(Measured::timestamp));
-        let of = List { setting, items };
+        let source = Source::new(parts, self.setting(), Arc::clone(&self.settings.freshness));
         match choice.form {
-            None => sent_many(of, count, choice).await,
+            None => listed::sent(source, choice).await,
             Some(Form::Table(version)) => {
                 let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
+                let of = source.whole(Vec::new()).await;
+                let count = of.items.len();
                 sent_many(Table { version, style, compat, of }, count, choice).await
             }
-            Some(Form::PartialList(version)) => sent_many(PartialList { version, of }, count, choice).await,
+            Some(Form::PartialList(version)) => {
+                let of = source.whole(Vec::new()).await;
+                let count = of.items.len();
+                sent_many(PartialList { version, of }, count, choice).await
+            }
             Some(Form::Partial(_)) => Err(Status::not_convertible(format!(
                 "you requested PartialObjectMetadata, but the requested object is a list (*metrics.{}List)",
                 T::KIND

@@ -101,7 +101,7 @@ impl<T: Measured> Object for Table<T> {
             cells(out, item, known, &item.total());
             match self.style {
                 Style::Bare => out.extend_from_slice(b"null"),
-                Style::Named => partial::write(out, &pen, self.version, item),
+                Style::Named => partial::write(out, &mut pen, self.version, item),
                 Style::Whole => pen.whole(out, &self.of.setting.api_version, item),
             }
             out.push(b'}');

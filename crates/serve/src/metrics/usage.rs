@@ -14,7 +14,7 @@ pub(super) trait Measured: Send + Sync + 'static {
     const KIND: &'static str;
     fn name(&self) -> &str;
     fn namespace(&self) -> &str;
-    fn labels(&self) -> &Labels;
+    fn labels(&self) -> &Arc<Labels>;
     fn timestamp(&self) -> Option<Timestamp>;
     /// Nanoseconds.
     fn window(&self) -> i64;
@@ -53,17 +53,44 @@ pub(super) struct One<T> {
 pub(super) struct Pen {
     now: Vec<u8>,
     instants: Instants,
+    labels: Known,
+}
+
+/// The same in protobuf.
+pub(super) struct Stamp {
+    now: Vec<u8>,
+    labels: Known,
+}
+
+/// Labels as they were written last: neighbours often have the same.
+#[derive(Default)]
+struct Known(Option<(Arc<Labels>, Vec<u8>)>);
+
+impl Known {
+    fn write(&mut self, out: &mut Vec<u8>, labels: &Arc<Labels>, write: impl FnOnce(&mut Vec<u8>)) {
+        match &self.0 {
+            Some((last, text)) if Arc::ptr_eq(last, labels) => out.extend_from_slice(text),
+            _ => {
+                let at = out.len();
+                write(out);
+                let mut text = self.0.take().map(|(_, text)| text).unwrap_or_default();
+                text.clear();
+                text.extend_from_slice(out.get(at..).unwrap_or_default());
+                self.0 = Some((Arc::clone(labels), text));
+            }
+        }
+    }
 }
 
 impl Pen {
     pub(super) fn new(now: Timestamp) -> Self {
         let mut text = Vec::new();
         Instants::default().write(&mut text, Some(now));
-        Self { now: text, instants: Instants::default() }
+        Self { now: text, instants: Instants::default(), labels: Known::default() }
     }
 
     /// `{"name":…,"namespace":…,"creationTimestamp":…,"labels":{…}}`.
-    pub(super) fn metadata(&self, out: &mut Vec<u8>, of: &impl Measured) {
+    pub(super) fn metadata(&mut self, out: &mut Vec<u8>, of: &impl Measured) {
         out.extend_from_slice(b"{\"name\":");
         json::string(out, of.name());
         if !of.namespace().is_empty() {
@@ -73,9 +100,11 @@ impl Pen {
         out.extend_from_slice(b",\"creationTimestamp\":");
         out.extend_from_slice(&self.now);
         if !of.labels().is_empty() {
-            out.extend_from_slice(b",\"labels\":{");
-            of.labels().iter().for_each(|(key, value)| json::field(out, key, value));
-            out.push(b'}');
+            self.labels.write(out, of.labels(), |out| {
+                out.extend_from_slice(b",\"labels\":{");
+                of.labels().iter().for_each(|(key, value)| json::field(out, key, value));
+                out.push(b'}');
+            });
         }
         out.push(b'}');
     }
@@ -103,24 +132,35 @@ impl Pen {
     }
 }
 
-/// The message of an object's metadata, in field 1.
-pub(super) fn metadata(out: &mut Vec<u8>, of: &impl Measured, now: Timestamp) {
-    protobuf::message(out, 1, |out| {
-        protobuf::text(out, 1, of.name());
-        protobuf::text(out, 2, "");
-        protobuf::text(out, 3, of.namespace());
-        (4..=6).for_each(|field| protobuf::text(out, field, ""));
-        protobuf::number(out, 7, 0);
-        protobuf::instant(out, 8, Some(now));
-        of.labels().iter().for_each(|(key, value)| protobuf::entry(out, 11, key, value));
-    });
-}
+impl Stamp {
+    pub(super) fn new(now: Timestamp) -> Self {
+        let mut bytes = Vec::new();
+        protobuf::instant(&mut bytes, 8, Some(now));
+        Self { now: bytes, labels: Known::default() }
+    }
 
-fn message(out: &mut Vec<u8>, of: &impl Measured, now: Timestamp) {
-    metadata(out, of, now);
-    protobuf::instant(out, 2, of.timestamp());
-    protobuf::message(out, 3, |out| protobuf::number(out, 1, of.window()));
-    of.used_protobuf(out);
+    /// The message of an object's metadata, in field 1.
+    pub(super) fn metadata(&mut self, out: &mut Vec<u8>, of: &impl Measured) {
+        protobuf::message(out, 1, |out| {
+            protobuf::text(out, 1, of.name());
+            protobuf::text(out, 2, "");
+            protobuf::text(out, 3, of.namespace());
+            (4..=6).for_each(|field| protobuf::text(out, field, ""));
+            protobuf::number(out, 7, 0);
+            out.extend_from_slice(&self.now);
+            self.labels.write(out, of.labels(), |out| {
+                of.labels().iter().for_each(|(key, value)| protobuf::entry(out, 11, key, value));
+            });
+        });
+    }
+
+    /// The fields of an object.
+    pub(super) fn fields(&mut self, out: &mut Vec<u8>, of: &impl Measured) {
+        self.metadata(out, of);
+        protobuf::instant(out, 2, of.timestamp());
+        protobuf::message(out, 3, |out| protobuf::number(out, 1, of.window()));
+        of.used_protobuf(out);
+    }
 }
 
 impl<T: Measured> Object for One<T> {
@@ -133,21 +173,32 @@ impl<T: Measured> Object for One<T> {
     }
 
     fn protobuf(&self, out: &mut Vec<u8>) {
-        message(out, &self.item, self.setting.now);
+        Stamp::new(self.setting.now).fields(out, &self.item);
     }
+}
+
+impl<T: Measured> List<T> {
+    /// `apiVersion` and `kind` of a list in such a setting.
+    pub(super) fn kind_of(setting: &Setting) -> (String, String) {
+        (setting.api_version.to_string(), format!("{}List", T::KIND))
+    }
+}
+
+/// What stands before the items of a list.
+pub(super) fn head(out: &mut Vec<u8>, (version, kind): &(String, String)) {
+    out.push(b'{');
+    json::field(out, "kind", kind);
+    json::field(out, "apiVersion", version);
+    out.extend_from_slice(b",\"metadata\":{},\"items\":[");
 }
 
 impl<T: Measured> Object for List<T> {
     fn kind(&self) -> (String, String) {
-        (self.setting.api_version.to_string(), format!("{}List", T::KIND))
+        Self::kind_of(&self.setting)
     }
 
     fn json(&self, out: &mut Vec<u8>) {
-        let (version, kind) = self.kind();
-        out.push(b'{');
-        json::field(out, "kind", &kind);
-        json::field(out, "apiVersion", &version);
-        out.extend_from_slice(b",\"metadata\":{},\"items\":[");
+        head(out, &self.kind());
         let mut pen = Pen::new(self.setting.now);
         for item in &self.items {
             json::comma(out);
@@ -159,8 +210,9 @@ impl<T: Measured> Object for List<T> {
 
     fn protobuf(&self, out: &mut Vec<u8>) {
         protobuf::list_meta(out);
+        let mut stamp = Stamp::new(self.setting.now);
         for item in &self.items {
-            protobuf::message(out, 2, |out| message(out, item, self.setting.now));
+            protobuf::message(out, 2, |out| stamp.fields(out, item));
         }
     }
 
@@ -204,7 +256,7 @@ impl Measured for NodeUsage {
         ""
     }
 
-    fn labels(&self) -> &Labels {
+    fn labels(&self) -> &Arc<Labels> {
         &self.labels
     }
 
@@ -244,7 +296,7 @@ impl Measured for PodUsage {
         &self.namespace
     }
 
-    fn labels(&self) -> &Labels {
+    fn labels(&self) -> &Arc<Labels> {
         &self.labels
     }
 

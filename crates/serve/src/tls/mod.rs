@@ -34,6 +34,9 @@ pub(crate) use handshake::config;
 use crate::answer::Body;
 use crate::identity::Peer;
 
+/// How much is encrypted before it is handed to the system: long answers go out in few calls.
+const WRITTEN: usize = 256 * 1024;
+
 /// What one client may take of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -150,7 +153,10 @@ async fn serve<S: Site>(
 ) {
     // Watches send small frames that must not wait for each other.
     let _ = stream.set_nodelay(true);
-    let greeting = tokio::time::timeout(limits.handshake, acceptor.accept(stream));
+    let greeting = tokio::time::timeout(
+        limits.handshake,
+        acceptor.accept_with(stream, |it| it.set_buffer_limit(Some(WRITTEN))),
+    );
     let stream = tokio::select! {
         greeted = greeting => match greeted {
             Ok(Ok(stream)) => stream,

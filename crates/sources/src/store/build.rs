@@ -23,7 +23,8 @@ impl<'a> Builder<'a> {
     /// was, for a while.
     pub(super) fn reported(&self, mut scrape: Scrape, before: Option<&Reported>) -> Reported {
         scrape.left_out.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        let known = |key| before.and_then(|before| before.pod(key));
+        let mut at = 0;
+        let mut known = |key| before.and_then(|before| before.pod(key, &mut at));
         let mut pods: Vec<Arc<Sample>> = Vec::with_capacity(scrape.pods.len());
         pods.extend(scrape.pods.iter().map(|pod| {
             let known = known((&*pod.namespace, &*pod.name));
@@ -46,9 +47,9 @@ impl<'a> Builder<'a> {
     /// What the node told in a tick, in which others told `next` already: who tells of a pod first is believed.
     pub(super) fn tick(&self, scrape: Scrape, known: &State, next: &State) -> Reported {
         let told = |pod: &PodPoints| next.sample(&pod.namespace, &pod.name).is_some();
-        let before = |pod: &PodPoints| known.sample(&pod.namespace, &pod.name).map(|sample| &**sample);
+        let before = |pod: &PodPoints| known.sample(&pod.namespace, &pod.name);
         let pods = scrape.pods.iter().filter(|pod| !told(pod));
-        let pods = pods.map(|pod| Arc::new(self.sample(pod, before(pod)))).collect();
+        let pods = pods.map(|pod| Arc::new(self.sample(pod, before(pod).as_deref()))).collect();
         let before = known.nodes.get(self.node).and_then(|before| before.node);
         let before = before.as_ref().map(|(pair, _)| pair);
         let node = scrape.node.map(|point| (Pair::of_node(&point, before, self.compat()), self.now));
@@ -61,6 +62,7 @@ impl<'a> Builder<'a> {
         Reported {
             node,
             pods: pods.into_boxed_slice(),
+            slots: Arc::default(),
             left_out: scrape.left_out.into_boxed_slice(),
             lost: Box::default(),
             taken: self.now,
@@ -76,8 +78,8 @@ impl<'a> Builder<'a> {
             },
         };
         let mut containers: Vec<(Arc<str>, Pair)> = Vec::with_capacity(pod.containers.len());
-        containers.extend(pod.containers.iter().map(|(name, point)| {
-            let known = known.and_then(|known| known.container(name));
+        containers.extend(pod.containers.iter().enumerate().map(|(at, (name, point))| {
+            let known = known.and_then(|known| known.container(name, at));
             let pair = known.map(|(_, pair)| pair);
             let pair = Pair::of_container(point, pair, self.store.settings.resolution, self.compat());
             let name = known.map_or_else(|| self.store.names().share(name), |(name, _)| Arc::clone(name));

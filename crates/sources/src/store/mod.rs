@@ -19,7 +19,7 @@ mod served;
 mod tests;
 mod why;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -30,7 +30,7 @@ use jiff::Timestamp;
 use crate::inventory::{Inventory, Pod, Pool};
 use crate::kubelet::Scrape;
 use build::Builder;
-use sample::{ByName, Reported, Sample};
+use sample::{Reported, Sample, Slot};
 
 pub use served::Served;
 pub use why::{Missing, MissingPod, Reason};
@@ -71,8 +71,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     nodes: HashMap<Arc<str>, Arc<Reported>>,
-    /// By namespace. Of several nodes that tell about a pod, the one with the newest point counts.
-    pods: HashMap<Arc<str>, BTreeSet<ByName>>,
+    /// By namespace and name. Of several nodes that tell about a pod, the one with the newest point counts.
+    pods: HashMap<Arc<str>, BTreeMap<Arc<str>, Arc<Slot>>>,
     points: Points,
     generation: u64,
 }
@@ -94,7 +94,9 @@ impl Store {
         let name = known.map_or_else(|| node.into(), |known| Arc::clone(&known.name));
         let before = self.read().nodes.get(node).cloned();
         let reported = Builder::new(&self.0, &name, nanos(now)).reported(scrape, before.as_deref());
-        self.write().exchange(&name, Some(&Arc::new(reported)));
+        let told = self.write().exchange(&name, Some(reported));
+        // When nobody waits for us.
+        drop(told);
     }
 
     /// A node could not be scraped: what is known of it is kept for a while.
@@ -105,7 +107,7 @@ impl Store {
         }
         let lost = known.pods.iter().map(|pod| (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
         let lost = Reported { lost: lost.collect(), taken: known.taken, ..Reported::default() };
-        self.write().exchange(&node.into(), Some(&Arc::new(lost)));
+        self.write().exchange(&node.into(), Some(lost));
     }
 
     /// A node is gone.
@@ -121,7 +123,7 @@ impl Store {
                 let known = self.read();
                 Builder::new(&self.0, &node, 0).tick(scrape, &known, &next)
             };
-            next.exchange(&node, Some(&Arc::new(reported)));
+            next.exchange(&node, Some(reported));
         }
         let mut state = self.write();
         next.generation = state.generation.wrapping_add(1);
@@ -174,7 +176,7 @@ impl Store {
 
     /// What is known about one pod.
     fn sample(&self, namespace: &str, name: &str) -> Option<Arc<Sample>> {
-        self.read().sample(namespace, name).cloned()
+        self.read().sample(namespace, name)
     }
 
     fn reported(&self, node: &str) -> Option<Arc<Reported>> {
@@ -203,47 +205,67 @@ impl Inner {
 }
 
 impl State {
-    /// A node told something new, or is gone.
-    fn exchange(&mut self, node: &Arc<str>, reported: Option<&Arc<Reported>>) {
-        let before = match reported {
-            Some(reported) => self.nodes.insert(Arc::clone(node), Arc::clone(reported)),
-            None => self.nodes.remove(node),
-        };
-        for sample in before.iter().flat_map(|before| &before.pods) {
-            if reported.is_none_or(|reported| reported.pod(sample.key()).is_none()) {
-                self.withdraw(sample);
+    /// A node told something new, or is gone. What it told before.
+    fn exchange(&mut self, node: &Arc<str>, reported: Option<Reported>) -> Option<Arc<Reported>> {
+        let before = self.nodes.get(node).cloned();
+        let old = before.as_ref().map(|before| before.points()).unwrap_or_default();
+        let new = reported.as_ref().map(Reported::points).unwrap_or_default();
+        match reported {
+            Some(mut reported) => {
+                self.place(&mut reported, before.as_deref());
+                self.nodes.insert(Arc::clone(node), Arc::new(reported));
+            }
+            None => {
+                before.iter().flat_map(|before| &before.pods).for_each(|sample| self.withdraw(sample));
+                self.nodes.remove(node);
             }
         }
-        for sample in reported.iter().flat_map(|reported| &reported.pods) {
-            self.place(sample);
-        }
-        let [old, new] =
-            [before.as_ref(), reported].map(|all| all.map(|all| all.points()).unwrap_or_default());
         self.points.nodes = self.points.nodes.saturating_sub(old.nodes) + new.nodes;
         self.points.containers = self.points.containers.saturating_sub(old.containers) + new.containers;
         self.generation = self.generation.wrapping_add(1);
+        before
     }
 
-    /// What is known about a pod.
-    fn sample(&self, namespace: &str, name: &str) -> Option<&Arc<Sample>> {
-        Some(&self.pods.get(namespace)?.get(name)?.0)
+    /// Makes that the pods of a node are found.
+    fn place(&mut self, reported: &mut Reported, before: Option<&Reported>) {
+        if let Some(before) = before.filter(|before| reported.has_pods_of(before)) {
+            reported.slots = Arc::clone(&before.slots);
+            if reported.slots.iter().zip(&reported.pods).all(|(slot, sample)| slot.take(sample)) {
+                return;
+            }
+        }
+        let mut at = 0;
+        for sample in before.iter().flat_map(|before| &before.pods) {
+            if reported.pod(sample.key(), &mut at).is_none() {
+                self.withdraw(sample);
+            }
+        }
+        reported.slots = reported.pods.iter().map(|sample| self.slot(sample)).collect();
     }
 
-    fn place(&mut self, sample: &Arc<Sample>) {
+    /// The place of a pod, where this counts now unless another node knows better.
+    fn slot(&mut self, sample: &Arc<Sample>) -> Arc<Slot> {
         let pods = match self.pods.get_mut(&sample.namespace) {
             Some(pods) => pods,
             None => self.pods.entry(Arc::clone(&sample.namespace)).or_default(),
         };
-        let stays = |known: &ByName| known.0.node != sample.node && known.0.newest() >= sample.newest();
-        if !pods.get(&*sample.name).is_some_and(stays) {
-            pods.replace(ByName(Arc::clone(sample)));
+        if let Some(slot) = pods.get(&sample.name).filter(|slot| slot.take(sample)) {
+            return Arc::clone(slot);
         }
+        let slot = Arc::new(Slot::new(sample));
+        pods.insert(Arc::clone(&sample.name), Arc::clone(&slot));
+        slot
+    }
+
+    /// What is known about a pod.
+    fn sample(&self, namespace: &str, name: &str) -> Option<Arc<Sample>> {
+        self.pods.get(namespace)?.get(name)?.sample()
     }
 
     fn withdraw(&mut self, sample: &Sample) {
         let Some(pods) = self.pods.get_mut(&sample.namespace) else { return };
-        if pods.get(&*sample.name).is_some_and(|known| known.0.node == sample.node) {
-            pods.remove(&*sample.name);
+        if pods.get(&sample.name).is_some_and(|slot| slot.withdraw(&sample.node)) {
+            pods.remove(&sample.name);
         }
         if pods.is_empty() {
             self.pods.remove(&sample.namespace);
@@ -260,13 +282,13 @@ impl State {
             return;
         };
         if known.len() / FEW > pods.len() {
-            found.extend(pods.iter().map(|pod| known.get(&*pod.name).map(|sample| Arc::clone(&sample.0))));
+            found.extend(pods.iter().map(|pod| known.get(&pod.name).and_then(|slot| slot.sample())));
             return;
         }
         let mut known = known.range::<str, _>((Bound::Included(&*first.name), Bound::Unbounded)).peekable();
         found.extend(pods.iter().map(|pod| {
-            while known.next_if(|sample| sample.0.name < pod.name).is_some() {}
-            known.next_if(|sample| sample.0.name == pod.name).map(|sample| Arc::clone(&sample.0))
+            while known.next_if(|(name, _)| **name < pod.name).is_some() {}
+            known.next_if(|(name, _)| **name == pod.name).and_then(|(_, slot)| slot.sample())
         }));
     }
 }

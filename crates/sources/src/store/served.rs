@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use api::provide::{
-    Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, PodUsage, ResourceMetrics, Usage,
+    Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics,
+    Usage,
 };
 use api::selector::Selector;
 use jiff::Timestamp;
@@ -127,6 +128,19 @@ impl ResourceMetrics for Served {
                 }
             }
             Ok(found)
+        })
+    }
+
+    fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
+        /// About as many as are sent at once.
+        const AT_ONCE: usize = 512;
+        Box::pin(async move {
+            let (served, mut left) = (self.clone(), self.selected(which).into_iter());
+            let parts: Parts<PodUsage> = Box::new(std::iter::from_fn(move || {
+                let some: Vec<Arc<Pod>> = left.by_ref().take(AT_ONCE).collect();
+                (!some.is_empty()).then(|| served.usage(&some))
+            }));
+            Ok(parts)
         })
     }
 

@@ -243,6 +243,35 @@ fn of_two_nodes_the_one_with_the_newest_point_counts() {
 }
 
 #[test]
+fn a_pod_that_comes_back_to_a_node_is_found_again() {
+    let cluster = with_web();
+    cluster.store.take("b", scrape(1020, vec![pod("web", &[("c", point(1020, 2040))])]), at(1020));
+    assert_eq!(cluster.shown(), [""; 0], "b knows better");
+    cluster.store.forget("b");
+    assert!(cluster.store.sample("default", "web").is_none());
+    // The same pods as before, but their places are gone.
+    cluster.store.take("a", scrape(1030, vec![pod("web", &[("c", point(1030, 40))])]), at(1030));
+    assert_eq!(cluster.shown(), ["web c=1 15s@1030"]);
+}
+
+#[test]
+fn pods_may_come_in_any_order_and_between_others() {
+    let cluster = Cluster::new(Compat::Better);
+    let all = |second: i64, names: &[&str]| {
+        let pods = names.iter().map(|name| pod(name, &[("c", point(second, second as u64))]));
+        cluster.store.take("a", scrape(second, pods.collect()), at(second));
+    };
+    all(1000, &["db", "web"]);
+    all(1015, &["web", "db"]);
+    assert_eq!(cluster.shown(), ["db c=1 15s@1015", "web c=1 15s@1015"]);
+    all(1030, &["api", "db", "job", "web", "zoo"]);
+    assert_eq!(cluster.shown(), ["db c=1 15s@1030", "web c=1 15s@1030"]);
+    all(1045, &["web", "zoo"]);
+    assert_eq!(cluster.shown(), ["web c=1 15s@1045"]);
+    assert_eq!(cluster.store.points().containers, 2);
+}
+
+#[test]
 fn strictly_one_tick_replaces_all() {
     let cluster = Cluster::new(Compat::Strict);
     let web = |second, cpu| scrape(second, vec![pod("web", &[("c", point(second, cpu))])]);

@@ -6,46 +6,35 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, OtherError};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
-use super::{Deadline, Failure};
+use super::Failure;
+use super::wire::{Broken, Wire};
 use crate::kubelet::address::Place;
 use crate::kubelet::report::{Cause, Stage};
 use crate::kubelet::trust::WrongName;
 
-/// With or without TLS.
-pub(super) type Stream = Box<dyn Io>;
-
-pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
-
-/// Connects and greets.
+/// Connects and greets; `stage` tells how far it came.
 pub(super) async fn connect(
     place: &Place,
     authority: &str,
     config: Arc<ClientConfig>,
-    deadline: Deadline,
-) -> Result<Stream, Failure> {
-    let tcp = deadline.limit(Stage::Connecting, dial(place)).await?;
-    let tcp = tcp.map_err(|(named, error)| unreachable(place, authority, named, &error))?;
+    stage: &mut Stage,
+) -> Result<Wire, Failure> {
+    *stage = Stage::Connecting;
+    let tcp = dial(place).await.map_err(|(named, error)| unreachable(place, authority, named, &error))?;
     // A request is one small packet: it must not wait for another.
     let _ = tcp.set_nodelay(true);
     if place.plain {
-        return Ok(Box::new(tcp));
+        return Ok(Wire::plain(tcp));
     }
     let name = ServerName::try_from(&*place.host).map_err(|_| {
         Failure::new(unknown(place), format!("failed to connect to {authority}: no name of a host"))
     })?;
-    let greeted = TlsConnector::from(config).connect(name.to_owned(), tcp);
-    match deadline.limit(Stage::Greeting, greeted).await? {
-        Ok(tls) => Ok(Box::new(tls)),
-        Err(error) => {
-            Err(Failure::new(refused(place, &error), format!("failed to greet {authority}: {error}")))
-        }
-    }
+    *stage = Stage::Greeting;
+    Wire::greet(tcp, config, name.to_owned()).await.map_err(|broken| {
+        Failure::new(refused(place, &broken), format!("failed to greet {authority}: {broken}"))
+    })
 }
 
 /// The error tells whether the name could be resolved.
@@ -82,14 +71,13 @@ fn unreachable(place: &Place, authority: &str, named: bool, error: &io::Error) -
 }
 
 /// Why the handshake failed.
-fn refused(place: &Place, error: &io::Error) -> Cause {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner {
-        Some(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
-        Some(rustls::Error::InvalidMessage(_)) => {
+fn refused(place: &Place, broken: &Broken) -> Cause {
+    match broken {
+        Broken::Tls(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
+        Broken::Tls(rustls::Error::InvalidMessage(_)) => {
             Cause::Other("whoever listens there does not speak TLS".into())
         }
-        _ => Cause::Other(format!("TLS handshake failed: {error}").into()),
+        _ => Cause::Other(format!("TLS handshake failed: {broken}").into()),
     }
 }
 

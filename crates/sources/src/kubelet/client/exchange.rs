@@ -1,77 +1,87 @@
 //! A question and its answer over a connection.
 
-use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, StatusCode};
 
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST, USER_AGENT};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-
+use super::Failure;
 use super::budget::{Body, Budget};
-use super::connect::Stream;
-use super::{Deadline, Failure};
+use super::head::{Flaw, Framing, Head};
+use super::wire::{Broken, Wire};
 use crate::kubelet::address::Place;
-use crate::kubelet::report::{Cause, Stage};
-
-/// The head of an answer may be so long; its body is read in such pieces.
-const PIECE: usize = 16 << 10;
+use crate::kubelet::report::Cause;
 
 /// What is read of an answer that is an error.
 pub(super) const WORDS: usize = 4 << 10;
 
 /// A connection on which an answer comes in.
 pub(super) struct Exchange {
-    line: Line,
-    send: http1::SendRequest<Empty<Bytes>>,
-    response: Response<Incoming>,
+    wire: Wire,
+    head: Head,
+    /// What came after what was read so far.
+    rest: Vec<u8>,
 }
-
-/// A connection until it ends. Then it is dropped at once: only so does whoever waits for it learn of that.
-struct Line(Option<http1::Connection<TokioIo<Stream>, Empty<Bytes>>>);
 
 /// What is asked.
 pub(super) fn request(
     place: &Place,
     authority: &str,
     agent: &str,
-    token: Option<HeaderValue>,
-) -> Result<Request<Empty<Bytes>>, Failure> {
-    let mut request = Request::get(&*place.path).header(HOST, authority).header(USER_AGENT, agent);
-    if let Some(token) = token {
-        request = request.header(AUTHORIZATION, token);
-    }
-    let odd = |error: http::Error| {
+    token: Option<&HeaderValue>,
+) -> Result<Vec<u8>, Failure> {
+    let odd = |error: &dyn std::fmt::Display| {
         let words = format!("{place} cannot be asked: {error}");
         Failure::new(Cause::Other(words.clone().into()), words)
     };
-    request.body(Empty::new()).map_err(odd)
+    // Nobody who names a node or its path may add lines of his own.
+    PathAndQuery::try_from(&*place.path).map_err(|error| odd(&error))?;
+    for value in [authority, agent] {
+        HeaderValue::from_str(value).map_err(|error| odd(&error))?;
+    }
+    let mut request = Vec::with_capacity(128 + place.path.len() + token.map_or(0, HeaderValue::len));
+    for part in ["GET ", &*place.path, " HTTP/1.1\r\nHost: ", authority, "\r\nUser-Agent: ", agent] {
+        request.extend_from_slice(part.as_bytes());
+    }
+    if let Some(token) = token {
+        request.extend_from_slice(b"\r\nAuthorization: ");
+        request.extend_from_slice(token.as_bytes());
+    }
+    request.extend_from_slice(b"\r\n\r\n");
+    Ok(request)
 }
 
 /// Asks, and waits until the answer begins. With a failure comes whether the connection was closed or broken before
 /// that.
-pub(super) async fn begin(
-    stream: Stream,
-    request: Request<Empty<Bytes>>,
-    deadline: Deadline,
-) -> Result<Exchange, (bool, Failure)> {
-    let shaken = http1::Builder::new().read_buf_exact_size(Some(PIECE)).handshake(TokioIo::new(stream)).await;
-    let (mut send, connection) = shaken.map_err(|error| (true, broken(&error)))?;
-    let mut line = Line(Some(connection));
-    let answered = deadline.limit(Stage::Waiting, line.drive(send.send_request(request))).await;
-    match answered.map_err(|failure| (false, failure))? {
-        Ok(response) => Ok(Exchange { line, send, response }),
-        Err(error) => Err((!error.is_parse(), broken(&error))),
+pub(super) async fn begin(mut wire: Wire, request: &[u8], fresh: bool) -> Result<Exchange, (bool, Failure)> {
+    if !fresh && !wire.is_quiet() {
+        return Err((true, broken(&Broken::Ended)));
+    }
+    wire.write(request).await.map_err(|error| (true, broken(&error)))?;
+    let (mut rest, mut seen) = (Vec::new(), 0);
+    loop {
+        match wire.read(&mut rest).await {
+            Ok(0) => return Err((true, broken(&Broken::Ended))),
+            Ok(_) => {}
+            Err(error) => return Err((true, broken(&error))),
+        }
+        loop {
+            let read = Head::read(&rest, seen).map_err(|flaw| (false, not_http(flaw)))?;
+            let Some((head, length)) = read else { break };
+            rest.drain(..length);
+            match head.status {
+                101 => return Err((false, not_http("it wants to speak another language"))),
+                // An answer will come.
+                100..200 => {}
+                _ => return Ok(Exchange { wire, head, rest }),
+            }
+        }
+        seen = rest.len();
     }
 }
 
 impl Exchange {
     pub(super) fn status(&self) -> StatusCode {
-        self.response.status()
+        // Three digits always are one.
+        StatusCode::from_u16(self.head.status).unwrap_or(StatusCode::BAD_GATEWAY)
     }
 
     /// The whole body. `usual` is how long it probably is.
@@ -80,77 +90,63 @@ impl Exchange {
         budget: &Budget,
         usual: usize,
         limit: usize,
-        deadline: Deadline,
     ) -> Result<Body, Failure> {
         let mut body = Body::default();
-        let source = self.response.body_mut();
-        let too_large = || {
-            let cause = Cause::TooLarge { limit };
-            Failure::new(cause.clone(), cause.words())
-        };
-        let told = source.size_hint().exact();
+        let told = self.head.body.length();
         if told.is_some_and(|told| told > limit as u64) {
-            return Err(too_large());
+            return Err(too_large(limit));
         }
         // A server may lie about the length of what it sends, but memory is only taken as far as others leave some.
         let usual = told.map_or(usual + usual / 8, |told| told as usize).min(limit);
-        deadline.limit(Stage::Reading, budget.reserve(&mut body, usual.min(256 << 10))).await?;
+        budget.reserve(&mut body, usual.min(256 << 10)).await;
         loop {
-            let frame = deadline.limit(Stage::Reading, self.line.drive(source.frame())).await?;
-            let Some(frame) = frame else { return Ok(body) };
-            let frame = frame.map_err(|error| broken(&error))?;
-            // Trailers say nothing to us.
-            let Ok(piece) = frame.into_data() else { continue };
-            if body.bytes().len() + piece.len() > limit {
-                return Err(too_large());
+            let mut used = 0;
+            while let Some((piece, length)) = {
+                let rest = self.rest.get(used..).unwrap_or_default();
+                self.head.body.next(rest).map_err(not_http)?
+            } {
+                used += length;
+                if body.bytes().len() + piece.len() > limit {
+                    return Err(too_large(limit));
+                }
+                budget.reserve(&mut body, piece.len()).await;
+                Budget::add(&mut body, piece);
             }
-            deadline.limit(Stage::Reading, budget.reserve(&mut body, piece.len())).await?;
-            Budget::add(&mut body, &piece);
+            self.rest.drain(..used.min(self.rest.len()));
+            if self.head.body.is_done() {
+                return Ok(body);
+            }
+            if self.wire.read(&mut self.rest).await.map_err(|error| broken(&error))? == 0 {
+                return match self.head.body {
+                    Framing::UntilClosed => Ok(body),
+                    _ => Err(broken(&Broken::Ended)),
+                };
+            }
         }
     }
 
     /// The connection for the next question, if the other side keeps it open.
-    pub(super) async fn stream(self, deadline: Deadline) -> Option<Stream> {
-        let Self { mut line, mut send, response } = self;
-        drop(response);
-        let ready = line.drive(poll_fn(|context| send.poll_ready(context)));
-        let ready = deadline.limit(Stage::Reading, ready).await;
-        if !matches!(ready, Ok(Ok(()))) {
-            return None;
-        }
-        let parts = line.0?.into_parts();
+    pub(super) fn wire(mut self) -> Option<Wire> {
+        self.wire.rest();
         // Whoever says more than he was asked for is not understood.
-        parts.read_buf.is_empty().then(|| parts.io.into_inner())
+        (self.head.is_kept && self.rest.is_empty()).then_some(self.wire)
     }
 }
 
-impl Line {
-    /// Does something that needs the connection to go on.
-    async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        poll_fn(|context| {
-            // What goes wrong here is told to whoever waits for the answer.
-            if self.0.as_mut().is_some_and(|connection| Pin::new(connection).poll(context).is_ready()) {
-                self.0 = None;
-            }
-            work.as_mut().poll(context)
-        })
-        .await
-    }
+fn too_large(limit: usize) -> Failure {
+    let cause = Cause::TooLarge { limit };
+    Failure::new(cause.clone(), cause.words())
 }
 
-fn broken(error: &hyper::Error) -> Failure {
-    let source = std::error::Error::source(error);
-    let inner = source.map(|source| format!(": {source}")).unwrap_or_default();
-    let ended = source
-        .and_then(|source| source.downcast_ref::<io::Error>())
-        .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
-    let words = if error.is_incomplete_message() || ended {
-        "the kubelet closed the connection before its answer was complete".to_owned()
-    } else if error.is_parse() {
-        format!("the answer is not HTTP: {error}{inner}")
-    } else {
-        format!("the connection broke: {error}{inner}")
+fn not_http(flaw: Flaw) -> Failure {
+    let words = format!("the answer is not HTTP: {flaw}");
+    Failure::new(Cause::Other(words.clone().into()), words)
+}
+
+fn broken(error: &Broken) -> Failure {
+    let words = match error {
+        Broken::Ended => "the kubelet closed the connection before its answer was complete".to_owned(),
+        other => format!("the connection broke: {other}"),
     };
     Failure::new(Cause::Other(words.clone().into()), words)
 }

@@ -10,12 +10,17 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use super::connect::Stream;
+/// With or without TLS.
+type Stream = Box<dyn Io>;
+
+trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
 /// An authority that signs certificates of kubelets.
 pub(crate) struct Authority {
@@ -39,11 +44,30 @@ impl Authority {
         self.certificate_of(names, common, (2020, 2099))
     }
 
+    /// The same for one who speaks only this version of TLS.
+    pub(crate) fn speaking(
+        &self,
+        version: &'static rustls::SupportedProtocolVersion,
+        names: &[&str],
+    ) -> Arc<ServerConfig> {
+        self.config(names, "a", (2020, 2099), &[version])
+    }
+
     pub(crate) fn certificate_of(
         &self,
         names: &[&str],
         common: &str,
         years: (i32, i32),
+    ) -> Arc<ServerConfig> {
+        self.config(names, common, years, rustls::DEFAULT_VERSIONS)
+    }
+
+    fn config(
+        &self,
+        names: &[&str],
+        common: &str,
+        years: (i32, i32),
+        versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> Arc<ServerConfig> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -54,7 +78,7 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)

@@ -307,3 +307,65 @@ async fn a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused() {
     assert!(!format!("{client:?}").contains("new\""));
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[tokio::test]
+async fn every_version_of_tls_and_interim_answers() {
+    let authority = Authority::new();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let fake = Fake::new(authority.speaking(version, &["127.0.0.1"]), |_| {
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+            Act::Say([&interim[..], &chunked(&METRICS.repeat(3000))].concat())
+        })
+        .await;
+        let (client, mut peer) = (client(&authority), Peer::default());
+        for _ in 0..3 {
+            let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
+            assert_eq!(answer.body.bytes(), METRICS.repeat(3000));
+        }
+        assert_eq!(fake.connections(), 1);
+    }
+    let other_language = b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec();
+    let failed = failure(move |_| Act::Say(other_language.clone())).await;
+    assert!(other(&failed).starts_with("the answer is not HTTP"), "{failed}");
+}
+
+#[tokio::test]
+async fn connections_that_will_be_closed_are_not_used_again() {
+    let authority = Authority::new();
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
+        Act::Say(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\na 1\n".to_vec())
+    })
+    .await;
+    let (client, mut peer) = (client(&authority), Peer::default());
+    for _ in 0..3 {
+        client.get("a", &at(fake.port), &mut peer).await.unwrap();
+        assert!(!peer.is_connected());
+    }
+    assert_eq!((fake.connections(), fake.requests()), (3, 3));
+}
+
+#[tokio::test]
+async fn words_that_do_not_come_do_not_hide_the_status() {
+    let failed = failure_after(Duration::from_millis(400), |_| {
+        Act::Say(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno".to_vec())
+    })
+    .await;
+    assert_eq!(failed.cause, Cause::NotAuthorized);
+}
+
+#[tokio::test]
+async fn nobody_may_speak_before_he_is_asked() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ours = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (theirs, _) = listener.accept().await.unwrap();
+    let mut wire = Wire::plain(ours);
+    assert!(wire.is_quiet());
+    theirs.writable().await.unwrap();
+    theirs.try_write(&answer("200 OK", b"somebody else's")).unwrap();
+    let heard = async {
+        while wire.is_quiet() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), heard).await.unwrap();
+}

@@ -1,6 +1,7 @@
 //! When which node is asked. Nothing but arithmetic: time comes as an argument, measured from the start of the scraper.
 //!
-//! - Every node has its own place in the period, by its name: load is even, and nothing waits for the slowest.
+//! - Every node has its own place in the period, by its name: load is even, and nothing waits for the slowest. There are
+//!   128 of them, so that in a large cluster we wake up once for a few nodes and not for each.
 //! - A new node is asked at once, and a few times more soon after. Kubelets measure every 10 to 15 seconds, so one of
 //!   these has the second point that a rate needs, long before the second period is over.
 //! - A node that fails is asked once more within the period, then in each period, then ever more seldom. When its
@@ -231,6 +232,9 @@ fn is_elsewhere(before: &Node, now: &Node) -> bool {
         || (now.ready && !before.ready)
 }
 
+/// Places in the period.
+const PLACES: u32 = 128;
+
 /// The place of a node in the period: always the same, and even for all nodes.
 fn place(name: &str, period: Duration) -> Duration {
     // FNV-1a, and its bits mixed once more: names of nodes differ in their last digits only.
@@ -239,7 +243,7 @@ fn place(name: &str, period: Duration) -> Duration {
     });
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^= hash >> 33;
-    period.mul_f64((hash >> 11) as f64 / (1_u64 << 53) as f64)
+    period / PLACES * (hash % u64::from(PLACES)) as u32
 }
 
 /// The first time after `now` that has this place in its period.

@@ -1,9 +1,16 @@
 //! Every node at its own place in the period; what it says is stored at once.
+//!
+//! Nodes with a connection are asked within this task: handing each of them to another thread and back would cost more
+//! than asking it. Those without are asked in tasks of their own, as greeting is what takes time.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -24,7 +31,9 @@ struct Steady<'a> {
     scraper: &'a Scraper,
     rules: Arc<Rules>,
     schedule: Schedule,
+    /// Those that must be connected to, and those that are connected.
     running: JoinSet<(Duration, Outcome)>,
+    connected: FuturesUnordered<BoxFuture<'static, (Duration, Outcome)>>,
     /// Open connections of nodes that are not being asked.
     peers: HashMap<Arc<str>, Peer>,
     began: Instant,
@@ -52,24 +61,34 @@ pub(super) async fn run(scraper: &Scraper) {
         rules: Arc::new(settings.address.clone()),
         schedule: Schedule::new(rhythm),
         running: JoinSet::new(),
+        connected: FuturesUnordered::new(),
         peers: HashMap::new(),
         began,
         generation: None,
         filtered: began,
         period: Period { ends: settings.resolution, slowest: Duration::ZERO, told: Vec::new() },
     };
+    let mut sleep = pin!(tokio::time::sleep_until(began));
     loop {
         steady.look();
         let until = steady.ask();
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
         tokio::select! {
-            Some(done) = steady.running.join_next() => {
-                steady.done(done);
-                // All that is there already, before anything else is thought about.
-                while let Some(done) = steady.running.try_join_next() {
-                    steady.done(done);
-                }
+            // Nobody cancels these, and they do not panic.
+            Some(Ok((due, outcome))) = steady.running.join_next() => steady.done(due, outcome),
+            Some((due, outcome)) = steady.connected.next() => steady.done(due, outcome),
+            () = &mut sleep => {}
+        }
+        // All that is there already, before anything else is thought about.
+        while let Some(done) = steady.running.try_join_next() {
+            if let Ok((due, outcome)) = done {
+                steady.done(due, outcome);
             }
-            () = tokio::time::sleep_until(until) => {}
+        }
+        while let Some(Some((due, outcome))) = steady.connected.next().now_or_never() {
+            steady.done(due, outcome);
         }
     }
 }
@@ -111,16 +130,20 @@ impl Steady<'_> {
             let peer = self.peers.remove(&ask.node.name).unwrap_or_default();
             self.scraper.report.late(now.saturating_sub(ask.due));
             let (client, rules) = (Arc::clone(&self.scraper.client), Arc::clone(&self.rules));
+            let is_connected = peer.is_connected();
             let asked = scrape(client, rules, self.scraper.settings.compat, ask.node, peer);
-            self.running.spawn(async move { (ask.due, asked.await) });
+            let asked = async move { (ask.due, asked.await) };
+            if is_connected {
+                self.connected.push(asked.boxed());
+            } else {
+                self.running.spawn(asked);
+            }
         }
         let look = now + LOOK;
         self.began + step.until.map_or(look, |until| until.min(look))
     }
 
-    fn done(&mut self, done: Result<(Duration, Outcome), tokio::task::JoinError>) {
-        // Nobody cancels these, and they do not panic.
-        let Ok((due, Outcome { node, peer, took, scrape })) = done else { return };
+    fn done(&mut self, due: Duration, Outcome { node, peer, took, scrape }: Outcome) {
         let now = self.now();
         if !self.schedule.done(&node.name, scrape.is_ok(), now) {
             return;

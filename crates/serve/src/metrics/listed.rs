@@ -1,0 +1,370 @@
+//! Long lists on their way: written piece by piece while what was written before is sent.
+//!
+//! Nobody keeps a whole list in JSON. In protobuf its length stands before it, so it is written (by two at a time) before
+//! the first byte is sent; what it was written of is gone by then.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use api::provide::Parts;
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::usage::{List, Measured, Pen, Setting, Stamp, head};
+use super::{Freshness, sent_many};
+use crate::answer::{self, Body, BodyError};
+use crate::encode::{Choice, Encoding, protobuf};
+use crate::status::Status;
+
+/// How much is written and sent at a time.
+const PIECE: usize = 128 * 1024;
+
+/// A piece ends with the object that fills it.
+const MARGIN: usize = 4096;
+
+/// How many pieces may wait to be sent.
+const WAITING: usize = 4;
+
+/// How many objects are looked at at a time.
+const SOME: usize = 512;
+
+/// How many write a list whose length must be known.
+const WRITERS: usize = 2;
+
+/// Objects of a list as they come.
+pub(super) struct Source<T> {
+    parts: Parts<T>,
+    part: std::vec::IntoIter<T>,
+    setting: Setting,
+    freshness: Arc<Freshness>,
+}
+
+impl<T: Measured> Source<T> {
+    pub(super) fn new(parts: Parts<T>, setting: Setting, freshness: Arc<Freshness>) -> Self {
+        Self { parts, part: Vec::new().into_iter(), setting, freshness }
+    }
+
+    /// Whether there are none left.
+    fn is_empty(&mut self) -> bool {
+        while self.part.len() == 0 {
+            let Some(part) = self.parts.next() else { return true };
+            self.part = part.into_iter();
+        }
+        false
+    }
+
+    /// All of them, behind those that were taken before.
+    pub(super) async fn whole(mut self, first: Vec<T>) -> List<T> {
+        let mut items = first;
+        for some in self.by_ref() {
+            items.extend(some);
+            // Others get their turn.
+            tokio::task::yield_now().await;
+        }
+        List { setting: self.setting, items }
+    }
+}
+
+impl<T: Measured> Iterator for Source<T> {
+    type Item = Vec<T>;
+
+    /// Some of them.
+    fn next(&mut self) -> Option<Vec<T>> {
+        let mut some = Vec::new();
+        while some.len() < SOME && !self.is_empty() {
+            some.extend(self.part.by_ref().take(SOME - some.len()));
+        }
+        self.freshness.note(self.setting.now, some.iter().map(Measured::timestamp));
+        (!some.is_empty()).then_some(some)
+    }
+}
+
+/// Answers with a list, whatever its length.
+pub(super) async fn sent<T: Measured>(
+    mut source: Source<T>,
+    choice: Choice,
+) -> Result<Response<Body>, Status> {
+    let first = source.next().unwrap_or_default();
+    if source.is_empty() || choice.pretty || choice.encoding == Encoding::Yaml {
+        let list = source.whole(first).await;
+        let count = list.items.len();
+        return sent_many(list, count, choice).await;
+    }
+    let body = match choice.encoding {
+        Encoding::Protobuf => measured(first, source).await?,
+        Encoding::Json | Encoding::Yaml => streamed(Pieces::new(first, source)),
+    };
+    Ok(answer::with_type(200, choice.encoding.content_type(), body))
+}
+
+/// The JSON text of a list in pieces.
+struct Pieces<T> {
+    pen: Pen,
+    /// What comes next; none if the end has been written.
+    some: Option<std::vec::IntoIter<T>>,
+    source: Source<T>,
+    out: Vec<u8>,
+    behind_another: bool,
+}
+
+impl<T: Measured> Pieces<T> {
+    fn new(first: Vec<T>, source: Source<T>) -> Self {
+        let mut out = Vec::with_capacity(PIECE + MARGIN);
+        head(&mut out, &List::<T>::kind_of(&source.setting));
+        let pen = Pen::new(source.setting.now);
+        Self { pen, some: Some(first.into_iter()), source, out, behind_another: false }
+    }
+
+    fn is_last(&self) -> bool {
+        self.some.is_none()
+    }
+
+    /// The next piece, larger than what is not worth compressing unless it is the last.
+    fn piece(&mut self) -> Bytes {
+        while let Some(some) = &mut self.some {
+            for item in some {
+                if std::mem::replace(&mut self.behind_another, true) {
+                    self.out.push(b',');
+                }
+                self.out.push(b'{');
+                self.pen.fields(&mut self.out, &item);
+                if self.out.len() >= PIECE {
+                    return std::mem::replace(&mut self.out, Vec::with_capacity(PIECE + MARGIN)).into();
+                }
+            }
+            self.some = self.source.next().map(Vec::into_iter);
+        }
+        self.out.extend_from_slice(b"]}\n");
+        std::mem::take(&mut self.out).into()
+    }
+}
+
+/// A body that is written while it is sent.
+fn streamed<T: Measured>(mut pieces: Pieces<T>) -> Body {
+    let first = pieces.piece();
+    if pieces.is_last() {
+        return answer::full(first);
+    }
+    let (sender, rest) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        loop {
+            // Nobody's thread waits for a client that reads slowly.
+            let pass = sender.clone();
+            let written = tokio::task::spawn_blocking(move || {
+                let more = fill(&mut pieces, &pass);
+                (pieces, more)
+            });
+            let Ok((back, Some(piece))) = written.await else { return };
+            pieces = back;
+            let last = piece.last;
+            if sender.send(piece).await.is_err() || last {
+                return;
+            }
+        }
+    });
+    Streamed { first: Some(first), rest, done: false }.boxed_unsync()
+}
+
+/// Writes until as much waits as may wait, and returns what found no place; none at the end, or if nobody reads.
+fn fill<T: Measured>(pieces: &mut Pieces<T>, sender: &mpsc::Sender<Piece>) -> Option<Piece> {
+    while !pieces.is_last() {
+        let bytes = pieces.piece();
+        match sender.try_send(Piece { bytes, last: pieces.is_last() }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(piece)) => return Some(piece),
+            Err(TrySendError::Closed(_)) => return None,
+        }
+    }
+    None
+}
+
+struct Piece {
+    bytes: Bytes,
+    last: bool,
+}
+
+/// Ends well only behind the last piece: a list that is cut off must not be taken for a whole one.
+struct Streamed {
+    first: Option<Bytes>,
+    rest: mpsc::Receiver<Piece>,
+    done: bool,
+}
+
+impl http_body::Body for Streamed {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        if self.done {
+            return Poll::Ready(None);
+        }
+        self.rest.poll_recv(context).map(|piece| {
+            self.done = piece.as_ref().is_none_or(|piece| piece.last);
+            let piece = piece.ok_or_else(|| BodyError::from("the answer could not be written"));
+            Some(piece.map(|piece| Frame::data(piece.bytes)))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.done
+    }
+
+    /// More follows what is written.
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = SizeHint::new();
+        hint.set_lower(self.first.as_ref().map_or(0, |first| first.len() as u64 + 1));
+        hint
+    }
+}
+
+/// A list in protobuf: written by several, each taking the next objects, and put together in order.
+async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body, Status> {
+    let (setting, kind) = (source.setting.clone(), List::<T>::kind_of(&source.setting));
+    let all = Arc::new(Mutex::new(std::iter::once(first).chain(source).enumerate()));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let (all, now) = (Arc::clone(&all), setting.now);
+            tokio::task::spawn_blocking(move || {
+                let (mut stamp, mut written) = (Stamp::new(now), Vec::new());
+                loop {
+                    let next = all.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((index, some)) = next else { return written };
+                    let mut out = Vec::with_capacity(some.iter().map(Measured::size).sum());
+                    for item in some {
+                        protobuf::message(&mut out, 2, |out| stamp.fields(out, &item));
+                    }
+                    written.push((index, Bytes::from(out)));
+                }
+            })
+        })
+        .collect();
+    let mut pieces = Vec::new();
+    for writer in writers {
+        pieces.extend(writer.await.map_err(|_| Status::internal("the answer could not be written"))?);
+    }
+    pieces.sort_unstable_by_key(|(index, _)| *index);
+    let mut meta = Vec::new();
+    protobuf::list_meta(&mut meta);
+    let size = meta.len() + pieces.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+    let (mut before, behind) = protobuf::around(&kind.0, &kind.1, size);
+    before.extend_from_slice(&meta);
+    let pieces = pieces.into_iter().map(|(_, bytes)| bytes);
+    let all: VecDeque<Bytes> = std::iter::once(before.into()).chain(pieces).chain([behind.into()]).collect();
+    let left = all.iter().map(|bytes| bytes.len() as u64).sum();
+    Ok(Written { all, left }.boxed_unsync())
+}
+
+/// Pieces that are all there.
+struct Written {
+    all: VecDeque<Bytes>,
+    left: u64,
+}
+
+impl http_body::Body for Written {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let next = self.all.pop_front();
+        self.left -= next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::provide::NodeUsage;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::encode;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn setting() -> Setting {
+        Setting { api_version: "metrics.k8s.io/v1beta1".into(), now: NOW }
+    }
+
+    fn node(number: usize) -> NodeUsage {
+        let labels = Arc::new([("number", (number / 3).to_string())].into_iter().collect());
+        let name = format!("node-{number}").into();
+        NodeUsage { name, labels, timestamp: Some(NOW), window: number as i64, usage: Vec::new() }
+    }
+
+    fn source(parts: impl Iterator<Item = Vec<NodeUsage>> + Send + 'static) -> Source<NodeUsage> {
+        Source::new(Box::new(parts), setting(), Arc::default())
+    }
+
+    async fn bytes(source: Source<NodeUsage>, choice: Choice) -> Option<Bytes> {
+        let body = sent(source, choice).await.ok()?.into_body();
+        body.collect().await.ok().map(http_body_util::Collected::to_bytes)
+    }
+
+    #[tokio::test]
+    async fn lists_are_the_same_in_pieces() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let choice = Choice { encoding, pretty: false, form: None };
+            // None, one part, some parts, many pieces; parts of any size, some of them empty.
+            for count in [0, 1, 512, 513, 1300, 9000] {
+                let nodes: Vec<NodeUsage> = (0..count).map(node).collect();
+                let parts: Vec<_> =
+                    nodes.chunks(700).flat_map(|part| [Vec::new(), part.to_vec(), Vec::new()]).collect();
+                let expected = encode::encode(&List { setting: setting(), items: nodes }, choice);
+                let found = bytes(source(parts.into_iter()), choice).await;
+                assert!(found == Some(expected), "{count} in {encoding:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_breaks_off_is_an_error() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let parts = (0..).map(|part| {
+                assert!(part < 20, "nothing more is known");
+                (0..500).map(node).collect()
+            });
+            let choice = Choice { encoding, pretty: false, form: None };
+            assert_eq!(bytes(source(parts), choice).await, None, "{encoding:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_for_whoever_went_away() {
+        let (sender, mut ended) = mpsc::channel::<()>(1);
+        let parts = std::iter::repeat_with(move || {
+            let _held = &sender;
+            (0..500).map(node).collect()
+        });
+        let choice = Choice { encoding: Encoding::Json, pretty: false, form: None };
+        let mut body = sent(source(parts), choice).await.unwrap().into_body();
+        for _ in 0..10 {
+            assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        }
+        drop(body);
+        // The source is dropped, though it never ends.
+        assert_eq!(ended.recv().await, None);
+    }
+}
