@@ -34,7 +34,13 @@ fn has_unit(quantity: &Quantity) -> bool {
 /// The number in billionths, where 128 bits can hold it: what a parsed text exactly is.
 fn nanos(quantity: &Quantity) -> Option<i128> {
     let (mantissa, scale) = quantity.amount.parts();
-    mantissa.shift_up(scale + 9).to_string().parse().ok()
+    if scale >= -9 {
+        return mantissa.shift_up(scale + 9).to_string().parse().ok();
+    }
+    // A zero keeps the scale it was written with, and so does a sum with it.
+    let number: i128 = mantissa.to_string().parse().ok()?;
+    let unit = 10_i128.checked_pow(u32::try_from(-9 - scale).ok()?)?;
+    (number % unit == 0).then_some(number / unit)
 }
 
 fn hash(quantity: &Quantity) -> u64 {
