@@ -27,8 +27,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Limits: a full node read, all pods of 1,000 and 5,000 nodes listed, the pods of one Deployment of 100 listed (seconds);
 /// inventory and store of 5,000 × 30 pods (MiB).
-const READ: f64 = 500e-6;
-const TAKE: f64 = 250e-6;
+const READ: f64 = 200e-6;
+const TAKE: f64 = 200e-6;
 const LIST_30_000: f64 = 30e-3;
 const LIST_150_000: f64 = 200e-3;
 const LIST_SOME: f64 = 1e-3;
