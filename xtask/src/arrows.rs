@@ -16,11 +16,26 @@ const OURS: &[(&str, &[&str])] = &[
     ("cluster", &["api", "engine", "quantity"]),
     ("serve", &["api", "engine", "quantity"]),
     ("sources", &["api", "quantity"]),
-    ("controllers", &["api", "cluster", "engine", "quantity", "sources"]),
+    ("keda", &["api", "engine", "quantity"]),
+    ("external-scaler", &[]),
+    ("scalers", &["api", "external-scaler", "quantity", "sources"]),
+    ("controllers", &["api", "cluster", "engine", "keda", "quantity", "scalers", "sources"]),
     ("testbed", &["localkube"]),
     (
         "plimsoll",
-        &["api", "cluster", "controllers", "engine", "localkube", "quantity", "serve", "sim", "sources"],
+        &[
+            "api",
+            "cluster",
+            "controllers",
+            "engine",
+            "keda",
+            "localkube",
+            "quantity",
+            "scalers",
+            "serve",
+            "sim",
+            "sources",
+        ],
     ),
     (
         "xtask",
@@ -29,8 +44,10 @@ const OURS: &[(&str, &[&str])] = &[
             "cluster",
             "controllers",
             "engine",
+            "keda",
             "localkube",
             "quantity",
+            "scalers",
             "serve",
             "sim",
             "sources",
@@ -43,6 +60,7 @@ const OURS: &[(&str, &[&str])] = &[
 const NEVER: &[(&str, &[&str])] = &[
     ("quantity", &["jiff", "tokio", "hyper", "kube", "k8s-openapi"]),
     ("engine", &["tokio", "hyper", "kube", "kube-core", "k8s-openapi", "axum", "rustls"]),
+    ("keda", &["tokio", "hyper", "kube", "kube-core", "k8s-openapi", "axum", "rustls"]),
     ("sim", &["tokio", "hyper", "kube", "axum", "rustls", "socket2", "mio"]),
 ];
 

@@ -8,6 +8,7 @@ pub mod door;
 pub mod field;
 pub mod gotext;
 pub mod instant;
+pub mod keda;
 pub mod manifest;
 pub mod meta;
 pub mod metrics;

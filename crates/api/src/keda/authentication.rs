@@ -1,0 +1,300 @@
+//! TriggerAuthentication and ClusterTriggerAuthentication: where credentials are.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::meta::ObjectMeta;
+use crate::wire::nullable;
+
+/// A TriggerAuthentication or ClusterTriggerAuthentication.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TriggerAuthentication {
+    /// Its kind.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// `keda.sh/v1alpha1`.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// Name, namespace, labels and the like.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: ObjectMeta,
+    /// Where credentials are.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: TriggerAuthenticationSpec,
+    /// Who uses it.
+    #[serde(deserialize_with = "nullable")]
+    pub status: TriggerAuthenticationStatus,
+}
+
+/// Where credentials are. Later fields overwrite the parameters of earlier ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TriggerAuthenticationSpec {
+    /// The identity of a cloud.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_identity: Option<PodIdentity>,
+    /// Environment variables of the target.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<AuthEnvironment>,
+    /// A file of the operator (ClusterTriggerAuthentication only).
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub file_path: String,
+    /// Keys of config maps.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub config_map_target_ref: Vec<KeyTarget>,
+    /// Keys of secrets.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub secret_target_ref: Vec<KeyTarget>,
+    /// Secrets of HashiCorp Vault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hashi_corp_vault: Option<HashiCorpVault>,
+    /// Secrets of Azure Key Vault; passed through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub azure_key_vault: Option<Value>,
+    /// Secrets of GCP Secret Manager; passed through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gcp_secret_manager: Option<Value>,
+    /// Secrets of AWS Secrets Manager; passed through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws_secret_manager: Option<Value>,
+    /// Tokens of service accounts.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub bound_service_account_token: Vec<BoundServiceAccountToken>,
+    /// OAuth 2 client credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth2: Option<OAuth2>,
+}
+
+/// The identity of a cloud.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodIdentity {
+    /// `azure-workload`, `gcp`, `aws`, `aws-eks` or `none`.
+    #[serde(deserialize_with = "nullable")]
+    pub provider: String,
+    /// Azure: client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_id: Option<String>,
+    /// Azure: tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_tenant_id: Option<String>,
+    /// Azure: authority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_authority_host: Option<String>,
+    /// AWS: role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_arn: Option<String>,
+    /// AWS: external id.
+    #[serde(rename = "externalID", skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+    /// AWS: `keda` or `workload`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_owner: Option<String>,
+}
+
+/// A parameter from an environment variable of the target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AuthEnvironment {
+    /// The parameter.
+    #[serde(deserialize_with = "nullable")]
+    pub parameter: String,
+    /// The variable.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The container; empty means the one of the ScaledObject.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub container_name: String,
+}
+
+/// A parameter from a key of a Secret or ConfigMap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct KeyTarget {
+    /// The parameter.
+    #[serde(deserialize_with = "nullable")]
+    pub parameter: String,
+    /// The Secret or ConfigMap.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The key in it.
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+}
+
+/// Secrets of HashiCorp Vault.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HashiCorpVault {
+    /// Where Vault is.
+    #[serde(deserialize_with = "nullable")]
+    pub address: String,
+    /// `token` or `kubernetes`.
+    #[serde(deserialize_with = "nullable")]
+    pub authentication: String,
+    /// Vault namespace.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Mount of the login.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+    /// Role of the login.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub role: String,
+    /// What to log in with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<VaultCredential>,
+    /// The secrets.
+    #[serde(deserialize_with = "nullable")]
+    pub secrets: Vec<VaultSecret>,
+}
+
+impl std::fmt::Debug for HashiCorpVault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HashiCorpVault").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What to log in to Vault with.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct VaultCredential {
+    /// A token.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub token: String,
+    /// Path of a file with a service account's token.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub service_account: String,
+    /// A service account for which a token is asked.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub service_account_name: String,
+}
+
+/// A parameter from a secret of Vault.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct VaultSecret {
+    /// The parameter.
+    #[serde(deserialize_with = "nullable")]
+    pub parameter: String,
+    /// Path of the secret.
+    #[serde(deserialize_with = "nullable")]
+    pub path: String,
+    /// The key in it.
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+    /// Empty, `secretV2`, `secret` or `pki`.
+    #[serde(rename = "type", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub type_: String,
+    /// What a certificate is asked for with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pki_data: Option<VaultPki>,
+}
+
+/// What a certificate is asked for with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct VaultPki {
+    /// Common name.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub common_name: String,
+    /// Other names.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub alt_names: String,
+    /// Addresses.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub ip_sans: String,
+    /// URIs.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub uri_sans: String,
+    /// Others.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub other_sans: String,
+    /// Life time.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub ttl: String,
+    /// Format.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub format: String,
+}
+
+/// A parameter from a token of a service account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct BoundServiceAccountToken {
+    /// The parameter.
+    #[serde(deserialize_with = "nullable")]
+    pub parameter: String,
+    /// The service account.
+    #[serde(deserialize_with = "nullable")]
+    pub service_account_name: String,
+}
+
+/// OAuth 2 client credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct OAuth2 {
+    /// `clientCredentials`.
+    #[serde(rename = "type", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub type_: String,
+    /// Client.
+    #[serde(deserialize_with = "nullable")]
+    pub client_id: String,
+    /// Where the client's secret is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<ValueFromSecret>,
+    /// Where tokens are.
+    #[serde(deserialize_with = "nullable")]
+    pub token_url: String,
+    /// Scopes.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Further parameters of the request.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
+    pub token_url_params: BTreeMap<String, String>,
+}
+
+/// A value that stands in a secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ValueFromSecret {
+    /// Where it stands.
+    #[serde(deserialize_with = "nullable")]
+    pub value_from: SecretKeySource,
+}
+
+/// Where a value stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SecretKeySource {
+    /// The key of a secret.
+    #[serde(deserialize_with = "nullable")]
+    pub secret_key_ref: SecretKeyRef,
+}
+
+/// The key of a secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SecretKeyRef {
+    /// The secret.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The key in it.
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+}
+
+/// Who uses it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TriggerAuthenticationStatus {
+    /// Names of ScaledObjects, with commas.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub scaledobjects: String,
+    /// Names of ScaledJobs, with commas.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub scaledjobs: String,
+}

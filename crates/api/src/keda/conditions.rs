@@ -1,0 +1,94 @@
+//! Conditions: a list in which each type stands once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::nullable;
+
+/// Types of conditions.
+pub mod types {
+    /// Defined correctly, and the triggers work.
+    pub const READY: &str = "Ready";
+    /// Triggers are active.
+    pub const ACTIVE: &str = "Active";
+    /// A trigger is replaced by a fixed number.
+    pub const FALLBACK: &str = "Fallback";
+    /// Nothing is done.
+    pub const PAUSED: &str = "Paused";
+    /// What the HPA says of itself.
+    pub const HPA_ACTIVE: &str = "HPAActive";
+}
+
+/// Whether something holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// It does.
+    True,
+    /// It does not.
+    False,
+    /// Nobody knows.
+    #[default]
+    Unknown,
+}
+
+/// One condition; there is no time in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// What it is about.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: State,
+    /// One word for programs.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl Condition {
+    /// A condition.
+    pub fn new(type_: &str, status: State, reason: &str, message: impl Into<String>) -> Self {
+        Self { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
+    }
+}
+
+/// Conditions in the order in which they first appeared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Conditions(pub Vec<Condition>);
+
+impl Conditions {
+    /// What is told before anything is known.
+    pub fn initial() -> Self {
+        let unknown = |type_: &str| Condition::new(type_, State::Unknown, "", "");
+        let paused = Condition::new(types::PAUSED, State::False, "", "");
+        Self(vec![unknown(types::READY), unknown(types::ACTIVE), unknown(types::FALLBACK), paused])
+    }
+
+    /// Whether the four that are always there are there.
+    pub fn are_complete(&self) -> bool {
+        [types::READY, types::ACTIVE, types::FALLBACK, types::PAUSED]
+            .iter()
+            .all(|type_| self.get(type_).is_some())
+    }
+
+    /// The condition of a type.
+    pub fn get(&self, type_: &str) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.type_ == type_)
+    }
+
+    /// Whether a condition holds; `Unknown` if it is not there.
+    pub fn state(&self, type_: &str) -> State {
+        self.get(type_).map_or(State::Unknown, |condition| condition.status)
+    }
+
+    /// Replaces the condition of the same type, or adds it.
+    pub fn set(&mut self, condition: Condition) {
+        match self.0.iter_mut().find(|own| own.type_ == condition.type_) {
+            Some(own) => *own = condition,
+            None => self.0.push(condition),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The external scaler protocol: the messages, a client, and a small library to write a scaler in Rust.

@@ -1,0 +1,1 @@
+//! Whether a ScaledObject is active, and why (spec 3.4).

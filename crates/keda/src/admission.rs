@@ -1,0 +1,1 @@
+//! Which objects are refused, and in which words (spec 8).

@@ -1,0 +1,1 @@
+//! A ScaledObject for our own engine, without an HPA.

@@ -1,0 +1,1 @@
+//! What the variables of a container are (spec 1.3).

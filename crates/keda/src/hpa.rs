@@ -1,0 +1,1 @@
+//! The HPA that is made of a ScaledObject (spec 2.6).

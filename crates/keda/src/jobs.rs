@@ -1,0 +1,1 @@
+//! How many jobs are created, and which are deleted (spec 5).

@@ -1,0 +1,1 @@
+//! A formula makes one number of many (spec 4.5).

@@ -1,0 +1,1 @@
+//! cpu and memory: numbers that the HPA has from metrics-server.

@@ -1,0 +1,1 @@
+//! cron: so many replicas between two times of the day.

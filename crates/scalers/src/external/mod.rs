@@ -1,0 +1,1 @@
+//! external and external-push: scalers that others wrote, over gRPC.

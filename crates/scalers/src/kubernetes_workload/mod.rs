@@ -1,0 +1,1 @@
+//! kubernetes-workload: how many pods a selector takes.

@@ -1,0 +1,1 @@
+//! metrics-api: a number in the answer of any HTTP server.

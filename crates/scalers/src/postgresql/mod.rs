@@ -1,0 +1,1 @@
+//! postgresql: the result of an SQL query.

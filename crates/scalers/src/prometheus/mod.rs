@@ -1,0 +1,1 @@
+//! prometheus: the result of a PromQL query.

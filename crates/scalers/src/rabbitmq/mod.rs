@@ -1,0 +1,1 @@
+//! rabbitmq: queues, over AMQP or HTTP.

@@ -1,0 +1,1 @@
+//! redis lists and streams, alone, in clusters and behind sentinels.

@@ -1,0 +1,67 @@
+//! What a scaler can be asked.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use api::autoscaling::v2::MetricSpec;
+use quantity::Quantity;
+
+/// An answer that may take a while. Whoever asks sets the deadline; dropping the future is always safe.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Why there is no answer: a sentence that stands in events and conditions, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(pub String);
+
+impl Error {
+    /// In these words.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// One value of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricValue {
+    /// The metric's name, as asked for.
+    pub name: String,
+    /// The value.
+    pub value: Quantity,
+}
+
+/// What a source said of one metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Its values; the HPA adds them up.
+    pub values: Vec<MetricValue>,
+    /// Whether there is something to do.
+    pub active: bool,
+}
+
+impl Reading {
+    /// One value.
+    pub fn one(name: &str, value: Quantity, active: bool) -> Self {
+        Self { values: vec![MetricValue { name: name.to_owned(), value }], active }
+    }
+}
+
+/// A trigger, ready to be asked. It is cheap to make: connections are made when it is first asked, and shared
+/// ([`crate::backends`]).
+pub trait Scaler: Send + Sync {
+    /// The metrics as they stand in an HPA, without selector: `s{index}-{name}` and target.
+    fn specs(&self) -> Answer<'_, Vec<MetricSpec>>;
+
+    /// The values of one metric, and whether the trigger is active.
+    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading>;
+
+    /// For scalers that tell of activity themselves: tells until the returned future is dropped. `None` for all others.
+    /// Reconnects by itself; never ends.
+    fn push(
+        self: Arc<Self>,
+        _tell: tokio::sync::mpsc::Sender<bool>,
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        None
+    }
+}
