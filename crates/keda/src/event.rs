@@ -1,6 +1,6 @@
 //! What is told about an object (spec 9.1).
 
-use engine::EventKind;
+use engine::report::EventKind;
 
 /// One event; its action is its reason unless told otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
