@@ -27,5 +27,5 @@ pub mod prometheus;
 pub mod rabbitmq;
 pub mod redis;
 
-pub use scaler::{Error, MetricValue, Reading, Scaler};
+pub use scaler::{Answer, Error, MetricValue, Reading, Scaler};
 pub use trigger::{Owner, Trigger};
