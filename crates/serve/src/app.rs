@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 use tower::util::BoxCloneSyncService;
 
@@ -76,8 +76,8 @@ pub struct Known {
     pub aggregated: bool,
 }
 
-/// Makes the list of what an API has, each time it is asked for.
-pub type Listing = Arc<dyn Fn() -> Arc<ResourceList> + Send + Sync>;
+/// Makes the list of what an API has, each time it is asked for, with the headers of whoever asks.
+pub type Listing = Arc<dyn Fn(&HeaderMap) -> Arc<ResourceList> + Send + Sync>;
 
 /// A resource of an API.
 #[derive(Clone, Debug)]

@@ -171,7 +171,7 @@ impl Discovery {
     ) -> Result<Response<Body>, Status> {
         match find(&self.version, &format!("{group}/{version}")).ok_or_else(Status::no_path)? {
             Resources::Fixed(list) => list.answer(headers, query),
-            Resources::Changing(listing) => listing().0.answer(headers, query),
+            Resources::Changing(listing) => listing(headers).0.answer(headers, query),
         }
     }
 

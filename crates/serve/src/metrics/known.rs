@@ -15,7 +15,7 @@ pub(super) fn listing<T: PartialEq + Send + Sync + 'static>(
     resources: impl Fn(&[T]) -> Vec<Resource> + Send + Sync + 'static,
 ) -> Listing {
     let last: Last<T> = Mutex::default();
-    Arc::new(move || {
+    Arc::new(move |_| {
         let now = known();
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((before, list)) = last.as_ref()

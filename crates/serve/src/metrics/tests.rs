@@ -287,16 +287,16 @@ async fn the_list_of_metrics_is_written_when_it_changed() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names().await, ["/custommetrics"]);
-    assert!(Arc::ptr_eq(&listing(), &listing()));
-    let before = listing();
+    assert!(Arc::ptr_eq(&listing(&http::HeaderMap::new()), &listing(&http::HeaderMap::new())));
+    let before = listing(&http::HeaderMap::new());
     let metric = |name: &str| CustomMetric { resource: "pods".into(), namespaced: true, metric: name.into() };
     *source.names.lock().unwrap() = Arc::new(vec![metric("b"), metric("a")]);
     assert_eq!(names().await, ["pods/b", "pods/a"]);
-    assert!(!Arc::ptr_eq(&before, &listing()));
+    assert!(!Arc::ptr_eq(&before, &listing(&http::HeaderMap::new())));
     // The same, said again.
-    let before = listing();
+    let before = listing(&http::HeaderMap::new());
     *source.names.lock().unwrap() = Arc::new(vec![metric("b"), metric("a")]);
-    assert!(Arc::ptr_eq(&before, &listing()));
+    assert!(Arc::ptr_eq(&before, &listing(&http::HeaderMap::new())));
     assert!(source.asked.load(Ordering::Relaxed) >= 8);
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
@@ -33,6 +33,11 @@ tokio::task_local! {
 /// Whether the question that is being answered came from another server of our kind: then we answer it alone.
 pub(crate) fn is_alone() -> bool {
     ALONE.try_with(|()| ()).is_ok()
+}
+
+/// What `answer` says to a question with these headers: without upstreams, if another server of our kind asked it.
+pub fn heard<T>(headers: &HeaderMap, answer: impl FnOnce() -> T) -> T {
+    if headers.contains_key(HOP) { ALONE.sync_scope((), answer) } else { answer() }
 }
 
 /// How we name ourselves in the header.

@@ -34,7 +34,7 @@ mod wire;
 pub use cause::Cause;
 pub use config::{AuthConfig, Config, Groups, Period, Port, ServiceReference, TlsConfig, UpstreamConfig};
 pub(crate) use hop::full;
-pub use hop::{Body, Route, guarded};
+pub use hop::{Body, Route, guarded, heard};
 pub use own::Own;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Condition, UpstreamReport};

@@ -99,7 +99,7 @@ impl Default for Manner {
             verb: Verb::default(),
             timeout: Duration::from_secs(30),
             series_timeout: Duration::from_mins(2),
-            memory: Duration::from_secs(5),
+            memory: Duration::from_secs(10),
             parallel: 32,
             largest: 64 << 20,
             most_series: 250_000,

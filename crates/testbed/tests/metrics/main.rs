@@ -6,6 +6,7 @@
 //! | `urls` | every form of address, as JSON and as protobuf |
 //! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves |
 //! | `access` | who may read, and who is not believed |
+//! | `doctor` | what is wrong, in words, with cause and remedy |
 //! | `faults` | bad kubelets, a bad Prometheus, a bad configuration |
 //! | `roles` | it works under the roles of `deploy/`, and needs all of them |
 //! | `arguments` | the arguments of those it replaces start it |
@@ -26,6 +27,7 @@
 
 mod access;
 mod arguments;
+mod doctor;
 mod faults;
 #[path = "../deploy/roles.rs"]
 #[allow(dead_code, reason = "shared with the tests of what is deployed, which use more of it")]

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serve::metrics::{Histogram, Settings, custom, external, resource};
 use serve::{App, Certificate, Checks, Exposition, Server, StartError, Traffic};
+use sources::federation;
 
 use super::options::Serving;
 use super::reports;
@@ -79,6 +80,10 @@ fn app(
     groups.extend(providers.external.iter().flat_map(|source| external(Arc::clone(source), &settings)));
     for group in &mut groups {
         group.route = guard(group.route.clone());
+        // Lists too: two servers that name each other would keep alive what neither has any more.
+        group.listing = group.listing.take().map(|listing| -> serve::Listing {
+            Arc::new(move |headers| federation::heard(headers, || listing(headers)))
+        });
     }
     let reporter = sources.clone();
     groups.push(reports::group(Arc::new(move || reporter.report(Timestamp::now()))));

@@ -75,4 +75,9 @@ async fn two_that_name_each_other_answer() {
     assert_eq!((at_a.asked(), at_b.asked()), (3, 3));
     assert_eq!(*ExternalMetrics::known(&a), ["in-a", "in-b"]);
     assert_eq!(*ExternalMetrics::known(&b), ["in-b", "in-a"]);
+    // What `a` tells one that asks as a server like it, and what it tells all others.
+    let known = |headers: &http::HeaderMap| heard(headers, || ExternalMetrics::known(&a));
+    let from_b = [(crate::federation::hop::HOP, http::HeaderValue::from_static("b"))].into_iter().collect();
+    assert_eq!(*known(&from_b), ["in-a"]);
+    assert_eq!(*known(&http::HeaderMap::new()), ["in-a", "in-b"]);
 }

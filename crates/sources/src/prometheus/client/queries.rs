@@ -84,7 +84,7 @@ fn step(backend: &Arc<Backend>, query: &str, now: Timestamp) -> Step {
         if age < lifetime(verdict, memory) {
             let verdict = verdict.clone();
             // An answer that will be too old soon is renewed before somebody must wait for it.
-            let ageing = verdict.is_ok() && age > memory.mul_f64(0.7);
+            let ageing = verdict.is_ok() && age > memory.mul_f64(0.9);
             if ageing && entry.is_some_and(|entry| entry.flight.is_none()) {
                 drop(depart(backend, &mut known, query, now));
             }

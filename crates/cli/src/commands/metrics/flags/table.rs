@@ -58,7 +58,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "shares-ca-file", File, "", "authority of the other replicas' certificates, which name SERVICE.NAMESPACE.svc"),
     acts(Own, "shares-insecure-tls", Bool, "false", "show the token to whoever answers at another replica's address: not for production"),
     acts(Own, "shares-token-file", File, "/var/run/secrets/kubernetes.io/serviceaccount/token", "token shown to the other replicas; re-read"),
-    acts(Own, "prometheus-cache", Duration, "5s", "how long an answer of Prometheus is used again for the same query; 0s: only by those who ask at the same time"),
+    acts(Own, "prometheus-cache", Duration, "10s", "how long an answer of Prometheus is used again for the same query; 0s: only by those who ask at the same time"),
     acts(Own, "prometheus-timeout", Duration, "30s", "how long Prometheus may take for an answer"),
     acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),
     acts(Own, "log-level", Text, "", "what is logged: error, warn, info, debug, trace, or by part (info,sources=debug); overrules -v"),

@@ -1,0 +1,53 @@
+//! What `plimsoll metrics doctor` says of a cluster, and how it exits.
+
+use std::process::{Command, Output};
+
+use testbed::kubelets::{Behaviour, Measures, objects};
+use testbed::program::Room;
+use testbed::twin::Failure;
+
+use crate::site::{Plot, make_node, on_both, peers, program, until};
+
+fn doctor(plot: &Plot, arguments: &[&str]) -> Output {
+    let room = Room::new().unwrap();
+    let config = room.write("kubeconfig", &plot.site.cluster.kubeconfig).unwrap();
+    let mut command = Command::new(program());
+    command.args(["metrics", "doctor", "--kubeconfig"]).arg(config).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn doctor_names_the_node_the_cause_and_the_remedy() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |plot| {
+        let site = plot.site;
+        let node = format!("{}-closed", plot.namespace);
+        let address = site.kubelets.add_node(&node, Measures::Always).unwrap();
+        site.kubelets.behave(&node, Behaviour::Status(403));
+        make_node(plot.client(), &objects::node(&node, address, site.kubelets.port(), 1)).await;
+        let mut told = String::new();
+        until("a word about the node", async || {
+            let output = tokio::task::block_in_place(|| doctor(&plot, &[]));
+            told = String::from_utf8_lossy(&output.stdout).into_owned();
+            let about = told.lines().any(|line| line.contains(&node) && line.contains("403"));
+            if about && output.status.code() == Some(1) { Ok(()) } else { Err((output.status, told.clone())) }
+        })
+        .await;
+        assert!(told.contains("nodes/metrics"), "the remedy is missing: {told}");
+        for group in ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"] {
+            assert!(told.lines().any(|line| line.starts_with(group) && line.contains("plimsoll")), "{told}");
+        }
+        let output = tokio::task::block_in_place(|| doctor(&plot, &["-o", "json"]));
+        let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(findings.to_string().contains(&node), "{findings}");
+        site.kubelets.behave(&node, Behaviour::Well);
+        until("silence about the node", async || {
+            let output = tokio::task::block_in_place(|| doctor(&plot, &[]));
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if text.contains(&node) { Err(text) } else { Ok(()) }
+        })
+        .await;
+    })
+}
