@@ -1,7 +1,7 @@
 # Fuzzing, two ways over the same targets (fuzz/src/targets).
 .PHONY: fuzz fuzz-short
 
-FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_config
+FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_config formula
 # Coverage as cargo-fuzz asks for it. A stable compiler knows these flags, so neither a nightly one nor cargo-fuzz is
 # needed; and no sanitizer, because there is no unsafe code to watch.
 FUZZ_FLAGS := --cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \

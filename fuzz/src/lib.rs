@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "quantity", run: targets::quantity::run, examples: false },
     Target { name: "selector", run: targets::selector::run, examples: false },
     Target { name: "text", run: targets::text::run, examples: true },
@@ -31,4 +31,5 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "scenario", run: targets::scenario::run, examples: true },
     Target { name: "kubelet", run: targets::kubelet::run, examples: false },
     Target { name: "adapter_config", run: targets::adapter_config::run, examples: false },
+    Target { name: "formula", run: targets::formula::run, examples: false },
 ];

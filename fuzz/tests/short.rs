@@ -57,3 +57,8 @@ fn kubelet() {
 fn adapter_config() {
     short("adapter_config");
 }
+
+#[test]
+fn formula() {
+    short("formula");
+}

@@ -18,6 +18,7 @@ const OURS: &[(&str, &[&str])] = &[
     ("sources", &["api", "quantity"]),
     ("keda", &["api", "engine", "quantity"]),
     ("external-scaler", &[]),
+    ("spool-scaler", &["external-scaler"]),
     ("scalers", &["api", "external-scaler", "quantity", "sources"]),
     ("controllers", &["api", "cluster", "engine", "keda", "quantity", "scalers", "sources"]),
     ("testbed", &["localkube"]),

@@ -23,7 +23,7 @@ enum Task {
     Differential(differential::Args),
     /// Check that dependencies between our crates point one way, as docs/architecture.md says.
     Arrows,
-    /// Write the files that are made from code: the definition of Autoscaler.
+    /// Write the files that are made from others: the definition of Autoscaler, the code of gRPC protocols.
     Generate(generate::Args),
     /// Run localkube with simulated nodes, for kubectl.
     Local(local::Args),

@@ -7,7 +7,8 @@ use std::path::Path;
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory as _};
 
-use crate::commands::metrics::flags;
+use crate::commands::metrics::flags::FLAGS;
+use crate::flags;
 
 const PLUGIN: &str = "kubectl plimsoll";
 
@@ -69,7 +70,7 @@ fn understood(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 fn is_flag(word: &str) -> bool {
     let word = flags::normal(word);
     let name = word.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or_default());
-    name.is_some_and(|name| name != "version" && flags::FLAGS.iter().any(|flag| flag.name == name))
+    name.is_some_and(|name| name != "version" && FLAGS.iter().any(|flag| flag.name == name))
 }
 
 fn replaced_by(program: &OsStr) -> Option<Replaced> {

@@ -3,6 +3,7 @@
 mod commands;
 mod failure;
 mod files;
+mod flags;
 mod invoked;
 mod live;
 mod logs;

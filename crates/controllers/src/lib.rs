@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`hpa`] | `autoscaling` HorizontalPodAutoscalers and `plimsoll.dev` Autoscalers |
 //! | [`metrics`] | the numbers behind `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io` |
+//! | [`operator`] | KEDA's ScaledObjects and ScaledJobs |
 
 pub mod hpa;
 pub mod metrics;
+pub mod operator;

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::activation::Activation;
 use crate::config::Config;
 use crate::evaluate::Evaluation;
 use crate::normalize::Normalized;
@@ -22,6 +23,9 @@ pub struct Decision {
     pub scale: Option<Scale>,
     /// Which way the step took.
     pub course: Course,
+    /// What activity had to say, where the target is scaled by events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Activation>,
     /// How many pods the target's selector matches, where that was looked at.
     pub selected: Option<usize>,
     /// How far ratios may be from 1 before they count.
@@ -66,6 +70,8 @@ pub enum Course {
     BelowMin,
     /// Metrics decide.
     Metrics,
+    /// Activity decides: at rest, or on the way there or back ([`Decision::activation`]).
+    Activity,
 }
 
 /// What became of a decision.

@@ -10,6 +10,7 @@
 //! be saved and loaded. The live controller and the simulator call the same [`State::step`].
 
 pub mod act;
+pub mod activation;
 pub mod config;
 pub mod decision;
 pub mod evaluate;
@@ -26,6 +27,7 @@ pub mod spec;
 pub mod state;
 pub mod step;
 
+pub use activation::{Activation, Verdict};
 pub use config::{Config, Gates};
 pub use decision::{Course, Decision, Outcome};
 pub use memory::Memory;

@@ -58,8 +58,13 @@ impl State {
                     "SucceededRescale",
                     format!("the HPA controller was able to update the target scale to {desired}"),
                 );
-                decision.events.push(Event::normal("SuccessfulRescale", size));
-                if let Some(behavior) = &seen.spec.behavior {
+                let is_rest = decision.course == Course::Activity && desired < current;
+                if decision.course != Course::Activity {
+                    decision.events.push(Event::normal("SuccessfulRescale", size));
+                }
+                if is_rest {
+                    self.forget();
+                } else if let Some(behavior) = &seen.spec.behavior {
                     self.record(now, behavior, current, desired);
                 }
                 mark_zero(&mut decision.status, now, seen, current, desired);

@@ -29,7 +29,21 @@ impl State {
 
     /// [`State::step`], recording as much as `detail` says.
     pub fn step_with(&mut self, now: Timestamp, seen: &Observation, detail: Detail) -> Decision {
+        self.step_on(now, seen, None, detail)
+    }
+
+    /// A step that takes the course given, or else its own.
+    pub(crate) fn step_on(
+        &mut self,
+        now: Timestamp,
+        seen: &Observation,
+        course: Option<Course>,
+        detail: Detail,
+    ) -> Decision {
         let mut decision = begin(now, seen);
+        if let (Some(course), Ok(_)) = (course, &seen.scale) {
+            decision.course = course;
+        }
         let scale = match &seen.scale {
             Ok(scale) => scale,
             Err(failure) => {
@@ -49,7 +63,7 @@ impl State {
             self.recommendations.push(Stamped { value: current, at: now });
         }
         match decision.course {
-            Course::NoScale(_) => {}
+            Course::NoScale(_) | Course::Activity => {}
             Course::Disabled => disabled(&mut decision, seen),
             Course::AboveMax => {
                 decision.desired = seen.spec.max;
@@ -164,7 +178,7 @@ impl State {
 
 const BELOW_MIN: &str = "Current number of replicas below Spec.MinReplicas";
 
-fn begin(now: Timestamp, seen: &Observation) -> Decision {
+pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
     let course = match &seen.scale {
         Ok(scale) => Course::choose(&seen.config, &seen.spec, &seen.status, scale),
         Err(failure) => Course::NoScale(failure.clone()),
@@ -173,6 +187,7 @@ fn begin(now: Timestamp, seen: &Observation) -> Decision {
         at: now,
         scale: seen.scale.as_ref().ok().cloned(),
         course,
+        activation: None,
         selected: None,
         tolerances: Tolerances::of(&seen.spec, &seen.config),
         evaluations: Vec::new(),
@@ -190,7 +205,7 @@ fn begin(now: Timestamp, seen: &Observation) -> Decision {
 }
 
 /// The scale could not be read (spec 3.2): only conditions change.
-fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleFailure) {
+pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleFailure) {
     let (text, error, class) = match failure {
         ScaleFailure::InvalidApiVersion(e) => {
             (e, format!("invalid API version in scale target reference: {e}"), Class::Spec)

@@ -1,1 +1,225 @@
 //! A source that fails too often is replaced by a number (spec 4.4).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use api::autoscaling::v2::MetricTarget;
+use api::keda::{COMPOSITE_METRIC, Condition, Conditions, Fallback, Health, ScaledObject, State, types};
+use api::provide::Compat;
+use quantity::{Format, Quantity};
+
+use crate::activity::{MetricValue, Sample, Told};
+use crate::status::Changes;
+
+/// What has to be found out before [`serve`] can be asked; what is not needed need not be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Replicas the target is to have.
+    pub current: bool,
+    /// Pods of the target that are ready.
+    pub ready_pods: bool,
+}
+
+/// What was found out, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Replicas the target is to have.
+    pub current: Result<i32, String>,
+    /// Pods of the target that are running and ready ([`is_ready`]).
+    pub ready_pods: Result<u32, String>,
+}
+
+impl Default for Facts {
+    /// Nothing was asked.
+    fn default() -> Self {
+        let unknown = || "nobody asked".to_owned();
+        Self { current: Err(unknown()), ready_pods: Err(unknown()) }
+    }
+}
+
+/// What is served of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// Its values.
+    pub values: Vec<MetricValue>,
+    /// The replicas that they stand for if they are not those of the source.
+    pub replicas: Option<i32>,
+}
+
+/// The fallback of an object, if it has one that can be used.
+pub fn configured(object: &ScaledObject, compat: Compat) -> Option<&Fallback> {
+    let fallback = object.spec.fallback.as_ref()?;
+    let is_target_usable = object.modifiers().is_none_or(|modifiers| match compat {
+        // The original knows only whole targets here, although formulas know others (trap 6).
+        Compat::Strict => modifiers.target.parse::<i64>().is_ok_and(|target| target > 0),
+        Compat::Better => target_of(&modifiers.target).is_some(),
+    });
+    (fallback.failure_threshold >= 0 && fallback.replicas >= 0 && is_target_usable).then_some(fallback)
+}
+
+/// What [`serve`] will ask for these samples.
+pub fn needs(object: &ScaledObject, told: &[Told], compat: Compat) -> Needs {
+    let mut needs = Needs::default();
+    let Some(fallback) = configured(object, compat) else { return needs };
+    for sample in told.iter().flat_map(Told::samples).filter(|sample| sample.reading.is_err()) {
+        let failures = failures(&object.status.health, &sample.name);
+        let counted = if counts(sample, compat) { failures.saturating_add(1) } else { failures };
+        if counted > fallback.failure_threshold && fallback.behavior != "scalingModifiers" {
+            needs.current |= fallback.behavior != "static";
+            needs.ready_pods |= type_of(object, &sample.target) == "Value";
+        }
+    }
+    needs
+}
+
+/// What is served of one metric, or why nothing is; its health is kept.
+pub fn serve(
+    object: &ScaledObject,
+    health: &mut BTreeMap<String, Health>,
+    sample: &Sample,
+    facts: &Facts,
+    compat: Compat,
+) -> Result<Served, String> {
+    let fallback = configured(object, compat);
+    let is_counted = fallback.is_some() && counts(sample, compat);
+    let error = match &sample.reading {
+        Ok(reading) => {
+            if is_counted {
+                health.insert(sample.name.clone(), of_health(0, "Happy"));
+            }
+            return Ok(Served { values: reading.values.clone(), replicas: None });
+        }
+        Err(error) => error,
+    };
+    let Some(fallback) = fallback else { return Err(error.clone()) };
+    let mut failures = failures(health, &sample.name);
+    if is_counted {
+        failures = failures.saturating_add(1);
+        health.insert(sample.name.clone(), of_health(failures, "Failing"));
+    }
+    if failures <= fallback.failure_threshold {
+        return Err(error.clone());
+    }
+    if fallback.behavior == "scalingModifiers" {
+        return placeholder(object, sample, error, compat);
+    }
+    let replicas = replicas(fallback, &facts.current).ok_or_else(|| error.clone())?;
+    let value = value(object, sample, replicas, facts).ok_or("error performing fallback")?;
+    let name = if object.modifiers().is_some() { COMPOSITE_METRIC } else { &sample.name };
+    Ok(Served { values: vec![MetricValue { name: name.to_owned(), value }], replicas: Some(replicas) })
+}
+
+/// What is written when the health of metrics is this now; nothing where there is no fallback.
+pub fn changes(object: &ScaledObject, health: &BTreeMap<String, Health>, compat: Compat) -> Changes {
+    let Some(fallback) = configured(object, compat) else { return Changes::default() };
+    let is_new = |(name, own): &(&String, &Health)| object.status.health.get(*name) != Some(*own);
+    let new = health.iter().filter(is_new).map(|(name, own)| (name.clone(), own.clone()));
+    // Who finds no conditions at all writes all that are always there.
+    let is_first = object.status.conditions.0.is_empty();
+    let mut conditions = if is_first { Conditions::initial() } else { Conditions::default() };
+    conditions.set(condition(fallback, health));
+    Changes { conditions: conditions.0, health: new.collect(), ..Changes::default() }
+}
+
+/// Whether any metric is replaced by a number.
+fn condition(fallback: &Fallback, health: &BTreeMap<String, Health>) -> Condition {
+    let is_failing = |health: &Health| {
+        health.status == "Failing"
+            && health.number_of_failures.is_some_and(|failures| failures > fallback.failure_threshold)
+    };
+    if health.values().any(is_failing) {
+        let message = "At least one trigger is falling back on this scaled object";
+        Condition::new(types::FALLBACK, State::True, "FallbackExists", message)
+    } else {
+        let message = "No fallbacks are active on this scaled object";
+        Condition::new(types::FALLBACK, State::False, "NoFallbackFound", message)
+    }
+}
+
+/// Whether a pod counts as one that does the work: its phase, and the status of its condition `Ready`.
+pub fn is_ready(phase: &str, ready: Option<&str>) -> bool {
+    phase == "Running" && ready == Some("True")
+}
+
+/// Whether a sample says something new about the health of its source. The original also counts what it remembers,
+/// numbers of its own included (trap 57).
+fn counts(sample: &Sample, compat: Compat) -> bool {
+    compat.is_strict() || !sample.is_remembered
+}
+
+/// The formula sees nothing instead of a number. Without a formula the original serves −1.
+fn placeholder(
+    object: &ScaledObject,
+    sample: &Sample,
+    error: &str,
+    compat: Compat,
+) -> Result<Served, String> {
+    if !compat.is_strict() && object.modifiers().is_none() {
+        return Err(error.to_owned());
+    }
+    let value = Quantity::new(-1, Format::DecimalSi);
+    Ok(Served { values: vec![MetricValue { name: sample.name.clone(), value }], replicas: None })
+}
+
+/// How many replicas there shall be. Only what is exactly `static` is known without the current count.
+fn replicas(fallback: &Fallback, current: &Result<i32, String>) -> Option<i32> {
+    let own = fallback.replicas;
+    if fallback.behavior == "static" {
+        return Some(own);
+    }
+    let current = *current.as_ref().ok()?;
+    Some(match fallback.behavior.as_str() {
+        "currentReplicas" => current,
+        "currentReplicasIfHigher" => current.max(own),
+        "currentReplicasIfLower" => current.min(own),
+        _ => own,
+    })
+}
+
+/// The value that makes the HPA want so many replicas.
+fn value(object: &ScaledObject, sample: &Sample, replicas: i32, facts: &Facts) -> Option<Quantity> {
+    let target = match object.modifiers() {
+        Some(modifiers) => target_of(&modifiers.target)?,
+        None => quantity_of(&sample.target).as_f64(),
+    };
+    let mut replicas = f64::from(replicas);
+    if type_of(object, &sample.target) == "Value" {
+        let ready = *facts.ready_pods.as_ref().ok()?;
+        if ready == 0 {
+            return None;
+        }
+        replicas /= f64::from(ready);
+    }
+    // Beyond the range the cast stays at its end.
+    #[allow(clippy::cast_possible_truncation)]
+    let milli = (target * 1000.0 * replicas) as i64;
+    Some(Quantity::from_milli(milli, Format::DecimalSi))
+}
+
+/// The target of a formula: a number above zero.
+fn target_of(text: &str) -> Option<f64> {
+    crate::modifiers::parse_float(text).ok().filter(|target| target.is_finite() && *target > 0.0)
+}
+
+/// `AverageValue` or `Value`: as the formula says if there is one, else as the trigger says.
+fn type_of<'a>(object: &'a ScaledObject, target: &'a MetricTarget) -> &'a str {
+    object.modifiers().map_or(&target.type_, |modifiers| &modifiers.metric_type)
+}
+
+fn quantity_of(target: &MetricTarget) -> Quantity {
+    match target.type_.as_str() {
+        "Value" => target.value.clone(),
+        _ => target.average_value.clone(),
+    }
+    .unwrap_or_default()
+}
+
+fn failures(health: &BTreeMap<String, Health>, name: &str) -> i32 {
+    health.get(name).and_then(|health| health.number_of_failures).unwrap_or(0)
+}
+
+fn of_health(failures: i32, status: &str) -> Health {
+    Health { number_of_failures: Some(failures), status: status.to_owned() }
+}

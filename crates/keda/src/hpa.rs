@@ -1,1 +1,244 @@
-//! The HPA that is made of a ScaledObject (spec 2.6).
+//! The HPA of a ScaledObject, which does 1 ↔ N (spec 2.6).
+
+mod labels;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::autoscaling::v2::{
+    self, CrossVersionObjectReference, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget,
+};
+use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, annotations};
+use api::meta::{ObjectMeta, OwnerReference};
+use api::provide::Compat;
+use api::selector::LabelSelector;
+use quantity::{Format, Quantity};
+
+pub(crate) use labels::{others as other_labels, own as own_labels};
+pub use update::needs_update;
+
+/// An HPA as it should be, and what the ScaledObject's status says because of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// The HPA.
+    pub hpa: HorizontalPodAutoscaler,
+    /// Parts of the status.
+    pub status: Parts,
+}
+
+/// The parts of a ScaledObject's status that follow from its metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Names of all external metrics, in the order of the triggers.
+    pub external_metric_names: Vec<String>,
+    /// Names of resources, but not those of single containers.
+    pub resource_metric_names: Vec<String>,
+    /// Health, without metrics that are gone.
+    pub health: BTreeMap<String, Health>,
+    /// `composite-metric` if there is, or ever was, a formula.
+    pub composite_scaler_name: String,
+}
+
+/// Why there is no HPA.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The target was not looked up yet.
+    #[error("failed to get ScaledObject.Status.ScaleTargetGVKR, probably invalid ScaledObject cache")]
+    NoTarget,
+    /// No trigger has a metric.
+    #[error("no metric specs returned from scalers for ScaledObject {namespace}/{name}")]
+    NoMetrics {
+        /// Namespace of the ScaledObject.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Two triggers have a metric of the same name.
+    #[error("metricName {metric} defined multiple times in ScaledObject {name}")]
+    Duplicate {
+        /// The metric.
+        metric: String,
+        /// The ScaledObject.
+        name: String,
+    },
+    /// The target of the formula is of a type that external metrics do not have.
+    #[error("error metric target type is {0}, but it needs to be AverageValue or Value for external metrics")]
+    TargetType(String),
+    /// The target of the formula is no number.
+    #[error(
+        "error converting target for scalingModifiers (string->float) to valid target: {0:?} is no number"
+    )]
+    Target(String),
+}
+
+/// The HPA of a ScaledObject whose target was found and whose triggers have these metrics, without selectors; a trigger
+/// that could not tell has none.
+pub fn make(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat) -> Result<Made, Error> {
+    let target = object.status.scale_target_gvkr.as_ref().ok_or(Error::NoTarget)?;
+    let (mut metrics, mut status) = metrics(object, triggers)?;
+    if let Some(modifiers) = object.modifiers()
+        && let Some(composite) = composite(modifiers, compat)?
+    {
+        // KEDA drops the metrics of single containers too, and so a trigger on them does nothing.
+        let stays =
+            |type_: &str| type_ == v2::RESOURCE || (type_ == v2::CONTAINER_RESOURCE && !compat.is_strict());
+        metrics.retain(|metric| stays(&metric.type_));
+        metrics.push(external(COMPOSITE_METRIC, composite, object));
+        status.composite_scaler_name = COMPOSITE_METRIC.to_owned();
+    }
+    let spec = HorizontalPodAutoscalerSpec {
+        scale_target_ref: CrossVersionObjectReference {
+            kind: target.kind.clone(),
+            name: object.spec.scale_target_ref.name.clone(),
+            api_version: target.api_version(),
+        },
+        min_replicas: Some(object.hpa_min()),
+        max_replicas: object.hpa_max(),
+        metrics,
+        behavior: behavior(object),
+    };
+    let hpa = HorizontalPodAutoscaler {
+        kind: "HorizontalPodAutoscaler".to_owned(),
+        api_version: v2::API_VERSION.to_owned(),
+        metadata: metadata(object),
+        spec,
+        ..HorizontalPodAutoscaler::default()
+    };
+    Ok(Made { hpa, status })
+}
+
+/// The external metrics that an HPA has for one trigger, without selectors: what a source said before it went away, so
+/// that its absence does not shrink the HPA.
+pub fn remembered(hpa: &HorizontalPodAutoscaler, trigger: usize) -> Vec<MetricSpec> {
+    let prefix = format!("s{trigger}-");
+    let externals = hpa.spec.metrics.iter().filter_map(|metric| metric.external.as_ref());
+    externals
+        .filter(|external| external.metric.name.starts_with(&prefix))
+        .map(|external| MetricSpec {
+            type_: v2::EXTERNAL.to_owned(),
+            external: Some(ExternalMetricSource {
+                metric: MetricIdentifier { name: external.metric.name.clone(), selector: None },
+                target: external.target.clone(),
+            }),
+            ..MetricSpec::default()
+        })
+        .collect()
+}
+
+/// All metrics by type, with selectors, and what the status says of them.
+fn metrics(object: &ScaledObject, triggers: &[Vec<MetricSpec>]) -> Result<(Vec<MetricSpec>, Parts), Error> {
+    let mut metrics: Vec<MetricSpec> = triggers.iter().flatten().cloned().collect();
+    if metrics.is_empty() {
+        let ObjectMeta { namespace, name, .. } = object.metadata.clone();
+        return Err(Error::NoMetrics { namespace, name });
+    }
+    let mut status =
+        Parts { composite_scaler_name: object.status.composite_scaler_name.clone(), ..Parts::default() };
+    let mut known = BTreeSet::new();
+    for metric in &mut metrics {
+        if let Some(external) = &mut metric.external {
+            if !known.insert(external.metric.name.clone()) {
+                let (metric, name) = (external.metric.name.clone(), object.metadata.name.clone());
+                return Err(Error::Duplicate { metric, name });
+            }
+            external.metric.selector = Some(selector(object));
+            status.external_metric_names.push(external.metric.name.clone());
+        }
+        if let Some(resource) = &metric.resource {
+            status.resource_metric_names.push(resource.name.clone());
+        }
+    }
+    let health = object.status.health.iter().filter(|(name, _)| known.contains(*name));
+    status.health = health.map(|(name, health)| (name.clone(), health.clone())).collect();
+    metrics.sort_by(|one, other| one.type_.cmp(&other.type_));
+    Ok((metrics, status))
+}
+
+fn selector(object: &ScaledObject) -> LabelSelector {
+    let name = (annotations::SCALED_OBJECT_NAME.to_owned(), object.metadata.name.clone());
+    LabelSelector { match_labels: BTreeMap::from([name]), ..LabelSelector::default() }
+}
+
+fn external(name: &str, target: MetricTarget, object: &ScaledObject) -> MetricSpec {
+    let metric = MetricIdentifier { name: name.to_owned(), selector: Some(selector(object)) };
+    MetricSpec {
+        type_: v2::EXTERNAL.to_owned(),
+        external: Some(ExternalMetricSource { metric, target }),
+        ..MetricSpec::default()
+    }
+}
+
+/// What the result of a formula is held against; none if it is held against nothing, and the triggers count.
+fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<MetricTarget>, Error> {
+    let type_ = match modifiers.metric_type.as_str() {
+        "" => v2::AVERAGE_VALUE,
+        known @ (v2::AVERAGE_VALUE | v2::VALUE) => known,
+        other => return Err(Error::TargetType(other.to_owned())),
+    };
+    if modifiers.target.is_empty() {
+        return Ok(None);
+    }
+    let target =
+        crate::modifiers::parse_float(&modifiers.target).map_err(|_| Error::Target(modifiers.target.clone()))?;
+    if target.is_nan() || target <= 0.0 {
+        return Ok(None);
+    }
+    let milli = Quantity::from_milli(thousandths(target, compat), Format::DecimalSi);
+    let (value, average_value) = match type_ {
+        v2::VALUE => (Some(milli), None),
+        _ => (None, Some(milli)),
+    };
+    Ok(Some(MetricTarget { type_: type_.to_owned(), value, average_value, average_utilization: None }))
+}
+
+/// A positive number in thousandths, cut off. KEDA's overflow to the smallest number there is.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+fn thousandths(number: f64, compat: Compat) -> i64 {
+    let milli = number * 1000.0;
+    if milli >= i64::MAX as f64 && compat.is_strict() { i64::MIN } else { milli as i64 }
+}
+
+/// The behavior as given, with the directions shut in which nothing may happen.
+fn behavior(object: &ScaledObject) -> Option<HorizontalPodAutoscalerBehavior> {
+    let advanced = object.spec.advanced.as_ref();
+    let config = advanced.and_then(|advanced| advanced.horizontal_pod_autoscaler_config.as_ref());
+    let mut behavior = config.and_then(|config| config.behavior.clone());
+    let disable = |rules: &mut HPAScalingRules| rules.select_policy = Some("Disabled".to_owned());
+    if object.is_scale_in_paused() {
+        disable(behavior.get_or_insert_default().scale_down.get_or_insert_default());
+    }
+    if object.is_scale_out_paused() {
+        disable(behavior.get_or_insert_default().scale_up.get_or_insert_default());
+    }
+    behavior
+}
+
+fn metadata(object: &ScaledObject) -> ObjectMeta {
+    let name = object.hpa_name();
+    let excluded = object.metadata.annotations.get(annotations::HPA_EXCLUDED_LABELS);
+    let mut labels = own_labels(&name, &object.metadata.name);
+    labels.extend(other_labels(&object.metadata.labels, excluded));
+    ObjectMeta {
+        name,
+        namespace: object.metadata.namespace.clone(),
+        labels,
+        annotations: object.metadata.annotations.clone(),
+        owner_references: vec![owner("ScaledObject", &object.metadata)],
+        ..ObjectMeta::default()
+    }
+}
+
+/// Says that an object of ours goes when its owner goes.
+pub(crate) fn owner(kind: &str, metadata: &ObjectMeta) -> OwnerReference {
+    OwnerReference {
+        api_version: api::keda::API_VERSION.to_owned(),
+        kind: kind.to_owned(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}

@@ -15,6 +15,7 @@
 //! environment  what the variables of a container are
 //! admission    which objects are refused, and in which words
 //! event        what is told about an object
+//! status       what is written into the status of a ScaledObject
 //! ```
 //!
 //! Where the original is poor, [`api::provide::Compat::Better`] is better; `docs/compatibility.md` lists where.
@@ -30,3 +31,4 @@ pub mod formula;
 pub mod hpa;
 pub mod jobs;
 pub mod modifiers;
+pub mod status;

@@ -20,6 +20,11 @@ impl Error {
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+
+    /// `{what}: {self}`.
+    pub fn inside(self, what: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {}", self.0))
+    }
 }
 
 /// One value of a metric.

@@ -11,12 +11,14 @@
 //! | certificates, limits, connections | `tls` |
 //! | who is believed to be whom | `identity` |
 //! | who may do what | `access` |
+//! | what may be written (webhooks) | `admission` |
 //! | what kubectl sees | `discovery`, `decisions`, `metrics` |
 //! | JSON, YAML, protobuf, gzip | `encode` |
 //! | how a cluster learns of it | `register` |
 
 mod accept;
 mod access;
+pub mod admission;
 mod answer;
 mod app;
 mod cache;

@@ -32,7 +32,7 @@ impl Place {
         format!("{}.{}.svc", self.service, self.namespace)
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         match self.behind {
             Behind::Pods(..) => 443,
             Behind::ThisMachine(port) => port,

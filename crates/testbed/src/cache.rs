@@ -93,7 +93,7 @@ pub fn key(part: &Part) -> String {
             for flag in module.link_flags {
                 print.add(flag);
             }
-            for (package, name) in module.programs {
+            for (package, name) in module.programs.iter().chain(module.files) {
                 print.add(package);
                 print.add(name);
             }
@@ -102,6 +102,17 @@ pub fn key(part: &Part) -> String {
             print.add(package);
             for name in programs {
                 print.add(name);
+            }
+            print.add(&release());
+        }
+        Source::DebianTree { packages, programs } => {
+            for package in packages {
+                print.add(package);
+            }
+            for program in programs {
+                print.add(program.name);
+                print.add(program.path);
+                print.add(program.before);
             }
             print.add(&release());
         }

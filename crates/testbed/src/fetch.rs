@@ -2,6 +2,7 @@
 
 mod debian;
 mod go;
+mod tree;
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -27,6 +28,7 @@ pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result
     match part.source {
         Source::Go(module) => go::build(part, &module, draft, progress),
         Source::Debian { package, programs } => debian::fetch(part, package, programs, draft, progress),
+        Source::DebianTree { packages, programs } => tree::fetch(part, packages, programs, draft, progress),
     }
 }
 

@@ -5,10 +5,11 @@
 //! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
 //! Pending until something makes nodes and pods live. [`proxy`] makes faults between a client and either cluster,
 //! [`peer`] is Kubernetes' own HPA controller alone, and [`etcd`] stores what no API server would take. [`kubelets`],
-//! [`sample`] and [`prometheus`] are what metrics come from. See docs/testbed.md.
+//! [`sample`] and [`prometheus`] are what metrics come from, [`backends`] what scalers ask. See docs/testbed.md.
 
 pub mod access;
 pub mod aggregate;
+pub mod backends;
 pub mod cache;
 pub mod components;
 pub mod direct;

@@ -29,6 +29,24 @@ pub enum Source {
         /// Its programs, all in `usr/bin`.
         programs: &'static [&'static str],
     },
+    /// Programs inside several packages of Debian's, with all that they need and this system does not have.
+    DebianTree {
+        /// The packages. One that only stands for others (`postgresql` for `postgresql-17`) is followed.
+        packages: &'static [&'static str],
+        /// Their programs.
+        programs: &'static [TreeProgram],
+    },
+}
+
+/// A program somewhere in a tree of packages.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeProgram {
+    /// What it is called here.
+    pub name: &'static str,
+    /// Where it is; the first that fits if there are asterisks.
+    pub path: &'static str,
+    /// Lines of shell that come before it; `$root` is the tree, `$program` the program.
+    pub before: &'static str,
 }
 
 /// A Go module of ours that requires the real one.
@@ -42,11 +60,17 @@ pub struct GoModule {
     pub link_flags: &'static [&'static str],
     /// Each package to build, and the name its program gets.
     pub programs: &'static [(&'static str, &'static str)],
+    /// Files of its own, for modules that are more than a list of others.
+    pub files: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! module {
     ($folder:literal, $link_flags:expr, $programs:expr) => {
+        module!($folder, $link_flags, $programs, &[])
+    };
+    ($folder:literal, $link_flags:expr, $programs:expr, $files:expr) => {
         Source::Go(GoModule {
+            files: $files,
             manifest: include_str!(concat!("../go/", $folder, "/go.mod")),
             sums: include_str!(concat!("../go/", $folder, "/go.sum")),
             link_flags: $link_flags,
@@ -86,6 +110,70 @@ pub const PROMETHEUS: Part = Part {
     name: "prometheus",
     version: "debian",
     source: Source::Debian { package: "prometheus", programs: &["prometheus", "promtool"] },
+};
+
+/// Redis, its sentinel and its client, of whichever version Debian has.
+pub const REDIS: Part = Part {
+    name: "redis",
+    version: "debian",
+    source: Source::DebianTree {
+        packages: &["redis-server", "redis-sentinel", "redis-tools"],
+        programs: &[
+            TreeProgram { name: "redis-server", path: "usr/bin/redis-server", before: "" },
+            TreeProgram { name: "redis-sentinel", path: "usr/bin/redis-sentinel", before: "" },
+            TreeProgram { name: "redis-cli", path: "usr/bin/redis-cli", before: "" },
+        ],
+    },
+};
+
+/// RabbitMQ and the Erlang below it, of whichever version Debian has.
+pub const RABBITMQ: Part = Part {
+    name: "rabbitmq",
+    version: "debian",
+    source: Source::DebianTree {
+        packages: &["rabbitmq-server", "erlang-base"],
+        programs: &[
+            TreeProgram {
+                name: "rabbitmq-server",
+                path: "usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",
+                before: "",
+            },
+            // Debian's own says where it is once and for all.
+            TreeProgram {
+                name: "erl",
+                path: "usr/lib/erlang/erts-*/bin/erlexec",
+                before: "ROOTDIR=$root/usr/lib/erlang BINDIR=${program%/*} EMU=beam PROGNAME=erl\n\
+                         export ROOTDIR BINDIR EMU PROGNAME",
+            },
+            TreeProgram { name: "epmd", path: "usr/lib/erlang/erts-*/bin/epmd", before: "" },
+        ],
+    },
+};
+
+/// PostgreSQL, of whichever version Debian has.
+pub const POSTGRESQL: Part = Part {
+    name: "postgresql",
+    version: "debian",
+    source: Source::DebianTree {
+        packages: &["postgresql", "postgresql-client"],
+        programs: &[
+            TreeProgram { name: "initdb", path: "usr/lib/postgresql/*/bin/initdb", before: "" },
+            TreeProgram { name: "postgres", path: "usr/lib/postgresql/*/bin/postgres", before: "" },
+            TreeProgram { name: "psql", path: "usr/lib/postgresql/*/bin/psql", before: "" },
+        ],
+    },
+};
+
+/// An external scaler with the published protocol, written in Go.
+pub const EXTERNAL_SCALER: Part = Part {
+    name: "external-scaler",
+    version: "2.20.2",
+    source: module!(
+        "external-scaler",
+        &[],
+        &[("plimsoll.dev/testbed/external-scaler", "external-scaler")],
+        &[("main.go", include_str!("../go/external-scaler/main.go"))]
+    ),
 };
 
 /// What Plimsoll is measured against.
@@ -185,7 +273,7 @@ impl Part {
     pub fn title(&self) -> String {
         match self.source {
             Source::Go(_) => format!("{} {}", self.name, self.version),
-            Source::Debian { .. } => format!("{} (Debian's)", self.name),
+            Source::Debian { .. } | Source::DebianTree { .. } => format!("{} (Debian's)", self.name),
         }
     }
 
@@ -194,6 +282,7 @@ impl Part {
         match self.source {
             Source::Go(module) => module.programs.iter().map(|(_, name)| *name).collect(),
             Source::Debian { programs, .. } => programs.to_vec(),
+            Source::DebianTree { programs, .. } => programs.iter().map(|program| program.name).collect(),
         }
     }
 }
@@ -263,7 +352,7 @@ mod tests {
 
     #[test]
     fn every_module_requires_the_version_it_is_named_for() {
-        for part in [KUBERNETES, ETCD].into_iter().chain(PEERS) {
+        for part in [KUBERNETES, ETCD, EXTERNAL_SCALER].into_iter().chain(PEERS) {
             let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
             for (package, _) in module.programs {
                 assert!(module.manifest.contains(package), "{package} is no tool of {}", part.name);

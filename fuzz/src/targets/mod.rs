@@ -1,6 +1,7 @@
 //! What is fuzzed, one file each.
 
 pub mod adapter_config;
+pub mod formula;
 pub mod hpa;
 pub mod kubelet;
 pub mod memory;

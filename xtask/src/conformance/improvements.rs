@@ -1,5 +1,6 @@
 //! Where we answer otherwise than the peers unless told to imitate them (`--compat=strict`, docs/compatibility.md).
 
+mod rounds;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -175,6 +176,139 @@ const TABLE: &[Improvement] = &[
         "kubelet",
         "counters that two nodes tell of one pod are not mixed; the newest point counts",
         "rand-26",
+    ),
+    Improvement::of(
+        "webhook",
+        "a ScaledObject or autoscaler that points at a kind the cluster does not have blocks nobody else",
+        "webhook-00287 webhook-00288 webhook-00295 webhook-00296 webhook-00303 webhook-00304 webhook-00311 \
+         webhook-00312 webhook-00433 webhook-00434 webhook-00441 webhook-00442 webhook-00449 webhook-00450 \
+         webhook-00457 webhook-00458 webhook-00467",
+    ),
+    Improvement::of(
+        "webhook",
+        "a target of a formula that is no finite number is refused",
+        "webhook-00635 webhook-00636",
+    ),
+    Improvement::of(
+        "webhook",
+        "the autoscaler that is taken is named, whether it was configured or not",
+        "webhook-00463",
+    ),
+    Improvement::of("webhook", "oauth2 is checked beside any pod identity", "webhook-00865 webhook-00866"),
+    Improvement::of("webhook", "a dry run leaves no events behind", "webhook-01087"),
+    Improvement::of("webhook", "a filePath that cannot work is warned about", "webhook-00868 webhook-00869"),
+    Improvement {
+        file: "executor",
+        reason: "what is active counts as active although another trigger fails: the cooldown starts at its end",
+        shown: Shown::Wherever(rounds::only_later),
+    },
+    Improvement {
+        file: "executor",
+        reason: "events say why a scale could not be changed",
+        shown: Shown::Wherever(rounds::only_causes),
+    },
+    Improvement::of(
+        "executor",
+        "triggers that fail scale nothing to zero before the fallback is due, even where it is zero",
+        rounds::EXECUTOR_HELD,
+    ),
+    Improvement::of(
+        "executor",
+        "a forbidden scale-out is not done to reach the minimum either",
+        "executor-02209",
+    ),
+    Improvement::of(
+        "fallback",
+        "a failed source is an error and not −1 where a fallback of formulas meets no formula",
+        rounds::FALLBACK_PLACEHOLDER,
+    ),
+    Improvement::of(
+        "fallback",
+        "a target that is not whole does not disable the fallback of a formula",
+        rounds::FALLBACK_TARGET,
+    ),
+    Improvement {
+        file: "poll",
+        reason: "what is active counts as active although another trigger fails: the cooldown starts at its end",
+        shown: Shown::Wherever(rounds::only_later),
+    },
+    Improvement {
+        file: "poll",
+        reason: "conditions and answers say the cause behind the recorded words",
+        shown: Shown::Wherever(rounds::only_causes),
+    },
+    Improvement {
+        file: "poll",
+        reason: "metrics of a formula, and those without values, are told as active when they are",
+        shown: Shown::Wherever(rounds::only_activity),
+    },
+    Improvement::of(
+        "poll",
+        "a failed source is an error and not −1 where a fallback of formulas meets no formula",
+        rounds::POLL_PLACEHOLDER,
+    ),
+    Improvement::of(
+        "poll",
+        "a formula that cannot be computed is an error: nothing is scaled to zero, and the cause is told",
+        rounds::POLL_FORMULA,
+    ),
+    Improvement::of("poll", "the result of a formula may be a whole number", rounds::POLL_INTEGER),
+    Improvement::of(
+        "poll",
+        "what is remembered is what the source said, and says nothing new about its health",
+        rounds::POLL_REMEMBERED,
+    ),
+    Improvement::of(
+        "poll",
+        "a trigger is active if any of its metrics is; each is named once, by its own name",
+        rounds::POLL_METRICS,
+    ),
+    Improvement::of("poll", "a fallback to no replicas is no activity", rounds::POLL_NONE),
+    Improvement::of(
+        "poll",
+        "triggers that fail scale nothing to zero before the fallback is due, even where it is zero",
+        rounds::POLL_HELD,
+    ),
+    Improvement::of(
+        "poll",
+        "falling back is told when its condition turns, not again and again",
+        rounds::POLL_TURN,
+    ),
+    Improvement::of(
+        "hpa_for_scaledobject",
+        "a trigger on one container's cpu or memory stays in the HPA beside a formula",
+        "hpa_for_scaledobject-00222 hpa_for_scaledobject-00225 hpa_for_scaledobject-00228 \
+         hpa_for_scaledobject-00231 hpa_for_scaledobject-00234 hpa_for_scaledobject-00252 \
+         hpa_for_scaledobject-00261 hpa_for_scaledobject-00264 hpa_for_scaledobject-00267",
+    ),
+    Improvement::of(
+        "hpa_for_scaledobject",
+        "a target of a formula that is too large is the largest there is",
+        "hpa_for_scaledobject-00266 hpa_for_scaledobject-00268",
+    ),
+    Improvement::of(
+        "hpa_for_scaledobject",
+        "a missing TriggerAuthentication, Secret, ConfigMap, key or container is an error that names it",
+        "hpa_for_scaledobject-00275 hpa_for_scaledobject-00276 hpa_for_scaledobject-00277 \
+         hpa_for_scaledobject-00278 hpa_for_scaledobject-00280 hpa_for_scaledobject-00282 \
+         hpa_for_scaledobject-00283 hpa_for_scaledobject-00284 hpa_for_scaledobject-00291 \
+         hpa_for_scaledobject-00292 hpa_for_scaledobject-00303 hpa_for_scaledobject-00304 \
+         hpa_for_scaledobject-00331 hpa_for_scaledobject-00332",
+    ),
+    Improvement::of(
+        "hpa_for_scaledobject",
+        "an unknown type of trigger is answered with the one that was probably meant",
+        "hpa_for_scaledobject-00339 hpa_for_scaledobject-00340 hpa_for_scaledobject-00341",
+    ),
+    Improvement {
+        file: "metric_specs",
+        reason: "an external scaler that does not answer is an error, not one without metrics: nothing leaves the HPA",
+        shown: Shown::Wherever(rules::only_silence),
+    },
+    Improvement::of(
+        "scaledjob",
+        "the custom strategy does not go beyond maxReplicaCount",
+        "scaledjob-00849 scaledjob-00852 scaledjob-01231 scaledjob-01291",
     ),
 ];
 

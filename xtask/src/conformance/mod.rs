@@ -4,18 +4,25 @@ mod adapter_config;
 mod adapter_query;
 mod adapter_result;
 mod conversion;
+mod cron;
 mod custom_api;
+mod hpa_for_scaledobject;
 mod improvements;
 mod kubelet;
+mod metric_specs;
+mod modifiers;
 mod printing;
 mod quantity;
 mod read;
 mod resource_api;
+mod rounds;
+mod scaledjob;
 mod scenario;
 mod selector;
 #[cfg(test)]
 mod tests;
 mod validation;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -154,9 +161,18 @@ fn whole(file: &Path) -> Option<Whole> {
         "adapter_config" => Some(adapter_config::replay),
         "adapter_query" => Some(adapter_query::replay),
         "adapter_result" => Some(adapter_result::replay),
+        "cron" => Some(|_, records| Ok(cron::replay(records))),
         "custom_api" => Some(|_, records| custom_api::replay(records)),
+        "hpa_for_scaledobject" => Some(|_, records| hpa_for_scaledobject::replay(records)),
         "kubelet" => Some(|_, records| Ok(kubelet::replay(records))),
+        "metric_specs" => Some(|_, records| metric_specs::replay(records)),
+        "modifiers" => Some(|_, records| Ok(modifiers::replay(records))),
         "resource_api" => Some(|_, records| resource_api::replay(records)),
+        "scaledjob" => Some(|_, records| Ok(scaledjob::replay(records))),
+        "executor" => Some(|_, records| Ok(rounds::executor(records))),
+        "fallback" => Some(|_, records| Ok(rounds::fallback(records))),
+        "poll" => Some(|_, records| Ok(rounds::poll(records))),
+        "webhook" => Some(|_, records| Ok(webhook::replay(records))),
         _ => None,
     }
 }

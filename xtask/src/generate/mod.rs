@@ -2,11 +2,17 @@
 //!
 //! ```text
 //! autoscaler  the definition of our own kind
+//! keda        the definitions of KEDA's kinds
+//! protobuf    the code of gRPC protocols
+//! scalers     the reference pages of the scalers
 //! status      the part that it shares with autoscaling/v2
 //! schema      the parts such a definition is put together from
 //! ```
 
 mod autoscaler;
+mod keda;
+mod protobuf;
+mod scalers;
 mod schema;
 mod status;
 
@@ -24,19 +30,23 @@ pub(crate) struct Args {
 }
 
 /// Every file with what belongs into it.
-fn files() -> Vec<(&'static str, String)> {
+fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let definition = api::text::to_yaml(&autoscaler::definition());
-    vec![(
-        "deploy/crds/autoscalers.plimsoll.dev.yaml",
+    let mut files = vec![(
+        "deploy/crds/autoscalers.plimsoll.dev.yaml".to_owned(),
         format!("# Made by `cargo xtask generate` from xtask/src/generate; do not edit.\n{definition}"),
-    )]
+    )];
+    files.extend(keda::files()?);
+    files.extend(protobuf::files(root)?);
+    files.extend(scalers::files());
+    Ok(files)
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut stale = 0;
-    for (name, wanted) in files() {
-        let path = root.join(name);
+    for (name, wanted) in files(&root)? {
+        let path = root.join(&name);
         if std::fs::read_to_string(&path).is_ok_and(|found| found == wanted) {
             continue;
         }

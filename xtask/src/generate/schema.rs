@@ -12,6 +12,9 @@ pub(super) struct Schema {
 /// What quantities may look like; `-` only where something was measured.
 const QUANTITY: &str = r"([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
 
+/// What Kubernetes says of quantities in custom resources.
+pub(super) const ANY_QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
 fn schema(kind: &str, about: &str) -> Schema {
     Schema { body: Map::new(), required: false }.with("description", about.into()).with("type", kind.into())
 }
@@ -55,6 +58,11 @@ pub(super) fn quantity(about: &str) -> Schema {
     either(about, format!(r"^\+?{QUANTITY}"))
 }
 
+/// Any quantity, in the words of Kubernetes' own schemas.
+pub(super) fn any_quantity(about: &str) -> Schema {
+    either(about, ANY_QUANTITY.to_owned())
+}
+
 /// A quantity that was measured.
 pub(super) fn measured(about: &str) -> Schema {
     either(about, format!("^[+-]?{QUANTITY}"))
@@ -74,6 +82,16 @@ pub(super) fn metadata() -> Schema {
 /// Texts by name.
 pub(super) fn labels(about: &str) -> Schema {
     schema("object", about).with("additionalProperties", json!({"type": "string"}))
+}
+
+/// Objects by name.
+pub(super) fn map(about: &str, of: Schema) -> Schema {
+    schema("object", about).with("additionalProperties", of.body.into())
+}
+
+/// A schema from elsewhere.
+pub(super) fn given(body: Map<String, Value>) -> Schema {
+    Schema { body, required: false }
 }
 
 pub(super) fn object<const N: usize>(about: &str, fields: [(&str, Schema); N]) -> Schema {
@@ -119,6 +137,11 @@ impl Schema {
     /// A list must have an item.
     pub(super) fn filled(self) -> Self {
         self.with("minItems", 1.into())
+    }
+
+    /// A list that is written as a whole.
+    pub(super) fn atomic(self) -> Self {
+        self.with("x-kubernetes-list-type", "atomic".into())
     }
 
     /// `null` says something else than absence, or is written where nothing is known.

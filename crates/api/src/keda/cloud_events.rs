@@ -7,6 +7,29 @@ use super::{AuthenticationRef, Conditions};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
+/// Every type of event that is told (spec 9.4).
+pub const EVENT_TYPES: [&str; 19] = [
+    "keda.scaledobject.ready.v1",
+    "keda.scaledobject.failed.v1",
+    "keda.scaledobject.removed.v1",
+    "keda.scaledobject.paused.v1",
+    "keda.scaledobject.unpaused.v1",
+    "keda.scaledjob.ready.v1",
+    "keda.scaledjob.failed.v1",
+    "keda.scaledjob.removed.v1",
+    "keda.scaledjob.paused.v1",
+    "keda.scaledjob.unpaused.v1",
+    "keda.scaledjob.rolloutcleanup.started.v1",
+    "keda.scaledjob.rolloutcleanup.completed.v1",
+    "keda.scaledjob.rolloutcleanup.failed.v1",
+    "keda.authentication.triggerauthentication.created.v1",
+    "keda.authentication.triggerauthentication.updated.v1",
+    "keda.authentication.triggerauthentication.removed.v1",
+    "keda.authentication.clustertriggerauthentication.created.v1",
+    "keda.authentication.clustertriggerauthentication.updated.v1",
+    "keda.authentication.clustertriggerauthentication.removed.v1",
+];
+
 /// A CloudEventSource or ClusterCloudEventSource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

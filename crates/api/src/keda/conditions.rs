@@ -1,6 +1,6 @@
 //! Conditions: a list in which each type stands once.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::wire::nullable;
 
@@ -18,8 +18,8 @@ pub mod types {
     pub const HPA_ACTIVE: &str = "HPAActive";
 }
 
-/// Whether something holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether something holds. What is none of the three words is not known: it must not make an object unreadable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum State {
     /// It does.
     True,
@@ -28,6 +28,17 @@ pub enum State {
     /// Nobody knows.
     #[default]
     Unknown,
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        Ok(match text.as_deref() {
+            Some("True") => Self::True,
+            Some("False") => Self::False,
+            _ => Self::Unknown,
+        })
+    }
 }
 
 /// One condition; there is no time in it.

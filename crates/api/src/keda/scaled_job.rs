@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Activity, Conditions, Trigger};
+use super::{Activity, Conditions, Trigger, annotations};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
@@ -29,6 +29,13 @@ pub struct ScaledJob {
     /// What was last seen and done.
     #[serde(deserialize_with = "nullable")]
     pub status: ScaledJobStatus,
+}
+
+impl ScaledJob {
+    /// Whether annotations say that nothing shall be done.
+    pub fn is_paused(&self) -> bool {
+        annotations::is_set(&self.metadata.annotations, annotations::PAUSED)
+    }
 }
 
 /// What is wanted.

@@ -238,6 +238,13 @@ fn managed_fields_faults(entries: &[ManagedFieldsEntry]) -> Vec<FieldError> {
     faults
 }
 
+const NO_PREFIX: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+/// Whether a fault is one of built-in kinds only: finalizers of custom resources need no prefix.
+pub fn is_of_built_in_kinds(fault: &FieldError) -> bool {
+    fault.field.starts_with("metadata.finalizers[") && fault.detail == NO_PREFIX
+}
+
 /// A finalizer without a prefix must be one of those Kubernetes itself uses.
 fn finalizer_prefix_faults(finalizers: &[String]) -> Vec<FieldError> {
     let standard = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -247,8 +254,7 @@ fn finalizer_prefix_faults(finalizers: &[String]) -> Vec<FieldError> {
         .filter(|(_, name)| !name.contains('/') && !standard.contains(&name.as_str()));
     wrong
         .map(|(i, name)| {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            FieldError::invalid(format_args!("metadata.finalizers[{i}]"), name, detail)
+            FieldError::invalid(format_args!("metadata.finalizers[{i}]"), name, NO_PREFIX)
         })
         .collect()
 }

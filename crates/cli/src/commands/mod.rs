@@ -7,6 +7,8 @@ mod describe;
 mod gates;
 mod get;
 pub(crate) mod metrics;
+pub(crate) mod operator;
+mod scalers;
 mod shadow;
 mod simulate;
 mod top;
@@ -25,6 +27,8 @@ Examples:
   plimsoll controller --mode shadow
   plimsoll metrics --metric-resolution 15s
   plimsoll metrics doctor
+  plimsoll operator --act direct
+  plimsoll scalers describe prometheus
   plimsoll simulate examples/php-apache.yaml --report report.html
   plimsoll why examples/php-apache.yaml --at 5m
   plimsoll why hpa/php-apache -n shop
@@ -40,6 +44,8 @@ pub(crate) enum Command {
     Up(up::Args),
     Controller(Box<controller::Args>),
     Metrics(Box<metrics::Args>),
+    Operator(Box<operator::Args>),
+    Scalers(scalers::Args),
     Simulate(simulate::Args),
     Why(why::Args),
     Get(get::Args),
@@ -57,6 +63,8 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Up(args) => up::run(&args),
         Command::Controller(args) => controller::run(&args),
         Command::Metrics(args) => metrics::run(&args),
+        Command::Operator(args) => operator::run(&args),
+        Command::Scalers(args) => scalers::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Get(args) => get::run(&args),

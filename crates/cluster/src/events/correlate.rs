@@ -46,6 +46,8 @@ pub(super) struct Notice {
     pub(super) kind: EventKind,
     pub(super) reason: engine::Text,
     pub(super) message: String,
+    /// What was done, in events of the newer form.
+    pub(super) action: Option<String>,
     pub(super) name: String,
     /// How often it happened; from 2 on, the event should be there already.
     pub(super) count: u32,
@@ -99,7 +101,7 @@ impl Correlator {
 
     /// What to send, if anything.
     pub(super) fn observe(&mut self, told: Told) -> Option<Notice> {
-        let Told { about, component, event, at, now } = told;
+        let Told { about, component, event, action, at, now } = told;
         let object = (component, about.api_version, about.kind, &about.namespace, &about.name, &about.uid);
         let spam = self.hash.hash_one((object, event.kind as u8));
         let group = self.hash.hash_one((object, event.kind as u8, &event.reason));
@@ -116,10 +118,12 @@ impl Correlator {
         let counted = self.counted.entry(key, new);
         counted.count = counted.count.saturating_add(1).min(i32::MAX as u32);
         let (name, count, first) = (counted.name.clone(), counted.count, counted.first);
-        if !self.allows(now, spam) {
+        // The newer form has no limit in client-go; what is said for the first time is not held back there.
+        let is_new = action.is_some() && count == 1;
+        if !is_new && !self.allows(now, spam) {
             return None;
         }
-        Some(Notice { about, component, kind, reason, message, name, count, first, last: at })
+        Some(Notice { about, component, kind, reason, message, action, name, count, first, last: at })
     }
 
     /// Whether this message is one of too many.

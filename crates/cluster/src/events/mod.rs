@@ -75,6 +75,8 @@ struct Told {
     about: About,
     component: &'static str,
     event: Event,
+    /// What was done: events of the newer form say so, and when, to the microsecond.
+    action: Option<String>,
     /// When, for whoever reads it.
     at: Timestamp,
     /// When, by the clock that never jumps.
@@ -111,10 +113,20 @@ impl Recorder {
 
     /// Tells an event.
     pub fn record(&self, about: &About, event: &Event) {
+        self.tell(about, event, None);
+    }
+
+    /// Tells an event in the form of `events.k8s.io`: with what was done, and a message that is cut if it is too long.
+    pub fn record_action(&self, about: &About, event: &Event, action: &str) {
+        self.tell(about, event, Some(action.to_owned()));
+    }
+
+    fn tell(&self, about: &About, event: &Event, action: Option<String>) {
         let told = Told {
             about: about.clone(),
             component: self.component,
             event: event.clone(),
+            action,
             at: self.clock.now(),
             now: Instant::now(),
         };

@@ -130,6 +130,11 @@ pub async fn exchange(client: &Client, request: &Request) -> Result<Answer, ApiE
     persist(request, until, || attempt(client, request, "application/json", None)).await
 }
 
+/// As [`exchange`], but asks for the metadata of an object alone; a server that does not know that form sends everything.
+pub async fn metadata(client: &Client, request: &Request) -> Result<Answer, ApiError> {
+    exchange_as(client, request, crate::watch::METADATA).await
+}
+
 /// As [`exchange`], but asks for a form of its own.
 pub(crate) async fn exchange_as(
     client: &Client,

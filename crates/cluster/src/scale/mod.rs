@@ -71,6 +71,11 @@ impl Scales {
         Err(ScaleFailure::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
     }
 
+    /// Reads the scale of a resource that is known, without asking what the server knows.
+    pub async fn of(&self, namespace: &str, name: &str, resource: Resource) -> Result<ScaleObject, ApiError> {
+        self.read(namespace, name, resource).await
+    }
+
     /// Reads a scale again.
     pub async fn refetch(
         &self,

@@ -37,7 +37,7 @@ use serde::de::DeserializeOwned;
 
 pub use health::{Condition, Health};
 pub use measured::{MeasuredNode, MeasuredPod};
-pub(crate) use source::METADATA_LIST;
+pub(crate) use source::{METADATA, METADATA_LIST};
 pub use source::Source;
 
 /// A slim view of some kind of object.

@@ -1,6 +1,7 @@
-//! The views of autoscalers and pods. Who owns which field is cut away before they are read.
+//! The views of autoscalers, pods and KEDA's resources. Who owns which field is cut away before they are read.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::keda::{CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
 use api::plimsoll::Autoscaler;
 use api::pod::Pod;
 
@@ -19,6 +20,30 @@ impl View for HorizontalPodAutoscaler {
 }
 
 impl View for Autoscaler {
+    fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl View for ScaledObject {
+    fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl View for ScaledJob {
+    fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl View for TriggerAuthentication {
+    fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl View for CloudEventSource {
     fn key(&self) -> (&str, &str) {
         (&self.metadata.namespace, &self.metadata.name)
     }

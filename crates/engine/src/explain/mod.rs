@@ -2,6 +2,7 @@
 //!
 //! Nothing is computed here that the decision does not hold: this only puts it into words.
 
+mod activity;
 mod limits;
 mod metric;
 mod next;
@@ -49,6 +50,7 @@ pub struct Row {
 pub fn explain(kind: &str, spec: &Spec, decision: &Decision, period: SignedDuration) -> Explanation {
     let mut rows = Rows::default();
     target(&mut rows, spec, decision);
+    activity::rows(&mut rows, decision);
     if decision.course == Course::Metrics {
         pods(&mut rows, decision);
         metric::rows(&mut rows, spec, decision);
@@ -81,6 +83,7 @@ impl Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decider {
     Target,
+    Activity,
     Metric,
     Proposal,
     Window,
@@ -91,6 +94,7 @@ enum Decider {
 fn decider(decision: &Decision) -> Decider {
     match (&decision.course, &decision.normalized) {
         (Course::NoScale(_) | Course::Disabled, _) => Decider::Target,
+        (Course::Activity, _) => Decider::Activity,
         (Course::AboveMax | Course::BelowMin, _) => Decider::Bounds,
         (Course::Metrics, None) => Decider::Metric,
         (Course::Metrics, Some(n)) if decision.desired != n.limited.replicas => Decider::Bounds,

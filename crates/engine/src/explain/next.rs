@@ -12,6 +12,8 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
     let soon = format!("in {}", seconds(period));
     match (&decision.course, &decision.outcome) {
         (Course::NoScale(_), _) => return format!("{soon}, tried again"),
+        (Course::Activity, Outcome::WriteFailed(_)) => return format!("{soon}, tried again"),
+        (Course::Activity, _) => return super::activity::next(decision, &soon),
         (Course::Disabled, _) => {
             return "nothing until somebody scales the target to at least 1".to_owned();
         }

@@ -8,7 +8,19 @@ use crate::spec::{Metric, Spec};
 
 /// Why the count is what it is, in one line.
 pub fn sentence(spec: &Spec, decision: &Decision) -> String {
+    let by_course = by_course(spec, decision);
+    match &decision.activation {
+        Some(activation) => super::activity::sentence(activation, decision, &by_course),
+        None => by_course,
+    }
+}
+
+fn by_course(spec: &Spec, decision: &Decision) -> String {
     match (&decision.course, &decision.outcome) {
+        (Course::Activity, Outcome::WriteFailed(error)) => {
+            format!("held: writing {} failed: {error}", decision.desired)
+        }
+        (Course::Activity, _) => String::new(),
         (Course::NoScale(_), _) => "held: the target's scale cannot be read".to_owned(),
         (Course::Disabled, _) => "paused: the target was scaled to zero".to_owned(),
         (Course::AboveMax, _) => format!("above max {}", spec.max),

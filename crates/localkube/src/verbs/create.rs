@@ -153,6 +153,9 @@ pub(crate) fn faults(call: &Call, value: &Value) -> Vec<FieldError> {
     if !call.served.namespaced {
         faults.retain(|fault| fault.field != "metadata.namespace");
     }
+    if let Origin::Custom(_) = &call.served.origin {
+        faults.retain(|fault| !validation::is_of_built_in_kinds(fault));
+    }
     faults.extend(match &call.served.origin {
         Origin::BuiltIn(kind) => (kind.rules.validate)(value),
         Origin::Custom(definition) => definition.validate(&call.version, value, None),

@@ -1,1 +1,177 @@
-//! external and external-push: scalers that others wrote, over gRPC.
+//! external and external-push: scalers that others wrote, over gRPC (spec section 6).
+//!
+//! ```text
+//! query    addresses, metadata, specs, values and delays, without IO
+//! client   channels, shared by every trigger that asks the same server in the same way
+//! ```
+
+mod client;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::autoscaling::v2::MetricSpec;
+use api::provide::Compat;
+use external_scaler::ScaledObjectRef;
+use external_scaler::protocol::GetMetricsRequest;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::backends::Backends;
+use crate::parameters::Secret;
+use crate::table::Type;
+use crate::tls::{Belief, Tls};
+use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+
+use client::{Channel, Destination};
+
+/// external.
+pub const TYPE: Type = Type {
+    name: "external",
+    about: "Whatever a scaler of your own measures, asked over gRPC.",
+    display: "externalScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build: |trigger, backends| External::build(trigger, backends, false),
+};
+
+/// external-push.
+pub const PUSH: Type = Type {
+    name: "external-push",
+    about: "Whatever a scaler of your own measures, asked over gRPC; it also tells of activity the moment it begins.",
+    display: "externalPushScaler",
+    parameters: Parameters::PARAMETERS,
+    push: true,
+    build: |trigger, backends| External::build(trigger, backends, true),
+};
+
+crate::parameters! {
+    /// Where a scaler is, and how to speak with it. All of the trigger's metadata is sent to it.
+    pub struct Parameters of "error parsing external scaler metadata: error parsing external scaler metadata" {
+        /// Where it is: `host:port`, or `dns:///host:port`.
+        address: String = "scalerAddress" in [Metadata], required;
+        /// Whether it speaks TLS. It does in any case if there is a `caCert` or a client certificate.
+        enable_tls: bool = "enableTLS" in [Metadata];
+        /// Whether any certificate of the server will do.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata];
+        /// An authority that is trusted besides the system's (PEM).
+        ca: String = "caCert" in [Authentication];
+        /// Our certificate (PEM).
+        certificate: String = "tlsClientCert" in [Authentication];
+        /// Its key (PEM).
+        key: Secret = "tlsClientKey" in [Authentication];
+    }
+}
+
+/// How long specs are believed without asking again: a poll and the queries around it ask once.
+const SPECS_FRESH: Duration = Duration::from_secs(10);
+
+/// A scaler that somebody else wrote.
+struct External {
+    trigger: Trigger,
+    object: ScaledObjectRef,
+    channel: Arc<Channel>,
+    compat: Compat,
+    push: bool,
+    specs: Mutex<Option<(Instant, Vec<MetricSpec>)>>,
+}
+
+impl External {
+    fn build(trigger: &Trigger, backends: &Backends, push: bool) -> Result<Arc<dyn Scaler>, Error> {
+        let parameters = Parameters::read(trigger)?;
+        metric::target_type(trigger).map_err(|Error(text)| {
+            Error(text.replacen("error getting scaler", "error getting external scaler", 1))
+        })?;
+        let tls = parameters.enable_tls
+            || !parameters.ca.is_empty()
+            || !(parameters.certificate.is_empty() || parameters.key.reveal().is_empty());
+        let belief = if parameters.unsafe_ssl { Belief::Anything } else { Belief::Full };
+        let destination = Destination {
+            // As it was written: KEDA does not trim it, and what it could not reach we do not reach either.
+            address: trigger.metadata.get("scalerAddress").cloned().unwrap_or_default(),
+            tls: tls.then_some(Tls {
+                authorities: parameters.ca,
+                certificate: parameters.certificate,
+                key: parameters.key,
+                belief,
+            }),
+        };
+        Ok(Arc::new(Self {
+            trigger: trigger.clone(),
+            object: query::object(trigger),
+            channel: Channel::of(destination),
+            compat: backends.compat,
+            push,
+            specs: Mutex::new(None),
+        }))
+    }
+
+    async fn ask_specs(&self) -> Result<Vec<MetricSpec>, Error> {
+        let answer = self.channel.metric_spec(&self.object).await?;
+        Ok(answer.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect())
+    }
+
+    fn fresh(&self) -> Option<Vec<MetricSpec>> {
+        let kept = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().filter(|(at, _)| at.elapsed() < SPECS_FRESH).map(|(_, specs)| specs.clone())
+    }
+}
+
+impl Scaler for External {
+    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+        Box::pin(async move {
+            // KEDA asks each time, and takes a server that does not answer for one that has no metrics.
+            if self.compat.is_strict() {
+                return Ok(self.ask_specs().await.unwrap_or_default());
+            }
+            if let Some(specs) = self.fresh() {
+                return Ok(specs);
+            }
+            let specs = self.ask_specs().await?;
+            *self.specs.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Instant::now(), specs.clone()));
+            Ok(specs)
+        })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+        Box::pin(async move {
+            let asked = GetMetricsRequest {
+                scaled_object_ref: Some(self.object.clone()),
+                metric_name: query::own_name(self.trigger.index, metric).to_owned(),
+            };
+            let answer = self.channel.metrics(&asked).await?;
+            let values = query::values(metric, &answer.metric_values, self.compat).map_err(|reason| {
+                Error::new(format!("external scaler {}: {reason}", self.channel.address()))
+            })?;
+            let active = self.channel.is_active(&self.object).await?;
+            Ok(Reading { values, active })
+        })
+    }
+
+    fn push(self: Arc<Self>, tell: mpsc::Sender<bool>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        self.push.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(listen(self, tell)) })
+    }
+}
+
+/// Hears of activity until it is dropped.
+async fn listen(scaler: Arc<External>, tell: mpsc::Sender<bool>) {
+    let mut delay = query::FIRST_DELAY;
+    loop {
+        let begun = Instant::now();
+        let end = scaler.channel.listen(&scaler.object, &tell).await;
+        if tell.is_closed() {
+            return std::future::pending().await;
+        }
+        if let Err(error) = &end {
+            tracing::debug!(trigger = ?scaler.trigger, %error, "stream of activity ended");
+        }
+        let (wait, next) = query::reconnect(delay, end.is_ok(), begun.elapsed());
+        tokio::time::sleep(wait).await;
+        delay = next;
+    }
+}

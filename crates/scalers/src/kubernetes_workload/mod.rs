@@ -1,1 +1,100 @@
 //! kubernetes-workload: how many pods a selector takes.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::autoscaling::v2::MetricSpec;
+use api::selector::Selector;
+
+use crate::backends::{Backends, Cluster, PodView};
+use crate::metric::{external, milli, target_type};
+use crate::table::Type;
+use crate::{Answer, Error, Reading, Scaler, Trigger};
+
+/// kubernetes-workload.
+pub const TYPE: Type = Type {
+    name: "kubernetes-workload",
+    about: "How many pods of the same namespace a label selector takes.",
+    display: "kubernetesWorkloadScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What kubernetes-workload accepts.
+    pub struct Parameters of "error parsing kubernetes workload metadata" {
+        /// Which pods count, e.g. `app=shop,tier in (web, api)`. Pods that have finished do not.
+        selector: String = "podSelector" in [Metadata], required;
+        /// How many of these pods one replica of the target is for; more than 0 unless a formula has its own target.
+        value: f64 = "value" in [Metadata], default "0";
+        /// The trigger is active above so many pods.
+        activation: f64 = "activationValue" in [Metadata], default "0";
+        /// Counts the nodes that the pods are on, not the pods.
+        by_node: bool = "groupByNode" in [Metadata], default "false";
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), String> {
+        if self.value <= 0.0 && !trigger.feeds_formula {
+            return Err("value must be a float greater than 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+struct Workload {
+    spec: MetricSpec,
+    namespace: String,
+    selector: Selector,
+    activation: f64,
+    by_node: bool,
+    cluster: Arc<dyn Cluster>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing kubernetes workload metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let selector = Selector::parse(&parameters.selector)
+        .map_err(|error| Error::new(format!("{PREFIX}: error parsing pod selector: {error}")))?;
+    let namespace = trigger.owner.namespace.clone();
+    Ok(Arc::new(Workload {
+        spec: external(trigger, &format!("workload-{namespace}"), milli(parameters.value)),
+        namespace,
+        selector,
+        activation: parameters.activation,
+        by_node: parameters.by_node,
+        cluster: Arc::clone(&backends.cluster),
+    }))
+}
+
+/// How many pods there are, or how many nodes have any.
+fn count(pods: &[PodView], by_node: bool) -> usize {
+    let alive = pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&&*pod.phase));
+    match by_node {
+        false => alive.count(),
+        true => alive.map(|pod| &*pod.node).collect::<BTreeSet<_>>().len(),
+    }
+}
+
+impl Scaler for Workload {
+    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+        Box::pin(async { Ok(vec![self.spec.clone()]) })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+        Box::pin(async move {
+            let pods = self.cluster.pods(&self.namespace, &self.selector).await;
+            let pods =
+                pods.map_err(|error| Error::new(error).inside("error inspecting kubernetes workload"))?;
+            let count = count(&pods, self.by_node) as f64;
+            Ok(Reading::one(metric, milli(count), count > self.activation))
+        })
+    }
+}

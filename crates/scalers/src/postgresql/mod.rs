@@ -1,1 +1,158 @@
-//! postgresql: the result of an SQL query.
+//! postgresql: the number that a query yields.
+//!
+//! ```text
+//! dsn      connection strings, without IO
+//! query    what answers mean, without IO
+//! client   connections, shared by every trigger that asks the same server in the same way
+//! ```
+
+#[cfg(feature = "postgresql")]
+mod client;
+mod dsn;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+#[cfg(feature = "postgresql")]
+use std::sync::LazyLock;
+
+use api::autoscaling::v2::MetricSpec;
+
+use crate::backends::Backends;
+use crate::parameters::Secret;
+#[cfg(feature = "postgresql")]
+use crate::pool::{Pool, Pools};
+use crate::table::Type;
+use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+
+#[cfg(feature = "postgresql")]
+use client::Server;
+use dsn::Dsn;
+
+/// postgresql.
+pub const TYPE: Type = Type {
+    name: "postgresql",
+    about: "The number in the first column of the first row of a PostgreSQL query.",
+    display: "postgreSQLScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// A query, and where to ask it.
+    pub struct Parameters of "error parsing postgreSQL metadata: error parsing postgresql metadata" {
+        /// The query; the first column of its first row must be a number.
+        query: String = "query" in [Metadata], required;
+        /// How much of it one replica is to have.
+        target: f64 = "targetQueryValue" in [Metadata];
+        /// With more than this it is active.
+        activation: f64 = "activationTargetQueryValue" in [Metadata], default "0";
+        /// A whole connection string, `postgresql://user:password@host:5432/db?sslmode=verify-full` or
+        /// `host=… port=… user=…`; instead of the parameters below.
+        connection: Secret = "connection" in [Authentication, Environment];
+        /// Host.
+        host: String = "host" in [Authentication, Metadata];
+        /// Port.
+        port: String = "port" in [Authentication, Metadata];
+        /// User.
+        user: String = "userName" in [Authentication, Metadata];
+        /// Database.
+        database: String = "dbName" in [Authentication, Metadata];
+        /// `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
+        sslmode: String = "sslmode" in [Authentication, Metadata];
+        /// Password.
+        password: Secret = "password" in [Authentication, Environment];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        if !self.connection.reveal().is_empty() {
+            return Ok(());
+        }
+        let needed = [
+            ("host", &self.host),
+            ("port", &self.port),
+            ("userName", &self.user),
+            ("dbName", &self.database),
+            ("sslmode", &self.sslmode),
+        ];
+        match needed.iter().find(|(_, value)| value.is_empty()) {
+            Some((name, _)) => Err(format!("no {name} given")),
+            None => Ok(()),
+        }
+    }
+
+    /// Where to ask. What is wrong with it is said when it is asked: KEDA takes such triggers, too.
+    fn dsn(&self) -> Result<Dsn, String> {
+        if self.connection.reveal().is_empty() {
+            let Self { host, port, user, database, sslmode, password, .. } = self;
+            Dsn::of_parts(host, port, user, password, database, sslmode)
+        } else {
+            Dsn::parse(self.connection.reveal())
+        }
+    }
+}
+
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    let parameters = Parameters::read(trigger)?;
+    if parameters.target == 0.0 && !trigger.feeds_formula {
+        return Err(Error::new("error parsing postgreSQL metadata: no targetQueryValue given"));
+    }
+    metric::target_type(trigger)?;
+    connected(trigger, &parameters)
+}
+
+#[cfg(feature = "postgresql")]
+static POOLS: LazyLock<Pools<Server>> = LazyLock::new(Pools::default);
+
+#[cfg(feature = "postgresql")]
+fn connected(trigger: &Trigger, parameters: &Parameters) -> Result<Arc<dyn Scaler>, Error> {
+    let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty() {
+        Err("logging in with azure-workload is not possible yet: give a password".to_owned())
+    } else {
+        parameters.dsn().map(|dsn| POOLS.of(&Server { dsn }))
+    };
+    Ok(Arc::new(Postgresql {
+        spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),
+        query: parameters.query.clone(),
+        activation: parameters.activation,
+        pool,
+    }))
+}
+
+#[cfg(not(feature = "postgresql"))]
+fn connected(_: &Trigger, parameters: &Parameters) -> Result<Arc<dyn Scaler>, Error> {
+    let _ = parameters.dsn();
+    Err(Error::new("this build has no client for PostgreSQL: build with the feature postgresql"))
+}
+
+/// A query.
+#[cfg(feature = "postgresql")]
+struct Postgresql {
+    spec: MetricSpec,
+    query: String,
+    activation: f64,
+    pool: Result<Arc<Pool<Server>>, String>,
+}
+
+#[cfg(feature = "postgresql")]
+impl Scaler for Postgresql {
+    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+        Box::pin(async move { Ok(vec![self.spec.clone()]) })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+        Box::pin(async move {
+            let fail = |reason: &str| {
+                Error::new(format!("error inspecting postgreSQL: could not query postgreSQL: {reason}"))
+            };
+            let pool = self.pool.as_ref().map_err(|reason| fail(reason))?;
+            let value = pool.ask(&self.query).await.map_err(|error| fail(&error.0))?;
+            Ok(Reading::one(metric, metric::milli(value), value > self.activation))
+        })
+    }
+}

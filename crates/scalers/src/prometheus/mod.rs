@@ -1,1 +1,125 @@
 //! prometheus: the result of a PromQL query.
+
+pub mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::autoscaling::v2::MetricSpec;
+use jiff::Timestamp;
+
+use crate::backends::Backends;
+use crate::metric::{external, milli, target_type};
+use crate::parameters::Pairs;
+use crate::parameters::groups::HttpAuth;
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Reading, Scaler, Trigger};
+
+/// prometheus.
+pub const TYPE: Type = Type {
+    name: "prometheus",
+    about: "The result of a PromQL query, from Prometheus or anything that speaks its HTTP API.",
+    display: "prometheusScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What prometheus accepts.
+    pub struct Parameters of "error parsing prometheus metadata" {
+        /// Where Prometheus is, e.g. `http://prometheus.monitoring.svc:9090`.
+        server_address: String = "serverAddress" in [Metadata], required;
+        /// The query; its result must be one element.
+        query: String = "query" in [Metadata], required;
+        /// Parameters that go with the query, e.g. `dedup=true`.
+        query_parameters: Option<Pairs> = "queryParameters" in [Metadata];
+        /// The result that one replica is for.
+        threshold: f64 = "threshold" in [Metadata], required;
+        /// The trigger is active above it.
+        activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
+        /// The namespace that the query may see, for servers that have tenants.
+        namespace: Option<String> = "namespace" in [Metadata];
+        /// Headers that go with the query, e.g. `X-Scope-OrgID=shop`.
+        custom_headers: Option<Pairs> = "customHeaders" in [Metadata];
+        /// Whether no result means 0; otherwise it is an error.
+        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
+        /// Accepts any certificate of the server.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// The region of Amazon's managed Prometheus.
+        aws_region: Option<String> = "awsRegion" in [Metadata, Authentication];
+        /// Whose identity asks Amazon's: `operator` or `pod`.
+        identity_owner: Option<String> = "identityOwner" in [Metadata];
+        /// How long the answer may take.
+        timeout: Option<Duration> = "timeout" in [Metadata];
+        /// How to show who we are.
+        auth: HttpAuth;
+    }
+}
+
+struct Prometheus {
+    spec: MetricSpec,
+    parameters: Parameters,
+    within: Duration,
+    /// Of a cloud, if one was given.
+    identity: String,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing prometheus metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let identity = match &*trigger.identity.provider {
+        "" | "none" => String::new(),
+        _ if parameters.auth.is_enabled() => {
+            return Err(Error::new("pod identity cannot be enabled with other auth types").inside(PREFIX));
+        }
+        other => other.to_owned(),
+    };
+    Ok(Arc::new(Prometheus {
+        spec: external(trigger, "prometheus", milli(parameters.threshold)),
+        within: parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout),
+        parameters,
+        identity,
+        web: Arc::clone(&backends.web),
+    }))
+}
+
+impl Prometheus {
+    fn call(&self, now: Timestamp) -> Result<Call, Error> {
+        if !self.identity.is_empty() {
+            return Err(Error::new(format!("identity {} cannot be used for prometheus yet", self.identity)));
+        }
+        let Parameters { auth, custom_headers, unsafe_ssl, aws_region, .. } = &self.parameters;
+        if aws_region.is_some() && !auth.is_enabled() {
+            return Err(Error::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
+        }
+        let call = Call::get(query::url(&self.parameters, Some(now)), self.within);
+        // The time is when it is asked, which does not make it another question.
+        let mut call = auth.sign(call, *unsafe_ssl)?.same_as(query::url(&self.parameters, None));
+        for (name, value) in custom_headers.iter().flat_map(|headers| &headers.0) {
+            call = call.header(name, value)?;
+        }
+        Ok(call)
+    }
+}
+
+impl Scaler for Prometheus {
+    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+        Box::pin(async { Ok(vec![self.spec.clone()]) })
+    }
+
+    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+        Box::pin(async move {
+            let Parameters { query, ignore_null_values, activation_threshold, .. } = &self.parameters;
+            let answer = self.web.ask(self.call(Timestamp::now())?).await;
+            let answer = answer.map_err(|error| Error::new(error.to_string()))?;
+            let value = query::read(answer.status.as_u16(), &answer.body, query, *ignore_null_values)?;
+            Ok(Reading::one(metric, milli(value), value > *activation_threshold))
+        })
+    }
+}

@@ -405,7 +405,7 @@ fn connections(endpoint: &Endpoint, place: &Place) -> Result<Hyper, Cause> {
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(IDLE));
-    let config = if place.tls { trust::config(endpoint)? } else { trust::config(&Endpoint::default())? };
+    let config = if place.tls { trust::config(endpoint)? } else { trust::unused()? };
     let mut https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     if let Some(name) = &endpoint.server_name {
         let name = ServerName::try_from(name.clone())
@@ -416,6 +416,7 @@ fn connections(endpoint: &Endpoint, place: &Place) -> Result<Hyper, Cause> {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(if endpoint.close { 0 } else { usize::MAX })
         .build(https.enable_all_versions().wrap_connector(http)))
 }
 

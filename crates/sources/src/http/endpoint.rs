@@ -10,7 +10,7 @@ use http::Uri;
 use super::error::Cause;
 
 /// Where a server is, and how it wants to be asked.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Base URL; its path stays in front of every path that is asked, its query is dropped. A user and password in it
     /// become basic authentication.
@@ -19,12 +19,22 @@ pub struct Endpoint {
     pub ca_file: Option<PathBuf>,
     /// The same from memory, for those who have them from elsewhere (PEM); [`Endpoint::ca_file`] goes first.
     pub ca_bundle: Option<Vec<u8>>,
+    /// Whether the system's authorities are trusted besides the given ones.
+    pub system_too: bool,
+    /// Our own certificate from memory (PEM); [`Endpoint::certificate_file`] goes first.
+    pub certificate: Option<Vec<u8>>,
+    /// Its key from memory (PEM).
+    pub key: Option<Secret>,
     /// Our own certificate (PEM).
     pub certificate_file: Option<PathBuf>,
     /// Its key (PEM).
     pub key_file: Option<PathBuf>,
     /// Whether any certificate of the server will do.
     pub insecure: bool,
+    /// Whether TLS 1.2 is too old.
+    pub only_tls13: bool,
+    /// Whether every connection is used only once.
+    pub close: bool,
     /// The name that the server's certificate must have, if it is not the host of the URL.
     pub server_name: Option<String>,
     /// How we show who we are.
@@ -34,7 +44,7 @@ pub struct Endpoint {
 }
 
 /// How we show who we are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Auth {
     /// Not at all.
     #[default]
@@ -53,7 +63,7 @@ pub enum Auth {
 }
 
 /// A text that is never printed.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
 impl Secret {

@@ -80,6 +80,11 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The cause inside whatever a library says that spoke to a server by other means than ours.
+    pub fn of(error: &(dyn StdError + 'static)) -> Self {
+        classified(error)
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {

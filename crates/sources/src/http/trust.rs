@@ -9,7 +9,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 
 use super::endpoint::Endpoint;
 use super::error::Cause;
@@ -21,6 +21,8 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+
+const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
 /// What shows that a file is another than before, without reading it. A file that is missing has none.
 pub(super) type Stamp = Option<(SystemTime, u64)>;
@@ -46,12 +48,21 @@ fn file(path: &Path, reason: String) -> Cause {
     Cause::File { path: path.display().to_string(), reason }
 }
 
+/// TLS that is never spoken: reading all authorities of a system for it would cost time and memory per server.
+pub(super) fn unused() -> Result<ClientConfig, Cause> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Cause::Tls(error.to_string()))?;
+    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
 /// Everything TLS needs to know about an endpoint.
 pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
     let tls = |error: rustls::Error| Cause::Tls(error.to_string());
     let provider = Arc::new(aws_lc_rs::default_provider());
+    let versions = if endpoint.only_tls13 { ONLY_TLS13 } else { rustls::DEFAULT_VERSIONS };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(tls)?;
     let builder = if endpoint.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
@@ -59,7 +70,17 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
         builder.with_root_certificates(authorities(endpoint)?)
     };
     match (&endpoint.certificate_file, &endpoint.key_file) {
-        (None, None) => Ok(builder.with_no_client_auth()),
+        (None, None) => match (&endpoint.certificate, &endpoint.key) {
+            (Some(certificate), Some(key)) => {
+                let bad = |reason: &str| file(Path::new("client certificate"), reason.to_owned());
+                let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+                let chain = chain.map_err(|error| bad(&error.to_string()))?;
+                let own = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes())
+                    .map_err(|_| bad("its key is no private key in PEM form"))?;
+                builder.with_client_auth_cert(chain, own).map_err(|error| bad(&error.to_string()))
+            }
+            _ => Ok(builder.with_no_client_auth()),
+        },
         (Some(certificate), Some(key)) => {
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
             let chain = chain.map_err(|error| file(certificate, error.to_string()))?;
@@ -83,11 +104,13 @@ fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, Cause> {
             _ => Ok(()),
         }
     };
+    let own = endpoint.ca_file.is_some() || endpoint.ca_bundle.is_some();
     if let Some(path) = &endpoint.ca_file {
         add(&read(path)?).map_err(|reason| file(path, reason))?;
     } else if let Some(pem) = &endpoint.ca_bundle {
         add(pem).map_err(|reason| file(Path::new("CA bundle"), reason))?;
-    } else {
+    }
+    if !own || endpoint.system_too {
         // A system without any is no fault: then nobody is trusted, and the error says so when it matters.
         let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         let mut places = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));

@@ -2,11 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use testbed::direct::{Caller, Direct};
 use testbed::etcd::Etcd;
 use testbed::kubelets::Kubelets;
 use testbed::kubelets::fleet::Fleet;
 use testbed::{Access, ControlPlane, Options};
+
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+fn count(list: &Value) -> usize {
+    list["items"].as_array().map_or(0, Vec::len)
+}
 
 /// Ends with this.
 pub(crate) struct Stage {
@@ -31,6 +38,12 @@ impl Stage {
         let client = Direct::new(stage.access().ports.api_server, &stage.admin()).unwrap();
         while client.get(&last).await.map_or(0, |answer| answer.code) != 200 {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not know {last}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        // Many pods share a revision here, and whoever begins to watch in the midst of one misses the rest of it.
+        let all = "/api/v1/pods?resourceVersion=0";
+        while client.get_as(all, Some(METADATA)).await.map_or(0, |answer| count(&answer.json())) != fleet.size() {
+            assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not list all pods");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         eprintln!(

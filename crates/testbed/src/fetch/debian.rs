@@ -37,7 +37,7 @@ pub(super) fn fetch(
     Ok(())
 }
 
-fn command(part: &Part, words: &[&str], draft: &Path, progress: &mut Progress) -> Result<(), Error> {
+pub(super) fn command(part: &Part, words: &[&str], draft: &Path, progress: &mut Progress) -> Result<(), Error> {
     progress.doing(words.first().copied().unwrap_or_default());
     let arguments = words.iter().map(OsString::from).collect();
     let prepare = |command: &mut std::process::Command| {
@@ -65,7 +65,7 @@ fn archive(draft: &Path) -> Result<Option<String>, Error> {
 }
 
 /// On other systems, the programs that are already there.
-fn link(part: &Part, programs: &[&str], draft: &Path) -> Result<(), Error> {
+pub(super) fn link(part: &Part, programs: &[&str], draft: &Path) -> Result<(), Error> {
     for name in programs {
         let Some(found) = on_path(name) else {
             return Err(Error::NotDebian { part: part.title(), programs: programs.join(" and ") });

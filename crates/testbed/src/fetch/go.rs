@@ -17,7 +17,8 @@ pub(super) fn build(
     progress: &mut Progress,
 ) -> Result<(), Error> {
     let title = part.title();
-    for (name, text) in [("go.mod", module.manifest), ("go.sum", module.sums)] {
+    let files = module.files.iter().copied();
+    for (name, text) in files.chain([("go.mod", module.manifest), ("go.sum", module.sums)]) {
         fs::write(draft.join(name), text).attempt(|| format!("write {name} of {title}"))?;
     }
     check_version(part, module, draft)?;

@@ -23,6 +23,11 @@ pub(super) fn only_times(difference: &Difference) -> bool {
     theirs == ours
 }
 
+/// Whether an external scaler that does not answer is an error instead of an empty list.
+pub(super) fn only_silence(difference: &Difference) -> bool {
+    difference.expected == "[]" && difference.got.starts_with("external scaler ")
+}
+
 /// Whether errors differ in nothing but a cause that we say behind the recorded words.
 pub(super) fn only_causes(difference: &Difference) -> bool {
     const WORDS: [&str; 2] = ["unable to fetch metrics", "unable to list matching resources"];

@@ -15,8 +15,10 @@ fn root() -> PathBuf {
 /// Ids of the recordings by file.
 fn recorded() -> BTreeMap<&'static str, BTreeSet<String>> {
     let ids = |file: &str| {
-        let path = root().join(format!("tests/vectors/metrics/{file}.jsonl.zst"));
-        let records = read::records(&path).unwrap();
+        let places =
+            ["keda", "metrics"].map(|folder| root().join(format!("tests/vectors/{folder}/{file}.jsonl.zst")));
+        let path = places.iter().find(|path| path.exists()).unwrap();
+        let records = read::records(path).unwrap();
         records.filter_map(|record| Some(record.unwrap()["id"].as_str()?.to_owned())).collect()
     };
     let files: BTreeSet<&str> = TABLE.iter().map(|improvement| improvement.file).collect();

@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::logs::LogArgs;
 
 pub(crate) use options::Options;
-pub(crate) use run::{Process, home, hostname, start, stopped};
+pub(crate) use run::{Process, home, hostname, identity, start, stopped};
 pub(crate) use service::SERVICE;
 
 /// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period

@@ -177,7 +177,7 @@ pub(crate) fn home() -> String {
 }
 
 /// The name of this instance, like no other.
-fn identity() -> String {
+pub(crate) fn identity() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{}_{random:016x}", hostname())
 }

@@ -14,8 +14,9 @@ use cluster::connect::Target;
 use jiff::SignedDuration;
 use serve::{Proxies, Reviews, Trusted};
 
-use super::flags::{FLAGS, Flags, Group};
+use super::flags::{FLAGS, Flags};
 use crate::failure::Failure;
+use crate::flags::Group;
 use crate::logs::{LogArgs, LogFormat};
 
 /// What `plimsoll metrics` was told, checked.

@@ -12,7 +12,7 @@ fn notice(event: Event) -> Notice {
     let now = tokio::time::Instant::now();
     let component = "horizontal-pod-autoscaler";
     let mut correlator = Correlator::new();
-    correlator.observe(Told { about: about("web"), component, event, at, now }).unwrap()
+    correlator.observe(Told { about: about("web"), component, event, action: None, at, now }).unwrap()
 }
 
 /// Byte for byte what kube-controller-manager 1.36 sent for an HPA whose target is not there, but for the name and time.
@@ -76,4 +76,22 @@ fn a_name_that_would_be_too_long_is_a_uuid() {
     assert_eq!(event_name(&"a".repeat(236), 0x18e8_2c02_da07_2b92).len(), 253);
     assert_eq!(event_name(&"a".repeat(237), 0x18e8_2c02_da07_2b92).len(), 36);
     assert_eq!(event_name("Not a name/", 1).len(), 36);
+}
+
+#[test]
+fn an_event_of_the_newer_form_says_what_was_done_and_is_never_too_long() {
+    let mut sent = notice(warning(&"ä".repeat(600)));
+    sent.action = Some("x".repeat(200));
+    let body: Value = serde_json::from_slice(&create(&sent)).unwrap();
+    assert_eq!(body["eventTime"], "2026-11-15T08:54:02.987654Z");
+    assert_eq!(body["message"].as_str().unwrap().len(), 1024);
+    assert_eq!(body["action"].as_str().unwrap().len(), 128);
+    assert_eq!(body["reportingComponent"], "horizontal-pod-autoscaler");
+    assert!(body.get("firstTimestamp").is_none() && body.get("series").is_none());
+    sent.count = 3;
+    let body: Value = serde_json::from_slice(&patch(&sent)).unwrap();
+    assert_eq!(
+        body,
+        json!({"series": {"count": 3, "lastObservedTime": "2026-11-15T08:54:02.987654Z"}})
+    );
 }

@@ -34,7 +34,14 @@ impl Case {
 
 fn told(name: &str, event: Event) -> Told {
     let component = "horizontal-pod-autoscaler";
-    Told { about: about(name), component, event, at: Timestamp::UNIX_EPOCH, now: Instant::now() }
+    Told {
+        about: about(name),
+        component,
+        event,
+        action: None,
+        at: Timestamp::UNIX_EPOCH,
+        now: Instant::now(),
+    }
 }
 
 #[test]
@@ -158,4 +165,16 @@ fn a_clock_that_stands_still_or_goes_back_makes_no_name_twice() {
     }
     let odd = Told { at: Timestamp::MIN, ..told("web", warning("x")) };
     assert!(case.correlator.observe(odd).is_some());
+}
+
+#[test]
+fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
+    let mut case = Case::new();
+    let acted = |message: &str| Told { action: Some("Acted".into()), ..told("web", warning(message)) };
+    for number in 0..40 {
+        let about = super::about(&format!("web-{number}"));
+        assert!(case.tell(0, Told { about, ..acted("m") }).is_some());
+    }
+    let sent = (0..40).filter(|_| case.tell(1, acted("m")).is_some()).count();
+    assert_eq!(sent, 26, "the first, and 25 that repeat it");
 }

@@ -2,34 +2,12 @@
 //!
 //! `docs/metrics.md` shows this table; a test compares them.
 
-use super::{Does, Flag, Group, Kind};
+use crate::flags::{Flag, Group, Kind, acts, idle};
 
 use Group::{
     Adapter, Audit, Authentication, Authorization, Features, Generic, Kubelet, Logging, Own, Serving,
 };
 use Kind::{Bool, Choice, Duration, File, Float, List, Number, Repeated, Text};
-
-/// One that does what it says.
-const fn acts(
-    group: Group,
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    about: &'static str,
-) -> Flag {
-    Flag { group, name, short: None, kind, default, does: Does::Acts, about }
-}
-
-/// One that is taken and does nothing, and why.
-const fn idle(
-    group: Group,
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    why: &'static str,
-) -> Flag {
-    Flag { group, name, short: None, kind, default, does: Does::Nothing, about: why }
-}
 
 const fn short(letter: char, flag: Flag) -> Flag {
     Flag { short: Some(letter), ..flag }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use super::*;
+use crate::flags::{Does, Kind, normal};
 
 #[derive(Parser)]
 struct Line {

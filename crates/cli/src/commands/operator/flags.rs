@@ -1,0 +1,76 @@
+//! The flags of `plimsoll operator`: those of KEDA's operator under their names, and our own (spec, appendix A).
+
+use crate::flags::{Flag, Group, Kind, Table, acts, idle};
+
+use Group::{Logging, Operator, Own, Serving};
+use Kind::{Bool, Choice, Duration, File, Number, Repeated, Text};
+
+/// The table of `plimsoll operator`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OperatorTable;
+
+impl Table for OperatorTable {
+    const FLAGS: &'static [Flag] = FLAGS;
+}
+
+/// What was given.
+pub(crate) type Flags = crate::flags::Flags<OperatorTable>;
+
+const ONE_PORT: &str = "all is served on --secure-port";
+const NO_LIMIT: &str = "as many requests are under way as the API server bears";
+const NO_GO: &str = "there is no Go runtime to look into";
+const POOLED: &str = "connections are shared by all scalers and closed when nobody needs them";
+
+/// All of them, in the order of the help. A table is read by line.
+#[rustfmt::skip]
+pub(crate) const FLAGS: &[Flag] = &[
+    acts(Own, "act", Choice(&["hpa", "direct"]), "hpa", "how ScaledObjects act: hpa, through an HPA as KEDA does; direct, 0 to N by ourselves; annotation plimsoll.dev/act says it for one"),
+    acts(Own, "compat", Choice(&["better", "strict"]), "better", "better: improved where KEDA is poor; strict: as it is, faults included"),
+    acts(Own, "watch-namespaces", Text, "", "only objects of these namespaces, separated by commas; without it, those of WATCH_NAMESPACE, or all"),
+    acts(Own, "kubeconfig", File, "", "kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod"),
+    acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),
+    acts(Own, "source-deadline", Duration, "10s", "how long one question to an event source may take"),
+    acts(Own, "sample-age", Duration, "15s", "how old the last sample may be that an HPA is answered with; 0s: every question goes to the source"),
+    acts(Own, "secrets-check", Duration, "1m0s", "how often secrets and config maps in use are looked at for changes; 0s: never"),
+    acts(Own, "log-format", Choice(&["text", "json"]), "text", "how logs look"),
+    acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),
+
+    acts(Operator, "leader-elect", Bool, "false", "hold a lease, so that of several replicas one acts; all answer"),
+    acts(Operator, "leader-election-id", Text, "operator.keda.sh", "name of the lease"),
+    acts(Operator, "k8s-cluster-name", Text, "kubernetes-default", "name of the cluster in CloudEvents"),
+    acts(Operator, "filepath-auth-root-path", File, "", "folder of the files that ClusterTriggerAuthentications may name"),
+    acts(Operator, "ca-dir", Repeated, "", "folder with further authorities (PEM) that scalers trust; several times [/custom/ca]"),
+    acts(Operator, "enable-webhook-patching", Bool, "true", "put our authority into the ValidatingWebhookConfiguration"),
+    acts(Operator, "enable-apiservice-patching", Bool, "true", "put our authority into the APIService of external.metrics.k8s.io"),
+    acts(Operator, "validating-webhook-name", Text, "keda-admission", "name of the ValidatingWebhookConfiguration"),
+    acts(Operator, "operator-service-name", Text, "keda-operator", "a name that our certificate is good for"),
+    acts(Operator, "metrics-server-service-name", Text, "keda-metrics-apiserver", "a name that our certificate is good for"),
+    acts(Operator, "webhooks-service-name", Text, "keda-admission-webhooks", "a name that our certificate is good for"),
+    acts(Operator, "k8s-cluster-domain", Text, "cluster.local", "the end of those names"),
+    idle(Operator, "enable-prometheus-metrics", Bool, "true", "they are always served, on --secure-port"),
+    idle(Operator, "enable-opentelemetry-metrics", Bool, "false", "metrics are for Prometheus here"),
+    idle(Operator, "metrics-bind-address", Text, ":8080", ONE_PORT),
+    idle(Operator, "health-probe-bind-address", Text, ":8081", ONE_PORT),
+    idle(Operator, "metrics-service-bind-address", Text, ":9666", "external metrics are served by this process itself"),
+    idle(Operator, "profiling-bind-address", Text, "", NO_GO),
+    idle(Operator, "kube-api-qps", Number, "20", NO_LIMIT),
+    idle(Operator, "kube-api-burst", Number, "30", NO_LIMIT),
+    idle(Operator, "disable-compression", Bool, "true", "answers come as the API server sends them"),
+    idle(Operator, "cert-secret-name", Text, "kedaorg-certs", "the certificate is made by this process; give --tls-cert-file for another"),
+    idle(Operator, "cert-dir", Text, "/certs", "the certificate is made by this process; give --tls-cert-file for another"),
+    idle(Operator, "enable-cert-rotation", Bool, "false", "certificates of our own are always renewed in time"),
+    idle(Operator, "http-max-idle-conns", Number, "0", POOLED),
+    idle(Operator, "http-max-idle-conns-per-host", Number, "1000", POOLED),
+    idle(Operator, "http-idle-conn-timeout", Duration, "1m30s", POOLED),
+
+    acts(Serving, "bind-address", Text, "0.0.0.0", "address to serve at"),
+    acts(Serving, "secure-port", Number, "6443", "port for external metrics, admission, health and figures"),
+    acts(Serving, "tls-cert-file", File, "", "certificate; re-read; without it, one is made"),
+    acts(Serving, "tls-private-key-file", File, "", "its key; re-read"),
+
+    acts(Logging, "zap-log-level", Text, "", "as --log-level: debug, info, error, or a number (the higher, the more)"),
+    acts(Logging, "zap-encoder", Choice(&["json", "console"]), "console", "as --log-format"),
+    idle(Logging, "zap-devel", Bool, "false", "there is one way to log"),
+    idle(Logging, "zap-stacktrace-level", Text, "", "there is one way to log"),
+    idle(Logging, "zap-time-encoding", Text, "epoch", "times are written as RFC 3339"),
+];

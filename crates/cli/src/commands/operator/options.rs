@@ -1,0 +1,226 @@
+//! Flags and environment become settings, or the one sentence that says what is wrong with them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::provide::Compat;
+use api::time::parse_go_duration;
+use cluster::connect::Target;
+use cluster::lease::Settings as Lease;
+use controllers::operator::{Act, Settings};
+
+use super::flags::Flags;
+use crate::commands::controller::{home, identity};
+use crate::failure::Failure;
+use crate::logs::{LogArgs, LogFormat};
+
+/// Where KEDA looks for authorities unless told otherwise.
+const AUTHORITIES: &str = "/custom/ca";
+
+/// What `plimsoll operator` was told, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) target: Target,
+    pub(crate) settings: Settings,
+    pub(crate) web: scalers::web::Settings,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) serving: Serving,
+    pub(crate) logs: LogArgs,
+    /// Flags that were given and do nothing.
+    pub(crate) idle: Vec<&'static str>,
+}
+
+/// How it serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// Names that a certificate of our own is good for.
+    pub(crate) names: Vec<String>,
+    /// The ValidatingWebhookConfiguration that is told whom to trust.
+    pub(crate) webhook: Option<String>,
+    /// Whether the APIService is told, too.
+    pub(crate) api_service: bool,
+}
+
+impl Options {
+    pub(crate) fn of(flags: &Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        let namespace = variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(home);
+        let mut web = scalers::web::Settings::from_environment(&variable);
+        web.authorities = authorities(flags)?;
+        Ok(Self {
+            target: Target {
+                kubeconfig: flags.file("kubeconfig")?,
+                context: Some(flags.text("context")?.to_owned()).filter(|context| !context.is_empty()),
+            },
+            settings: settings(flags, &variable, &namespace, web.timeout)?,
+            web,
+            lease: lease(flags, &variable, &namespace)?,
+            serving: Serving::of(flags, &namespace)?,
+            logs: logs(flags)?,
+            idle: flags.idle(),
+        })
+    }
+}
+
+fn settings(
+    flags: &Flags,
+    variable: &impl Fn(&str) -> Option<String>,
+    namespace: &str,
+    http_timeout: Duration,
+) -> Result<Settings, Failure> {
+    let watched = match flags.text("watch-namespaces")? {
+        "" => variable("WATCH_NAMESPACE").unwrap_or_default(),
+        given => given.to_owned(),
+    };
+    let names = watched.split(',').map(|name| name.trim().trim_matches('"').to_owned());
+    let restricted = variable("KEDA_RESTRICT_SECRET_ACCESS").unwrap_or_default();
+    Ok(Settings {
+        namespaces: names.filter(|name| !name.is_empty()).collect(),
+        act: Act::read(flags.text("act")?).unwrap_or_default(),
+        compat: if flags.text("compat")? == "strict" { Compat::Strict } else { Compat::Better },
+        http_timeout,
+        source_deadline: period(flags, "source-deadline")?.max(Duration::from_millis(100)),
+        sample_age: period(flags, "sample-age")?,
+        cluster_object_namespace: variable("KEDA_CLUSTER_OBJECT_NAMESPACE")
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| namespace.to_owned()),
+        restrict_secret_access: restricted.eq_ignore_ascii_case("true"),
+        file_root: flags.file("filepath-auth-root-path")?,
+        token_expiry: token_expiry(variable("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY").as_deref())?,
+        cluster_name: flags.text("k8s-cluster-name")?.to_owned(),
+        secrets_check: period(flags, "secrets-check")?,
+        ..Settings::default()
+    })
+}
+
+fn token_expiry(given: Option<&str>) -> Result<Duration, Failure> {
+    let Some(text) = given.filter(|text| !text.is_empty()) else { return Ok(Duration::from_hours(1)) };
+    let expiry = parse_go_duration(text).and_then(|expiry| Duration::try_from(expiry).ok());
+    expiry
+        .filter(|expiry| (1..=6).contains(&(expiry.as_secs() / 3600)) && *expiry <= Duration::from_hours(6))
+        .ok_or_else(|| {
+            Failure::input(format!(
+                "KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY={text}: write a duration between 1h and 6h"
+            ))
+        })
+}
+
+fn lease(
+    flags: &Flags,
+    variable: &impl Fn(&str) -> Option<String>,
+    namespace: &str,
+) -> Result<Option<Lease>, Failure> {
+    if !flags.bool("leader-elect")? {
+        return Ok(None);
+    }
+    let duration = |name: &str, default: u64| -> Result<Duration, Failure> {
+        let name = format!("KEDA_OPERATOR_LEADER_ELECTION_{name}");
+        let Some(text) = variable(&name).filter(|text| !text.is_empty()) else {
+            return Ok(Duration::from_secs(default));
+        };
+        let read = parse_go_duration(&text).and_then(|duration| Duration::try_from(duration).ok());
+        read.ok_or_else(|| Failure::input(format!("{name}={text}: write a duration such as 15s")))
+    };
+    let lease = Lease {
+        namespace: namespace.to_owned(),
+        name: flags.text("leader-election-id")?.to_owned(),
+        identity: identity(),
+        lease_duration: duration("LEASE_DURATION", 15)?,
+        renew_deadline: duration("RENEW_DEADLINE", 10)?,
+        retry_period: duration("RETRY_PERIOD", 2)?,
+    };
+    lease.validate().map_err(Failure::input)?;
+    Ok(Some(lease))
+}
+
+impl Serving {
+    fn of(flags: &Flags, namespace: &str) -> Result<Self, Failure> {
+        let address = flags.text("bind-address")?;
+        let certificate = match (flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(Failure::input("--tls-cert-file and --tls-private-key-file belong together")),
+        };
+        let port = flags.number("secure-port")?;
+        let services = ["operator-service-name", "metrics-server-service-name", "webhooks-service-name"];
+        let domain = flags.text("k8s-cluster-domain")?;
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        for service in services.into_iter().map(|flag| flags.text(flag)).chain([Ok(super::service::SERVICE)])
+        {
+            let service = service?;
+            names.extend([
+                service.to_owned(),
+                format!("{service}.{namespace}"),
+                format!("{service}.{namespace}.svc"),
+                format!("{service}.{namespace}.svc.{domain}"),
+            ]);
+        }
+        let webhook = flags.text("validating-webhook-name")?.to_owned();
+        Ok(Self {
+            address: address
+                .parse()
+                .map_err(|_| Failure::input(format!("--bind-address={address}: write an IP address")))?,
+            port: u16::try_from(port)
+                .map_err(|_| Failure::input(format!("--secure-port={port}: write a number up to 65535")))?,
+            certificate,
+            names,
+            webhook: Some(webhook)
+                .filter(|name| !name.is_empty())
+                .filter(|_| flags.bool("enable-webhook-patching").unwrap_or(true)),
+            api_service: flags.bool("enable-apiservice-patching")?,
+        })
+    }
+}
+
+/// The authorities in the folders that were named; one that was not named need not be there.
+fn authorities(flags: &Flags) -> Result<Vec<u8>, Failure> {
+    let named = flags.repeated("ca-dir")?;
+    let folders = if named.is_empty() { vec![AUTHORITIES.to_owned()] } else { named.clone() };
+    let mut all = Vec::new();
+    for folder in folders {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(_) if named.is_empty() => continue,
+            Err(error) => return Err(Failure::file("read", std::path::Path::new(&folder), &error)),
+        };
+        let mut files: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+        files.sort();
+        for file in files {
+            let bytes = std::fs::read(&file).map_err(|error| Failure::file("read", &file, &error))?;
+            all.extend_from_slice(&bytes);
+            all.push(b'\n');
+        }
+    }
+    Ok(all)
+}
+
+fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
+    let log_format = match (flags.given("log-format"), flags.text("log-format")?, flags.text("zap-encoder")?)
+    {
+        (true, "json", _) | (false, _, "json") => LogFormat::Json,
+        _ => LogFormat::Text,
+    };
+    let log_level = match (flags.given("log-level"), flags.text("zap-log-level")?) {
+        (true, _) | (false, "" | "info") => flags.text("log-level")?.to_owned(),
+        // Zap counts the other way: numbers are more and more talkative.
+        (false, "0") => "info".to_owned(),
+        (false, "1" | "debug") => "debug".to_owned(),
+        (false, level) if level.parse::<u8>().is_ok() => "trace".to_owned(),
+        (false, "warn" | "error") => flags.text("zap-log-level")?.to_owned(),
+        (false, level) => {
+            return Err(Failure::input(format!(
+                "--zap-log-level={level}: write debug, info, error or a number"
+            )));
+        }
+    };
+    Ok(LogArgs { log_format, log_level })
+}
+
+fn period(flags: &Flags, name: &str) -> Result<Duration, Failure> {
+    let given = flags.duration(name)?;
+    Duration::try_from(given).map_err(|_| Failure::input(format!("--{name} must not be negative")))
+}

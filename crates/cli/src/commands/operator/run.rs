@@ -1,0 +1,114 @@
+//! The operator as a process: started, and stopped in order.
+
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::connect::{Connection, connect};
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::{Election, Leadership};
+use controllers::operator::{Admission, Handle, Operator, Parts};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::options::Options;
+use super::{service, trust};
+use crate::commands::controller::stopped;
+use crate::failure::{Failure, Outcome};
+
+/// How long events may take to be delivered when the operator stops.
+const LAST_EVENTS: Duration = Duration::from_secs(3);
+/// Who tells events, unless a loop has a name of its own.
+const COMPONENT: &str = "keda-operator";
+/// Threads at most: most of the work is waiting for others.
+const THREADS: usize = 2;
+
+/// An operator that runs.
+pub(crate) struct Process {
+    pub(crate) handle: Handle,
+    pub(crate) server: serve::Server,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    telling: JoinHandle<()>,
+    election: Option<Election>,
+    recorder: Recorder,
+}
+
+/// Runs until told to stop.
+pub(super) fn run(options: &Options) -> Outcome {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    runtime.block_on(async {
+        let connection =
+            connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
+        let process = start(&connection, options, Clock::system()).await?;
+        for flag in &options.idle {
+            tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
+        }
+        tracing::info!(
+            server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.act,
+            address = %process.server.address(), "the operator runs"
+        );
+        stopped().await?;
+        tracing::info!("stopping");
+        process.stop().await;
+        Ok(())
+    })
+}
+
+/// Starts an operator on a cluster.
+pub(crate) async fn start(
+    connection: &Connection,
+    options: &Options,
+    clock: Clock,
+) -> Result<Process, Failure> {
+    let client = connection.client.clone();
+    let discovery = Discovery::new(client.clone());
+    let recorder = Recorder::start(client.clone(), COMPONENT, clock.clone());
+    let (election, leadership) = match &options.lease {
+        None => (None, Leadership::alone()),
+        Some(lease) => {
+            let (election, leadership) = Election::start(client.clone(), lease.clone(), clock.clone());
+            (Some(election), leadership)
+        }
+    };
+    let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
+    let (operator, handle) = Operator::new(Parts {
+        client: client.clone(),
+        discovery,
+        leadership: leadership.clone(),
+        recorder: recorder.clone(),
+        clock,
+        settings: options.settings.clone(),
+        web: options.web.clone(),
+        auth: None,
+        build: None,
+    });
+    let server =
+        service::start(&options.serving, client.clone(), &handle, admission, options.settings.compat).await?;
+    let telling = tokio::spawn(trust::keep(
+        client,
+        leadership,
+        options.serving.clone(),
+        server.ca_pem().map(str::to_owned),
+    ));
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(operator.run(stopped));
+    Ok(Process { handle, server, stop, task, telling, election, recorder })
+}
+
+impl Process {
+    /// Stops in order: turns end, events are delivered, the lease is given back, the server closes.
+    pub(crate) async fn stop(self) {
+        let _ = self.stop.send(true);
+        self.telling.abort();
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the operator ended badly");
+        }
+        self.recorder.flush(LAST_EVENTS).await;
+        if let Some(election) = self.election {
+            election.release().await;
+        }
+        self.server.stop().await;
+    }
+}

@@ -1,0 +1,94 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use controllers::operator::Act;
+
+use super::flags::{FLAGS, Flags};
+use super::options::Options;
+use crate::flags::Does;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<Options, String> {
+    let words = std::iter::once("operator").chain(words.iter().copied());
+    let matches = Line::command().try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let line = Line::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    let variable =
+        |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+    Options::of(&line.flags, variable).map_err(|failure| format!("{failure:?}"))
+}
+
+#[test]
+fn every_flag_stands_once_and_says_what_it_does() {
+    let mut names = HashSet::new();
+    for flag in FLAGS {
+        assert!(names.insert(flag.name), "{}", flag.name);
+        assert!(!flag.about.is_empty(), "{}", flag.name);
+    }
+}
+
+#[test]
+fn what_keda_s_manifests_pass_is_taken() {
+    let words = [
+        "--leader-elect",
+        "--disable-compression=true",
+        "--zap-log-level=info",
+        "--zap-encoder=console",
+        "--zap-time-encoding=rfc3339",
+        "--enable-webhook-patching=true",
+        "--cert-dir=/certs",
+        "--enable-cert-rotation=true",
+        "--cert-secret-name=kedaorg-certs",
+        "--operator-service-name=keda-operator",
+        "--metrics-server-service-name=keda-operator-metrics-apiserver",
+        "--webhooks-service-name=keda-admission-webhooks",
+        "--k8s-cluster-name=kubernetes-default",
+        "--k8s-cluster-domain=cluster.local",
+        "--enable-prometheus-metrics=false",
+    ];
+    let variables =
+        [("WATCH_NAMESPACE", "shop, web"), ("POD_NAMESPACE", "keda"), ("KEDA_HTTP_DEFAULT_TIMEOUT", "5000")];
+    let options = parse(&words, &variables).unwrap();
+    assert_eq!(options.settings.namespaces, ["shop", "web"]);
+    assert_eq!(options.settings.http_timeout, Duration::from_secs(5));
+    assert_eq!(options.settings.cluster_object_namespace, "keda");
+    assert_eq!(options.lease.unwrap().name, "operator.keda.sh");
+    assert!(options.serving.names.contains(&"keda-operator-metrics-apiserver.keda.svc".to_owned()));
+    assert_eq!(options.idle, ["enable-prometheus-metrics", "enable-cert-rotation", "zap-time-encoding"]);
+    let idle: Vec<_> = FLAGS.iter().filter(|flag| flag.does == Does::Nothing).map(|flag| flag.name).collect();
+    assert!(options.idle.iter().all(|name| idle.contains(name)));
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    for (words, variables, told) in [
+        (vec!["--act=both"], vec![], "possible values: hpa, direct"),
+        (vec!["--secure-port=70000"], vec![], "up to 65535"),
+        (vec!["--tls-cert-file=a"], vec![], "belong together"),
+        (vec!["--ca-dir=/no/such/folder"], vec![], "/no/such/folder"),
+        (vec!["--sample-age=-1s"], vec![], "must not be negative"),
+        (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "30m")], "between 1h and 6h"),
+        (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "7h")], "between 1h and 6h"),
+    ] {
+        let error = parse(&words, &variables).unwrap_err();
+        assert!(error.contains(told), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn defaults_are_those_of_keda() {
+    let options = parse(&[], &[]).unwrap();
+    assert_eq!(options.settings.act, Act::Hpa);
+    assert_eq!(options.settings.cluster_name, "kubernetes-default");
+    assert_eq!(options.settings.token_expiry, Duration::from_hours(1));
+    assert!(options.lease.is_none() && options.idle.is_empty());
+    assert_eq!(options.serving.webhook.as_deref(), Some("keda-admission"));
+    assert_eq!(parse(&["--act", "direct"], &[]).unwrap().settings.act, Act::Direct);
+}

@@ -1,0 +1,108 @@
+//! `plimsoll scalers describe`: what a trigger accepts.
+
+use scalers::parameters::{Parameter, Place};
+use scalers::table::{self, Type};
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// Say what a trigger accepts
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll scalers describe prometheus
+  plimsoll scalers describe redis-streams -o json")]
+pub(crate) struct Args {
+    /// The type, as it stands in `type`.
+    #[arg(value_name = "TYPE")]
+    name: String,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let Some(found) = table::find(&args.name) else {
+        let meant = table::nearest(&args.name).map(|one| format!("did you mean {}?", one.name));
+        let remedy = meant.unwrap_or_else(|| "plimsoll scalers list shows all".to_owned());
+        return Err(Failure::input(format!("there is no trigger type {:?}; {remedy}", args.name)));
+    };
+    match args.output {
+        Format::Json | Format::Yaml => output::value(args.output, &value(found)),
+        Format::Table | Format::Wide => output::text_out(&page(found)),
+    }
+}
+
+/// Where a parameter may stand, as users say it.
+fn places(parameter: &Parameter) -> Vec<&'static str> {
+    let name = |place: &Place| match place {
+        Place::Metadata => "metadata",
+        Place::Environment => "environment",
+        Place::Authentication => "authentication",
+    };
+    parameter.places.iter().map(name).collect()
+}
+
+fn value(found: &Type) -> Value {
+    let parameter = |one: &Parameter| {
+        json!({
+            "keys": one.keys, "about": one.about, "kind": one.kind, "places": places(one), "default": one.default,
+            "required": one.required, "oneOf": one.one_of, "removed": one.removed, "deprecated": one.deprecated,
+        })
+    };
+    let parameters: Vec<Value> = found.parameters.iter().map(parameter).collect();
+    json!({"type": found.name, "about": found.about, "push": found.push, "parameters": parameters})
+}
+
+/// For people: one paragraph per parameter, those that must be there first.
+fn page(found: &Type) -> String {
+    let mut page = format!("{}: {}\n", found.name, found.about);
+    let living = found.parameters.iter().filter(|one| one.removed.is_none());
+    let (required, optional): (Vec<_>, Vec<_>) = living.partition(|one| one.required);
+    for (title, some) in [("must be given", required), ("may be given", optional)] {
+        if some.is_empty() {
+            continue;
+        }
+        page.push_str(&format!("\nParameters that {title}:\n"));
+        for one in some {
+            page.push_str(&paragraph(one));
+        }
+    }
+    page.push_str(
+        "\nmetadata: in the trigger; environment: KEYFromEnv in the trigger names a variable of the target's container;\n\
+         authentication: in a TriggerAuthentication. Of several places the first that has it wins.\n",
+    );
+    page
+}
+
+fn paragraph(one: &Parameter) -> String {
+    let mut facts = vec![one.kind.to_owned(), format!("in {}", places(one).join(", "))];
+    if let Some(default) = one.default.filter(|default| !default.is_empty()) {
+        facts.push(format!("default {default}"));
+    }
+    if !one.one_of.is_empty() {
+        facts.push(format!("one of {}", one.one_of.join(", ")));
+    }
+    if let Some(why) = one.deprecated {
+        facts.push(format!("deprecated: {why}"));
+    }
+    let about = one.about.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("  {}  ({})\n      {about}\n", one.keys.join(", "), facts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_a_page_that_names_all_its_parameters() {
+        for found in table::TABLE {
+            let page = page(found);
+            for one in found.parameters.iter().filter(|one| one.removed.is_none()) {
+                assert!(page.contains(&format!("  {}  (", one.keys.join(", "))), "{}: {page}", found.name);
+                assert!(!one.about.trim().is_empty(), "{} of {} says nothing", one.name(), found.name);
+            }
+        }
+    }
+}

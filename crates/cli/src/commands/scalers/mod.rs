@@ -1,0 +1,67 @@
+//! `plimsoll scalers`: which triggers there are, what they accept, and what a source says.
+
+mod both;
+mod check;
+mod describe;
+
+use scalers::table::TABLE;
+use serde_json::json;
+
+use crate::failure::Outcome;
+use crate::output::{self, Format};
+
+/// Which triggers there are, what they accept, and what their sources say
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll scalers list
+  plimsoll scalers describe rabbitmq
+  plimsoll scalers check my-scaledobject.yaml            # with its Secrets in the same file, or ...
+  plimsoll scalers check my-scaledobject.yaml --cluster  # ... in the cluster")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List all types of triggers
+    List(ListArgs),
+    Describe(describe::Args),
+    Check(check::Args),
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    match &args.command {
+        Command::List(args) => list(args.output),
+        Command::Describe(args) => describe::run(args),
+        Command::Check(args) => check::run(args),
+    }
+}
+
+fn list(format: Format) -> Outcome {
+    match format {
+        Format::Json | Format::Yaml => {
+            let all: Vec<_> = TABLE
+                .iter()
+                .map(|one| json!({"type": one.name, "about": one.about, "push": one.push}))
+                .collect();
+            output::value(format, &all)
+        }
+        Format::Table | Format::Wide => {
+            let lines = TABLE.iter().map(|one| format!("{}\t{}\n", one.name, one.about));
+            output::text_out(&api::table::align(
+                &format!("TYPE\tMEASURES\n{}", lines.collect::<String>()),
+                0,
+                3,
+            ))
+        }
+    }
+}

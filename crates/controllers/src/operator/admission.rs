@@ -1,0 +1,182 @@
+//! Judges writes of KEDA's objects: gathers what the rules ask about, and tells what they find.
+
+use std::collections::BTreeSet;
+
+use api::keda::{API_VERSION, Trigger};
+use api::provide::Compat;
+use cluster::discovery::Discovery;
+use cluster::events::{About, Recorder};
+use cluster::lease::Leadership;
+use cluster::request::ApiError;
+use keda::admission::{self, Allowed, Needs, Objects, Request, Rules, Target, Verdict};
+use kube::Client;
+use serde_json::{Map, Value};
+
+use super::hand::{Hand, Place};
+
+/// Who tells the events.
+const COMPONENT: &str = "keda-admission";
+
+/// Judges writes.
+#[derive(Clone)]
+pub struct Admission {
+    hand: Hand,
+    recorder: Recorder,
+    compat: Compat,
+}
+
+impl Admission {
+    /// Asks this cluster about what surrounds an object.
+    pub fn new(client: Client, discovery: Discovery, recorder: &Recorder, compat: Compat) -> Self {
+        let hand = Hand::new(client, discovery, Leadership::alone());
+        Self { hand, recorder: recorder.with_component(COMPONENT), compat }
+    }
+
+    /// Judges a write. Where the cluster cannot be asked, the write goes on with a warning: a check that cannot be made
+    /// must not keep anybody from working.
+    pub async fn judge(&self, request: &Request<'_>) -> Verdict {
+        let around = match admission::needs(request) {
+            None => Objects::default(),
+            Some(needs) => match self.gather(request, &needs).await {
+                Ok(around) => around,
+                Err(error) => {
+                    tracing::warn!(%error, "a write was not checked");
+                    let warning = format!("this object was not checked by the webhook: {error}");
+                    return Verdict::Allowed(Allowed { warnings: vec![warning], events: Vec::new() });
+                }
+            },
+        };
+        let rules = Rules { compat: self.compat, advice: &advice };
+        let verdict = admission::review(request, &around, &rules);
+        if let Verdict::Allowed(allowed) = &verdict {
+            self.tell(request, allowed);
+        }
+        verdict
+    }
+
+    fn tell(&self, request: &Request<'_>, allowed: &Allowed) {
+        let text =
+            |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let about = About {
+            api_version: API_VERSION,
+            kind: request.kind.name(),
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            resource_version: text("/metadata/resourceVersion"),
+        };
+        for event in &allowed.events {
+            let told =
+                engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
+            self.recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+        }
+    }
+
+    async fn gather(&self, request: &Request<'_>, needs: &Needs) -> Result<Objects, String> {
+        let mut around = Objects::default();
+        let namespace = needs.namespace.as_str();
+        let mut targets: BTreeSet<(String, String)> = BTreeSet::new();
+        let named = |object: &Value| {
+            let text = |field: &str| {
+                let path = format!("/spec/scaleTargetRef/{field}");
+                object.pointer(&path).and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            (text("apiVersion"), text("kind"))
+        };
+        targets.insert(named(request.object));
+        let collections = [
+            (Place::keda("scaledobjects", namespace, ""), "ScaledObject"),
+            (Place::hpa(namespace, ""), "HorizontalPodAutoscaler"),
+        ];
+        for (place, kind) in collections {
+            for object in self.items(place, kind).await? {
+                targets.insert(named(&object));
+                around.add(object).map_err(|error| format!("{kind}s of {namespace}: {error}"))?;
+            }
+        }
+        if let Some((workload, name)) = &needs.workload {
+            let place = Place { group: "apps", version: "v1", plural: workload.plural(), namespace, name };
+            match self.hand.get::<Value>(place).await {
+                Ok(object) => around.add(object).map_err(|error| error.to_string())?,
+                Err(error) if error.code == 404 => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            for object in self.items(Place::core("limitranges", namespace, ""), "LimitRange").await? {
+                around.add(object).map_err(|error| error.to_string())?;
+            }
+        }
+        for (api_version, kind) in &targets {
+            self.look_up(&mut around, api_version, kind).await;
+        }
+        Ok(around)
+    }
+
+    /// Adds a kind if the cluster has it. One that it has not is for the rules to judge.
+    async fn look_up(&self, around: &mut Objects, api_version: &str, kind: &str) {
+        let Ok(target) = Target::parse(api_version, kind, "") else { return };
+        let Ok(found) = self.hand.discovery.mappings(&target.group, &target.kind).await else { return };
+        for resource in found {
+            around.add_kind(&resource.group, &resource.version, &resource.kind);
+        }
+    }
+
+    /// The objects of a collection, each with its kind; none if the cluster does not have that kind.
+    async fn items(&self, place: Place<'_>, kind: &str) -> Result<Vec<Value>, String> {
+        let list: Value = match self.hand.list(place, "").await {
+            Ok(list) => list,
+            Err(ApiError { code: 404, .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+        let dressed = items.into_iter().map(|item| {
+            let mut object: Map<String, Value> = item.as_object().cloned().unwrap_or_default();
+            object.insert("kind".to_owned(), Value::from(kind));
+            Value::Object(object)
+        });
+        Ok(dressed.collect())
+    }
+}
+
+/// What is odd about a trigger: a type or parameter that nobody knows, and the nearest that somebody does.
+fn advice(trigger: &Trigger) -> Vec<String> {
+    let Some(known) = scalers::table::find(&trigger.type_) else {
+        let meant = scalers::table::nearest(&trigger.type_);
+        let meant = meant.map(|meant| format!("; did you mean {:?}?", meant.name)).unwrap_or_default();
+        return vec![format!("there is no trigger type {:?}{meant}", trigger.type_)];
+    };
+    let given = scalers::Trigger {
+        type_: trigger.type_.clone(),
+        metadata: trigger.metadata.clone(),
+        ..scalers::Trigger::default()
+    };
+    // External scalers take whatever their authors please.
+    if trigger.type_.starts_with("external") {
+        return Vec::new();
+    }
+    let unknown = scalers::parameters::unknown(known.parameters, &given);
+    unknown.iter().map(|unknown| format!("trigger {:?}: {unknown}", trigger.type_)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trigger(type_: &str, key: &str) -> Trigger {
+        let metadata = [(key.to_owned(), "x".to_owned())].into();
+        Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
+    }
+
+    #[test]
+    fn advice_names_what_was_probably_meant() {
+        assert_eq!(advice(&trigger("prometheus", "query")), [""; 0]);
+        assert_eq!(
+            advice(&trigger("prometheus", "quarry")),
+            ["trigger \"prometheus\": unknown parameter \"quarry\"; did you mean \"query\"?"]
+        );
+        assert_eq!(
+            advice(&trigger("promotheus", "query")),
+            ["there is no trigger type \"promotheus\"; did you mean \"prometheus\"?"]
+        );
+        assert_eq!(advice(&trigger("external", "anything")), [""; 0]);
+    }
+}

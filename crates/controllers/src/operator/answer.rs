@@ -1,0 +1,153 @@
+//! External metrics for whoever asks (spec 4.1, 4.3): in this process, on any replica, from samples that are fresh enough.
+
+use std::sync::Arc;
+
+use api::keda::annotations::SCALED_OBJECT_NAME;
+use api::provide::{Answer, ExternalMetrics, ExternalQuestion, ExternalValue, Failure};
+use api::selector::Selector;
+use keda::activity::{self, MetricValue, Question, Told};
+use keda::fallback;
+use keda::status::Changes;
+
+use super::core::Core;
+use super::id::Id;
+use super::poll::after_query;
+use super::tell::Subject;
+use super::triggers::{How, Owner};
+
+/// What discovery shows: the metrics themselves are known to their HPAs.
+const PLACEHOLDER: &str = "externalmetrics";
+
+/// Answers for the metrics of all ScaledObjects.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    core: Arc<Core>,
+}
+
+impl Answers {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// The values of a metric of a ScaledObject, or why there are none.
+    pub(crate) async fn metric(
+        &self,
+        namespace: &str,
+        name: &str,
+        metric: &str,
+    ) -> Result<Vec<MetricValue>, String> {
+        let core = &self.core;
+        let id = Id::object(namespace, name);
+        let Some(object) = core.world().object(&id) else {
+            return Err(format!("error getting scalers: scaledobjects.keda.sh {name:?} not found"));
+        };
+        let item = core.item(&id);
+        let owner = Owner::Object(Arc::clone(&object));
+        let triggers = core.triggers(&item, &owner);
+        let records = item.notes().records.clone();
+        let wanted = |name: &str| activity::is_wanted(&object, metric, name);
+        let settings = &core.settings;
+        let how = How {
+            age: settings.sample_age,
+            deadline: settings.source_deadline,
+            wanted: &wanted,
+            records: Some(&records),
+        };
+        let heard = triggers.ask(&core.maker, &owner, how).await;
+        let told: Vec<Told> = heard.into_iter().enumerate().map(|(index, heard)| heard.told(index)).collect();
+        let needs = fallback::needs(&object, &told, settings.compat);
+        let facts = core.eyes.facts(&object, needs).await;
+        let question = Question { now: core.clock.now(), object: &object, metric, formula: triggers.formula() };
+        let answer = activity::answer(&question, &told, &facts, settings.compat);
+        if core.hand.leadership.leads() {
+            for event in &answer.events {
+                core.tell.round(Subject::Object, &object.metadata, event);
+            }
+            self.report(&id, answer.changes);
+        }
+        if answer.values.is_err() {
+            *item.notes().errors.get_or_insert(0) += 1;
+        }
+        answer.values
+    }
+
+    /// Health that has changed is written while who asked has the answer already.
+    fn report(&self, id: &Id, changes: Changes) {
+        if changes == Changes::default() {
+            return;
+        }
+        let (core, id) = (Arc::clone(&self.core), id.clone());
+        tokio::spawn(async move {
+            let Some(item) = core.known_item(&id) else { return };
+            let _alone = item.gate.lock().await;
+            after_query(&core, &id, &changes).await;
+        });
+    }
+
+    async fn values(&self, question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Failure> {
+        let name = object_name(&question.series).map_err(Failure::Plain)?;
+        let found = self.metric(&question.namespace, &name, &question.metric).await;
+        let found = found.map_err(|error| {
+            let text = format!("error when getting metric values {error}");
+            Failure::Plain(match self.core.settings.compat.is_strict() {
+                // The original has a process in between.
+                true => format!("rpc error: code = Unknown desc = {text}"),
+                false => text,
+            })
+        })?;
+        let now = self.core.clock.now();
+        let value = |value: MetricValue| ExternalValue {
+            metric: value.name,
+            labels: None,
+            timestamp: Some(now),
+            window: None,
+            value: value.value,
+        };
+        Ok(found.into_iter().map(value).collect())
+    }
+}
+
+impl ExternalMetrics for Answers {
+    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+        Box::pin(self.values(question))
+    }
+
+    fn known(&self) -> Arc<Vec<String>> {
+        Arc::new(vec![PLACEHOLDER.to_owned()])
+    }
+}
+
+/// The ScaledObject that a selector names; it must be nothing but equalities.
+fn object_name(selector: &Selector) -> Result<String, String> {
+    let text = selector.to_string();
+    let mut name = String::new();
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        match part.split('=').collect::<Vec<_>>().as_slice() {
+            [key, value] if *key == SCALED_OBJECT_NAME => name = (*value).to_owned(),
+            [_, _] => {}
+            _ => return Err(format!("invalid selector: {part}")),
+        }
+    }
+    if name.is_empty() { Err("scaledObject name is not specified".to_owned()) } else { Ok(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_selector_names_an_object_or_is_refused() {
+        let name = |text: &str| object_name(&Selector::parse(text).unwrap());
+        assert_eq!(name("scaledobject.keda.sh/name=web"), Ok("web".to_owned()));
+        assert_eq!(name("a=b,scaledobject.keda.sh/name=web"), Ok("web".to_owned()));
+        assert_eq!(name(""), Err("scaledObject name is not specified".to_owned()));
+        assert_eq!(name("a=b"), Err("scaledObject name is not specified".to_owned()));
+        assert_eq!(
+            name("scaledobject.keda.sh/name in (a,b)"),
+            Err("invalid selector: scaledobject.keda.sh/name in (a".to_owned())
+        );
+        assert!(name("scaledobject.keda.sh/name!=web").is_err());
+    }
+}

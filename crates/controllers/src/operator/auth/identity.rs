@@ -1,0 +1,78 @@
+//! What follows from the identity of a cloud (spec 1.3, step 11).
+
+use std::collections::BTreeMap;
+
+use api::keda::PodIdentity;
+use keda::environment::PodTemplate;
+
+use super::{Asked, Auth, Kind, ObjectRef, note};
+
+/// Where workloads on EKS say which role they are.
+const ROLE: &str = "eks.amazonaws.com/role-arn";
+/// The parameter that scalers read the role from.
+const PARAMETER: &str = "awsRoleArn";
+
+/// Completes the parameters by the role of the identity; nothing is asked of targets without pods.
+pub(super) async fn complete(
+    auth: &Auth,
+    asked: Asked<'_>,
+    identity: &PodIdentity,
+    parameters: &mut BTreeMap<String, String>,
+    seen: &mut Vec<ObjectRef>,
+) -> Result<(), String> {
+    let Some(template) = asked.template else { return Ok(()) };
+    let owned_by_workload = identity.identity_owner.as_deref() == Some("workload");
+    match identity.provider.as_str() {
+        "aws" => {
+            let role = identity.role_arn.as_deref().filter(|role| !role.is_empty());
+            if role.is_some() && owned_by_workload {
+                let text = "roleArn of the podIdentity cannot be set if its identityOwner is workload";
+                return Err(text.to_owned());
+            }
+            if let Some(role) = role {
+                parameters.insert(PARAMETER.to_owned(), role.to_owned());
+            } else if owned_by_workload {
+                let account = account(template);
+                let role = role_of(auth, asked.namespace, account, seen).await?;
+                let missing = || {
+                    let namespace = asked.namespace;
+                    format!("ServiceAccount {namespace}/{account} of the workload has no annotation {ROLE}")
+                };
+                parameters.insert(PARAMETER.to_owned(), role.ok_or_else(missing)?);
+            }
+        }
+        "aws-eks" => {
+            let role = role_of(auth, asked.namespace, account(template), seen).await;
+            // It may be missing, and so may the account.
+            if let Ok(Some(role)) = role {
+                parameters.insert(PARAMETER.to_owned(), role);
+            }
+        }
+        "azure-workload" if identity.identity_id.as_deref() == Some("") => {
+            return Err("IdentityID of PodIdentity should not be empty".to_owned());
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn account(template: &PodTemplate) -> &str {
+    match template.service_account_name.as_str() {
+        "" => "default",
+        name => name,
+    }
+}
+
+async fn role_of(
+    auth: &Auth,
+    namespace: &str,
+    account: &str,
+    seen: &mut Vec<ObjectRef>,
+) -> Result<Option<String>, String> {
+    let object =
+        ObjectRef { kind: Kind::ServiceAccount, namespace: namespace.to_owned(), name: account.to_owned() };
+    note(seen, object);
+    let annotations =
+        auth.objects.service_account(namespace, account).await.map_err(|failure| failure.text)?;
+    Ok(annotations.get(ROLE).filter(|role| !role.is_empty()).cloned())
+}

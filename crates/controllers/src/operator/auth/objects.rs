@@ -1,0 +1,210 @@
+//! What is read of the cluster.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use api::keda::TriggerAuthentication;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::request::{ApiError, Request, path, send};
+use http::Method;
+use kube::Client;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why an object was not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Whether it is not there.
+    pub not_found: bool,
+    /// In the words of Kubernetes: `secrets "x" not found`.
+    pub text: String,
+}
+
+impl Failure {
+    /// It is not there.
+    pub fn not_found(resource: &str, name: &str) -> Self {
+        Self { not_found: true, text: format!("{resource} \"{name}\" not found") }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self { not_found: error.is_not_found(), text: error.message }
+    }
+}
+
+/// What was read, after a while.
+pub type Fetch<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// What is read of the cluster for credentials. Who watches objects anyway answers from memory.
+pub trait Objects: Send + Sync {
+    /// Keys and values of a Secret.
+    fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>>;
+
+    /// Keys and values of a ConfigMap.
+    fn config_map<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>>;
+
+    /// Annotations of a ServiceAccount.
+    fn service_account<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, BTreeMap<String, String>>;
+
+    /// A TriggerAuthentication, or without a namespace a ClusterTriggerAuthentication.
+    fn authentication<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> Fetch<'a, TriggerAuthentication>;
+
+    /// A token of a ServiceAccount that lasts so long.
+    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String>;
+}
+
+/// Reads everything anew from the API server.
+#[derive(Clone)]
+pub struct Server {
+    client: Client,
+    deadline: Duration,
+}
+
+impl Server {
+    /// With a client.
+    pub fn new(client: Client) -> Self {
+        Self { client, deadline: DEADLINE }
+    }
+
+    /// Reads an object of the core.
+    async fn core<T: DeserializeOwned>(
+        &self,
+        namespace: &str,
+        resource: &str,
+        name: &str,
+    ) -> Result<T, Failure> {
+        let uri = path(["api", "v1", "namespaces", namespace, resource, name]);
+        self.read(Request::get(uri, resource, self.deadline).named(name)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
+        let what = format!("{} {:?}", request.resource, request.name);
+        let body = send(&self.client, request).await?;
+        serde_json::from_slice(&body).map_err(|error| {
+            // Where the text went wrong is not told: it may be a secret.
+            let place = (error.line(), error.column());
+            Failure { not_found: false, text: format!("{what}: not understood at {place:?}") }
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct SecretData {
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConfigData {
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Annotated {
+    metadata: Annotations,
+}
+
+#[derive(Deserialize)]
+struct Annotations {
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct TokenRequest {
+    status: TokenStatus,
+}
+
+#[derive(Deserialize)]
+struct TokenStatus {
+    token: String,
+}
+
+impl Objects for Server {
+    fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
+        Box::pin(async move {
+            let secret: SecretData = self.core(namespace, "secrets", name).await?;
+            decoded(secret.data.unwrap_or_default()).map_err(|key| {
+                let text = format!("secrets {name:?}: the value of {key:?} is not base64");
+                Failure { not_found: false, text }
+            })
+        })
+    }
+
+    fn config_map<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
+        Box::pin(async move {
+            let map: ConfigData = self.core(namespace, "configmaps", name).await?;
+            Ok(map.data.unwrap_or_default())
+        })
+    }
+
+    fn service_account<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, BTreeMap<String, String>> {
+        Box::pin(async move {
+            let account: Annotated = self.core(namespace, "serviceaccounts", name).await?;
+            Ok(account.metadata.annotations.unwrap_or_default())
+        })
+    }
+
+    fn authentication<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> Fetch<'a, TriggerAuthentication> {
+        let (uri, resource) = match namespace {
+            Some(namespace) => {
+                let resource = "triggerauthentications";
+                (path(["apis", "keda.sh", "v1alpha1", "namespaces", namespace, resource, name]), resource)
+            }
+            None => {
+                let resource = "clustertriggerauthentications";
+                (path(["apis", "keda.sh", "v1alpha1", resource, name]), resource)
+            }
+        };
+        let request = Request::get(uri, format!("{resource}.keda.sh"), self.deadline).named(name);
+        Box::pin(self.read(request))
+    }
+
+    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+        Box::pin(async move {
+            let uri = path(["api", "v1", "namespaces", namespace, "serviceaccounts", account, "token"]);
+            let body = json!({
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"expirationSeconds": lasting.as_secs()},
+            });
+            let mut request = Request::get(uri, "serviceaccounts", self.deadline).named(account);
+            request.method = Method::POST;
+            request.body = Some(("application/json", body.to_string().into_bytes()));
+            let answer: TokenRequest = self.read(request).await?;
+            Ok(answer.status.token)
+        })
+    }
+}
+
+/// The values behind base64, or the key of one that is none.
+pub(super) fn decoded(data: BTreeMap<String, String>) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
+        Ok(value) => Ok((key, value)),
+        Err(_) => Err(key),
+    };
+    data.into_iter().map(decode).collect()
+}

@@ -1,0 +1,263 @@
+//! The sources of parameters, in their order; later ones overwrite earlier ones (spec 1.3).
+
+use std::collections::BTreeMap;
+
+use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
+
+use super::{Asked, Auth, Kind, ObjectRef, files, identity, note};
+
+type Parameters = BTreeMap<String, String>;
+
+/// Parameters and identity of a trigger, and what was looked at on the way.
+pub(super) async fn resolve(
+    auth: &Auth,
+    asked: Asked<'_>,
+    seen: &mut Vec<ObjectRef>,
+) -> Result<(Parameters, PodIdentity), String> {
+    let none = || PodIdentity { provider: "none".to_owned(), ..PodIdentity::default() };
+    let Some((object, found)) = load(auth, asked, seen).await? else {
+        return Ok((Parameters::new(), none()));
+    };
+    let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
+    let source = Source { auth, asked, lookup: lookup_namespace(auth, asked, &object), object };
+    let mut parameters = source.parameters(&found.spec, seen).await?;
+    identity::complete(auth, asked, &identity, &mut parameters, seen).await?;
+    Ok((parameters, identity))
+}
+
+/// The object that is referred to; none if nothing is, or if KEDA would not mind.
+async fn load(
+    auth: &Auth,
+    asked: Asked<'_>,
+    seen: &mut Vec<ObjectRef>,
+) -> Result<Option<(ObjectRef, TriggerAuthentication)>, String> {
+    let Some(reference) = asked.authentication else { return Ok(None) };
+    let (kind, namespace) = match reference.kind.as_str() {
+        "" | "TriggerAuthentication" => (Kind::TriggerAuthentication, Some(asked.namespace)),
+        "ClusterTriggerAuthentication" => (Kind::ClusterTriggerAuthentication, None),
+        _ if auth.rules.compat.is_strict() => return Ok(None),
+        other => {
+            return Err(format!(
+                "authenticationRef {:?} is of kind {other:?}; TriggerAuthentication and ClusterTriggerAuthentication \
+                 are known",
+                reference.name
+            ));
+        }
+    };
+    let name = reference.name.clone();
+    let object = ObjectRef { kind, namespace: namespace.unwrap_or_default().to_owned(), name };
+    note(seen, object.clone());
+    match auth.objects.authentication(namespace, &reference.name).await {
+        Ok(found) => Ok(Some((object, found))),
+        Err(_) if auth.rules.compat.is_strict() => Ok(None),
+        Err(failure) if failure.not_found => Err(format!("{object} does not exist")),
+        Err(failure) => Err(format!("failed to read {object}: {}", failure.text)),
+    }
+}
+
+/// Where Secrets, ConfigMaps and ServiceAccounts are looked for.
+fn lookup_namespace(auth: &Auth, asked: Asked<'_>, object: &ObjectRef) -> String {
+    match object.kind {
+        Kind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
+        _ => asked.namespace.to_owned(),
+    }
+}
+
+/// One TriggerAuthentication for one trigger.
+pub(super) struct Source<'a> {
+    pub(super) auth: &'a Auth,
+    pub(super) asked: Asked<'a>,
+    /// Where objects are looked for.
+    lookup: String,
+    /// The TriggerAuthentication.
+    object: ObjectRef,
+}
+
+impl Source<'_> {
+    async fn parameters(
+        &self,
+        spec: &TriggerAuthenticationSpec,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<Parameters, String> {
+        let mut out = Parameters::new();
+        self.variables(spec, &mut out, seen).await?;
+        if !spec.file_path.is_empty() {
+            return self.file(&spec.file_path).await;
+        }
+        for target in &spec.config_map_target_ref {
+            let value = self.from_config_map(target, seen).await?;
+            out.insert(target.parameter.clone(), value);
+        }
+        for target in &spec.secret_target_ref {
+            let value = self.from_secret(&target.name, &target.key, seen).await?;
+            out.insert(target.parameter.clone(), value);
+        }
+        if let Some(vault) = &spec.hashi_corp_vault {
+            let secrets = self.auth.vaults.read(self, vault, seen).await;
+            out.extend(secrets.map_err(|error| format!("{}: {error}", self.object))?);
+        }
+        self.refuse_clouds(spec)?;
+        for bound in &spec.bound_service_account_token {
+            let value = self.lenient(self.token(&self.lookup, &bound.service_account_name, seen).await)?;
+            out.insert(bound.parameter.clone(), value);
+        }
+        if let Some(oauth2) = &spec.oauth2 {
+            self.oauth2(oauth2, &mut out, seen).await?;
+        }
+        Ok(out)
+    }
+
+    /// What KEDA takes for empty is an error that says whose it is.
+    pub(super) fn lenient(&self, value: Result<String, String>) -> Result<String, String> {
+        match value {
+            Err(_) if self.auth.rules.compat.is_strict() => Ok(String::new()),
+            other => other.map_err(|text| format!("{}: {text}", self.object)),
+        }
+    }
+
+    /// Variables of the workload, wherever the object is.
+    async fn variables(
+        &self,
+        spec: &TriggerAuthenticationSpec,
+        out: &mut Parameters,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<(), String> {
+        for wanted in &spec.env {
+            let container = match wanted.container_name.as_str() {
+                "" => self.asked.container,
+                name => name,
+            };
+            let found = self.auth.variables(self.asked.namespace, self.asked.template, container, seen).await;
+            let value = found.map(|mut variables| variables.remove(&wanted.name).unwrap_or_default());
+            let value = self.lenient(value.map_err(|error| error.to_string()))?;
+            out.insert(wanted.parameter.clone(), value);
+        }
+        Ok(())
+    }
+
+    /// The whole content of a file, which takes the place of everything else.
+    async fn file(&self, file: &str) -> Result<Parameters, String> {
+        if self.object.kind != Kind::ClusterTriggerAuthentication {
+            let kind = self.asked.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
+            return Err(format!(
+                "filePath is only supported for ClusterTriggerAuthentication, got kind: {kind}"
+            ));
+        }
+        files::parameters(self.auth.rules.file_root.as_deref(), file).await
+    }
+
+    async fn from_config_map(&self, target: &KeyTarget, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
+        let object = self.noted(Kind::ConfigMap, &target.name, seen);
+        let value = match self.auth.objects.config_map(&self.lookup, &target.name).await {
+            Ok(mut data) => data.remove(&target.key).ok_or_else(|| no_key(&object, &target.key)),
+            Err(failure) => Err(unread(&object, &failure)),
+        };
+        self.lenient(value)
+    }
+
+    async fn from_secret(&self, name: &str, key: &str, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
+        let object = self.noted(Kind::Secret, name, seen);
+        if !self.auth.may_read_secrets(&self.lookup) {
+            let own = &self.auth.rules.cluster_namespace;
+            let text = format!("{object} is not read: secrets are restricted to namespace {own}");
+            return self.lenient(Err(text));
+        }
+        let value = match self.auth.objects.secret(&self.lookup, name).await {
+            Ok(mut data) => data.remove(key).ok_or_else(|| no_key(&object, key)).and_then(|value| {
+                String::from_utf8(value)
+                    .map_err(|_| format!("the value of key {key:?} of {object} is not text"))
+            }),
+            Err(failure) => Err(unread(&object, &failure)),
+        };
+        self.lenient(value)
+    }
+
+    fn noted(&self, kind: Kind, name: &str, seen: &mut Vec<ObjectRef>) -> ObjectRef {
+        let object = ObjectRef { kind, namespace: self.lookup.clone(), name: name.to_owned() };
+        note(seen, object.clone());
+        object
+    }
+
+    /// A fresh token of a service account.
+    pub(super) async fn token(
+        &self,
+        namespace: &str,
+        account: &str,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<String, String> {
+        let name = account.to_owned();
+        let object = ObjectRef { kind: Kind::ServiceAccount, namespace: namespace.to_owned(), name };
+        note(seen, object.clone());
+        let token = self.auth.objects.token(namespace, account, self.auth.rules.token_expiry).await;
+        token.map_err(|failure| {
+            if failure.not_found {
+                format!("{object} does not exist")
+            } else {
+                format!("failed to get a token of {object}: {}", failure.text)
+            }
+        })
+    }
+
+    /// Secret managers of clouds; KEDA goes on without those of two of them.
+    fn refuse_clouds(&self, spec: &TriggerAuthenticationSpec) -> Result<(), String> {
+        let strict = self.auth.rules.compat.is_strict();
+        let clouds = [
+            ("azureKeyVault", spec.azure_key_vault.is_some()),
+            ("gcpSecretManager", spec.gcp_secret_manager.is_some() && !strict),
+            ("awsSecretManager", spec.aws_secret_manager.is_some() && !strict),
+        ];
+        match clouds.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(format!("{}: {name} is not supported yet", self.object)),
+            None => Ok(()),
+        }
+    }
+
+    async fn oauth2(
+        &self,
+        oauth2: &OAuth2,
+        out: &mut Parameters,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<(), String> {
+        let mut set = |name: &str, value: String| out.insert(name.to_owned(), value);
+        set("oauthTokenURI", oauth2.token_url.clone());
+        set("clientID", oauth2.client_id.clone());
+        set("scopes", oauth2.scopes.join(","));
+        let pairs = oauth2.token_url_params.iter().map(|(name, value)| (encoded(name), encoded(value)));
+        set(
+            "endpointParams",
+            pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&"),
+        );
+        if let Some(secret) = &oauth2.client_secret {
+            let key = &secret.value_from.secret_key_ref;
+            let value = self.from_secret(&key.name, &key.key, seen).await?;
+            out.insert("clientSecret".to_owned(), value);
+        }
+        Ok(())
+    }
+}
+
+fn no_key(object: &ObjectRef, key: &str) -> String {
+    format!("{object} has no key {key:?}")
+}
+
+fn unread(object: &ObjectRef, failure: &super::Failure) -> String {
+    if failure.not_found {
+        format!("{object} does not exist")
+    } else {
+        format!("failed to read {object}: {}", failure.text)
+    }
+}
+
+/// As it stands in a query.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' => out.push('+'),
+            b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => out.push(byte.into()),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

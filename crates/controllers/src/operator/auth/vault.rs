@@ -1,0 +1,193 @@
+//! Secrets of HashiCorp Vault: log in, renew, read (spec 1.3, step 7).
+//!
+//! ```text
+//! query    questions and answers, without a network
+//! ```
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::keda::{HashiCorpVault, VaultCredential};
+use http::{HeaderName, HeaderValue, Method};
+use serde_json::{Value, json};
+use sources::http::{Ask, Client, Endpoint, Secret};
+
+use super::steps::Source;
+use super::{ObjectRef, VaultRules, files};
+use query::{Group, groups, value};
+
+/// How long one answer may take, and how large it may be.
+const WITHIN: Duration = Duration::from_secs(10);
+const AT_MOST: usize = 1 << 20;
+/// Servers whose connections are kept.
+const KEPT: usize = 64;
+/// Where the token of our own service account is.
+const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Vault servers, each with its connections.
+#[derive(Clone)]
+pub(super) struct Vaults {
+    rules: Arc<VaultRules>,
+    clients: Arc<Mutex<BTreeMap<String, Client>>>,
+}
+
+/// A server that we logged in to.
+struct Login {
+    client: Client,
+    namespace: String,
+    token: Secret,
+}
+
+impl Vaults {
+    pub(super) fn new(rules: VaultRules) -> Self {
+        Self { rules: Arc::new(rules), clients: Arc::default() }
+    }
+
+    /// All parameters that a TriggerAuthentication has in Vault.
+    pub(super) async fn read(
+        &self,
+        source: &Source<'_>,
+        vault: &HashiCorpVault,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let login = self.log_in(source, vault, seen).await?;
+        login.renew().await?;
+        let mut out = BTreeMap::new();
+        for (group, secrets) in groups(&vault.secrets) {
+            let data = login.fetch(group).await;
+            for secret in secrets {
+                let text = data.as_ref().map_err(Clone::clone).and_then(|data| value(data, secret));
+                out.insert(secret.parameter.clone(), source.lenient(text)?);
+            }
+        }
+        Ok(out)
+    }
+
+    async fn log_in(
+        &self,
+        source: &Source<'_>,
+        vault: &HashiCorpVault,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<Login, String> {
+        let client = self.client(&vault.address)?;
+        let none = VaultCredential::default();
+        let credential = vault.credential.as_ref().unwrap_or(&none);
+        let mut login = Login { client, namespace: vault.namespace.clone(), token: Secret::default() };
+        login.token = match vault.authentication.as_str() {
+            "token" => self.token(credential)?,
+            "kubernetes" => {
+                if vault.mount.is_empty() {
+                    return Err("auth mount not in config".to_owned());
+                }
+                if vault.role.is_empty() {
+                    return Err("k8s role not in config".to_owned());
+                }
+                let jwt = account_token(source, credential, seen).await?;
+                login.with_kubernetes(&vault.mount, &vault.role, &jwt).await?
+            }
+            other => {
+                return Err(format!(
+                    "vault auth method {other:?} is not supported; token and kubernetes are"
+                ));
+            }
+        };
+        Ok(login)
+    }
+
+    fn token(&self, credential: &VaultCredential) -> Result<Secret, String> {
+        let own = self.rules.token.clone().filter(|token| !token.reveal().is_empty());
+        let given = || (!credential.token.is_empty()).then(|| Secret::new(credential.token.clone()));
+        own.or_else(given)
+            .ok_or_else(|| "vault token is neither in VAULT_TOKEN nor in credential.token".to_owned())
+    }
+
+    /// The connections to a server.
+    fn client(&self, address: &str) -> Result<Client, String> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(address) {
+            return Ok(client.clone());
+        }
+        let endpoint = Endpoint {
+            ca_file: self.rules.ca_file.clone(),
+            insecure: self.rules.insecure,
+            ..Endpoint::at(address)
+        };
+        let client = Client::new(endpoint).map_err(|error| error.to_string())?;
+        if clients.len() >= KEPT {
+            clients.clear();
+        }
+        clients.insert(address.to_owned(), client.clone());
+        Ok(client)
+    }
+}
+
+/// The token that proves to Vault who we are: that of a service account of the workload's namespace, or that in a file.
+async fn account_token(
+    source: &Source<'_>,
+    credential: &VaultCredential,
+    seen: &mut Vec<ObjectRef>,
+) -> Result<String, String> {
+    if !credential.service_account_name.is_empty() {
+        let namespace = source.asked.namespace;
+        return source.token(namespace, &credential.service_account_name, seen).await;
+    }
+    match credential.service_account.as_str() {
+        "" => files::token(OWN_TOKEN).await,
+        path => files::token(path).await,
+    }
+}
+
+impl Login {
+    async fn with_kubernetes(&self, mount: &str, role: &str, jwt: &str) -> Result<Secret, String> {
+        let body = json!({"jwt": jwt, "role": role});
+        let answer = self.ask(Method::POST, &format!("auth/{mount}/login"), Some(&body)).await?;
+        let token = answer.pointer("/auth/client_token").and_then(Value::as_str);
+        token.map(Secret::new).ok_or_else(|| "vault login gave no token".to_owned())
+    }
+
+    /// Makes sure that the token is good, and good for a while: one that may be renewed is.
+    async fn renew(&self) -> Result<(), String> {
+        let answer = self.ask(Method::GET, "auth/token/lookup-self", None).await?;
+        if answer.pointer("/data/renewable").and_then(Value::as_bool) == Some(true) {
+            // It is good now, and that is enough to read.
+            if let Err(error) = self.ask(Method::POST, "auth/token/renew-self", Some(&json!({}))).await {
+                tracing::warn!(vault = self.client.server(), %error, "token was not renewed");
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands at a path; a certificate is made.
+    async fn fetch(&self, group: Group<'_>) -> Result<Value, String> {
+        let answer = match group.body() {
+            Some(body) => self.ask(Method::POST, group.path, Some(&body)).await,
+            None => self.ask(Method::GET, group.path, None).await,
+        };
+        let named = |error: String| format!("vault secret {:?}: {error}", group.path);
+        group.data(answer.map_err(named)?).map_err(named)
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
+        let mut ask = Ask::new(method, cluster::request::path(segments)).within(WITHIN).at_most(AT_MOST);
+        for (name, text) in [("x-vault-token", self.token.reveal()), ("x-vault-namespace", &self.namespace)] {
+            if !text.is_empty() {
+                let mut value = HeaderValue::from_str(text).map_err(|_| format!("{name} cannot be sent"))?;
+                value.set_sensitive(true);
+                ask = ask.header(HeaderName::from_static(name), value);
+            }
+        }
+        if let Some(body) = body {
+            ask = ask.header(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            ask = ask.body(body.to_string());
+        }
+        let response = self.client.send(ask).await.map_err(|error| error.to_string())?;
+        query::answer(response.status.as_u16(), &response.body)
+            .map_err(|error| format!("vault {}: {error}", self.client.server()))
+    }
+}

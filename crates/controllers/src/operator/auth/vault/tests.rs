@@ -1,0 +1,234 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use api::keda::VaultSecret;
+use api::provide::Compat;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::super::tests::{auth, reference};
+use super::super::{Asked, Resolved, Unresolved};
+use super::query::{answer, groups};
+
+/// What a fake Vault was asked: method, path, token, body.
+type Question = (String, String, String, String);
+
+/// Serves until the test ends; answers by path.
+async fn vault(
+    answers: &'static [(&'static str, u16, &'static str)],
+) -> (String, mpsc::UnboundedReceiver<Question>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let tell = tell.clone();
+            tokio::spawn(async move { while serve(&stream, answers, &tell).await.is_some() {} });
+        }
+    });
+    (address, told)
+}
+
+/// One request of a connection; none when it ends.
+async fn serve(
+    stream: &TcpStream,
+    answers: &[(&str, u16, &str)],
+    tell: &mpsc::UnboundedSender<Question>,
+) -> Option<()> {
+    let mut text = String::new();
+    let (head, mut body) = loop {
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            break (head.to_owned(), body.to_owned());
+        }
+        text.push_str(&receive(stream).await?);
+    };
+    let header = |name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+    };
+    let length: usize = header("content-length").map_or(0, |length| length.parse().unwrap());
+    while body.len() < length {
+        body.push_str(&receive(stream).await?);
+    }
+    let mut words = head.split_whitespace();
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let (status, answer) = answers
+        .iter()
+        .find(|(own, ..)| *own == path)
+        .map_or((404, r#"{"errors": []}"#), |(_, status, answer)| (*status, *answer));
+    tell.send((method, path, header("x-vault-token").unwrap_or_default(), body)).ok()?;
+    let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+    let mut rest = answer.as_bytes();
+    while !rest.is_empty() {
+        stream.writable().await.ok()?;
+        match stream.try_write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+    Some(())
+}
+
+async fn receive(stream: &TcpStream) -> Option<String> {
+    loop {
+        stream.readable().await.ok()?;
+        let mut buffer = [0; 4096];
+        match stream.try_read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => return Some(String::from_utf8_lossy(&buffer[..count]).into_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn resolve(vault: Value, compat: Compat) -> Result<Resolved, Unresolved> {
+    let object = json!({
+        "kind": "TriggerAuthentication", "metadata": {"name": "ta", "namespace": "ns"}, "spec": {"hashiCorpVault": vault},
+    });
+    let auth = auth(&[object], compat);
+    let reference = reference("");
+    auth.resolve(Asked { namespace: "ns", authentication: Some(&reference), template: None, container: "" })
+        .await
+}
+
+fn drain(mut told: mpsc::UnboundedReceiver<Question>) -> Vec<Question> {
+    std::iter::from_fn(|| told.try_recv().ok()).collect()
+}
+
+const LOOKUP: (&str, u16, &str) =
+    ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": true, "ttl": 60}}"#);
+
+#[tokio::test]
+async fn a_token_is_renewed_and_each_secret_read_once() {
+    let (address, told) = vault(&[
+        LOOKUP,
+        ("/v1/auth/token/renew-self", 200, "{}"),
+        ("/v1/secret/data/db", 200, r#"{"data": {"data": {"user": "u", "port": 5432}, "metadata": {}}}"#),
+        ("/v1/kv/old", 200, r#"{"data": {"key": "v1"}}"#),
+        ("/v1/pki/issue/web", 200, r#"{"data": {"certificate": "C", "ca_chain": ["A", "B"]}}"#),
+    ])
+    .await;
+    let given = json!({
+        "address": address, "authentication": "token", "credential": {"token": "t0"},
+        "secrets": [
+            {"parameter": "user", "path": "secret/data/db", "key": "user"},
+            {"parameter": "port", "path": "secret/data/db", "key": "port"},
+            {"parameter": "old", "path": "kv/old", "key": "key", "type": "secret"},
+            {"parameter": "ca", "path": "pki/issue/web", "key": "ca_chain", "type": "pki", "pkiData": {"commonName": "x"}},
+            {"parameter": "cert", "path": "pki/issue/web", "key": "certificate", "type": "pki", "pkiData": {"commonName": "x"}},
+        ],
+    });
+    let resolved = resolve(given, Compat::Better).await.unwrap();
+    let wanted = [("ca", "A\nB"), ("cert", "C"), ("old", "v1"), ("port", "5432"), ("user", "u")];
+    assert_eq!(resolved.parameters, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    let asked = drain(told);
+    assert!(asked.iter().all(|(_, _, token, _)| token == "t0"));
+    let lines: Vec<String> =
+        asked.iter().map(|(method, path, _, body)| format!("{method} {path} {body}")).collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /v1/auth/token/lookup-self ",
+            "POST /v1/auth/token/renew-self {}",
+            "GET /v1/secret/data/db ",
+            "POST /v1/pki/issue/web {\"common_name\":\"x\"}",
+            "GET /v1/kv/old ",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_service_account_logs_in() {
+    let claims = base64::Engine::encode(
+        &base64::engine::general_purpose::URL_SAFE_NO_PAD,
+        r#"{"sub": "system:serviceaccount:ns:me"}"#,
+    );
+    let file = std::env::temp_dir().join(format!("plimsoll-vault-{}", std::process::id()));
+    std::fs::write(&file, format!("x.{claims}.y\n")).unwrap();
+    let (address, told) = vault(&[
+        ("/v1/auth/k8s/login", 200, r#"{"auth": {"client_token": "t1"}}"#),
+        ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": false}}"#),
+        ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
+    ])
+    .await;
+    let given = |mount: &str, path: &str| {
+        json!({
+            "address": address, "authentication": "kubernetes", "mount": mount, "role": "r",
+            "credential": {"serviceAccount": path},
+            "secrets": [{"parameter": "p", "path": "kv/a", "key": "k"}],
+        })
+    };
+    let path = file.to_str().unwrap();
+    let resolved = resolve(given("k8s", path), Compat::Better).await.unwrap();
+    assert_eq!(resolved.parameters["p"], "v");
+    let asked = drain(told);
+    assert!(asked[0].3.contains("x.") && asked[0].3.contains("\"role\":\"r\""));
+    assert_eq!((&*asked[2].1, &*asked[2].2), ("/v1/kv/a", "t1"));
+    let error = resolve(given("", path), Compat::Better).await.unwrap_err().to_string();
+    assert_eq!(error, "TriggerAuthentication ns/ta: auth mount not in config");
+    let error = resolve(given("k8s", "/dev/null"), Compat::Better).await.unwrap_err().to_string();
+    assert!(error.contains("is not a regular file"), "{error}");
+    std::fs::write(&file, "x.e30.y").unwrap();
+    let error = resolve(given("k8s", path), Compat::Better).await.unwrap_err().to_string();
+    assert!(error.contains("is not the token of a service account"), "{error}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[tokio::test]
+async fn what_vault_does_not_give_is_named_without_the_token() {
+    let (address, _told) = vault(&[
+        LOOKUP,
+        ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
+        ("/v1/kv/b", 403, r#"{"errors": ["1 error occurred: permission denied"]}"#),
+    ])
+    .await;
+    let says = async |path: &str, key: &str, compat| {
+        let secrets = json!([{"parameter": "p", "path": path, "key": key}]);
+        let credential = json!({"token": "hunter2"});
+        let given = json!({"address": address, "authentication": "token", "credential": credential, "secrets": secrets});
+        resolve(given, compat).await
+    };
+    for (path, key, words) in [
+        ("kv/a", "none", "vault secret \"kv/a\" has no key \"none\""),
+        ("kv/b", "k", "permission denied"),
+        ("kv/c", "k", "does not exist"),
+    ] {
+        let error = says(path, key, Compat::Better).await.unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains("hunter2"), "{error}");
+        assert_eq!(says(path, key, Compat::Strict).await.unwrap().parameters["p"], "");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_error_either_way() {
+    for compat in [Compat::Better, Compat::Strict] {
+        let credential = json!({"token": "t"});
+        let secrets = json!([{"parameter": "p", "path": "kv/a", "key": "k"}]);
+        let given = json!({"address": "http://127.0.0.1:1", "authentication": "token", "credential": credential, "secrets": secrets});
+        assert!(resolve(given, compat).await.is_err());
+    }
+}
+
+#[test]
+fn answers_of_any_kind_are_read() {
+    assert_eq!(answer(200, b"").unwrap(), json!({}));
+    assert!(answer(200, b"<html>").is_err());
+    assert_eq!(answer(404, b"{\"errors\": []}").unwrap_err(), "it does not exist");
+    assert_eq!(answer(500, b"garbage").unwrap_err(), "answered 500");
+    let long = format!("{{\"errors\": [\"{}\"]}}", "x".repeat(10_000));
+    assert!(answer(500, long.as_bytes()).unwrap_err().len() < 300);
+}
+
+#[test]
+fn secrets_at_one_path_are_one_question() {
+    let secret = |path: &str, key: &str| VaultSecret {
+        path: path.to_owned(),
+        key: key.to_owned(),
+        ..VaultSecret::default()
+    };
+    let secrets = [secret("a", "1"), secret("b", "1"), secret("a", "2")];
+    let counts: Vec<usize> = groups(&secrets).into_values().map(|group| group.len()).collect();
+    assert_eq!(counts, [2, 1]);
+}

@@ -1,0 +1,115 @@
+//! One event, as it is sent.
+
+use std::hash::{BuildHasher, RandomState};
+
+use api::keda::EventSubscription;
+use api::meta::ObjectMeta;
+use jiff::Timestamp;
+use keda::event::Event;
+use serde_json::json;
+
+use crate::operator::tell::Subject;
+
+/// One event, before it is known to whom it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    id: String,
+    pub(super) type_: &'static str,
+    /// `/{namespace}/{kind}/{name}`.
+    subject: String,
+    time: Timestamp,
+    reason: &'static str,
+    note: String,
+}
+
+/// The type of event that an object of this kind and a reason make.
+fn type_of(subject: Subject, reason: &str) -> Option<&'static str> {
+    Some(match (subject, reason) {
+        (Subject::Object, "ScaledObjectReady") => "keda.scaledobject.ready.v1",
+        (Subject::Object, "ScaledObjectCheckFailed" | "ScaledObjectUpdateFailed") => "keda.scaledobject.failed.v1",
+        (Subject::Object, "ScaledObjectDeleted") => "keda.scaledobject.removed.v1",
+        (Subject::Object, "ScaledObjectPaused") => "keda.scaledobject.paused.v1",
+        (Subject::Object, "ScaledObjectUnpaused") => "keda.scaledobject.unpaused.v1",
+        (Subject::Job, "ScaledJobReady") => "keda.scaledjob.ready.v1",
+        (Subject::Job, "ScaledJobCheckFailed" | "ScaledJobUpdateFailed") => "keda.scaledjob.failed.v1",
+        (Subject::Job, "ScaledJobDeleted") => "keda.scaledjob.removed.v1",
+        (Subject::Job, "ScaledJobPaused") => "keda.scaledjob.paused.v1",
+        (Subject::Job, "ScaledJobUnpaused") => "keda.scaledjob.unpaused.v1",
+        (Subject::Job, "ScaledJobRolloutCleanupStarted") => "keda.scaledjob.rolloutcleanup.started.v1",
+        (Subject::Job, "ScaledJobRolloutCleanupCompleted") => "keda.scaledjob.rolloutcleanup.completed.v1",
+        (Subject::Job, "ScaledJobRolloutCleanupFailed") => "keda.scaledjob.rolloutcleanup.failed.v1",
+        (Subject::Authentication, "TriggerAuthenticationAdded") => {
+            "keda.authentication.triggerauthentication.created.v1"
+        }
+        (Subject::Authentication, "TriggerAuthenticationDeleted") => {
+            "keda.authentication.triggerauthentication.removed.v1"
+        }
+        (Subject::Authentication, "ClusterTriggerAuthenticationUpdated") => {
+            "keda.authentication.triggerauthentication.updated.v1"
+        }
+        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationAdded") => {
+            "keda.authentication.clustertriggerauthentication.created.v1"
+        }
+        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationDeleted") => {
+            "keda.authentication.clustertriggerauthentication.removed.v1"
+        }
+        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationUpdated") => {
+            "keda.authentication.clustertriggerauthentication.updated.v1"
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a destination wants this type: what is included wins, else what is excluded.
+pub(super) fn wants(subscription: &EventSubscription, type_: &str) -> bool {
+    let EventSubscription { included_event_types: included, excluded_event_types: excluded } = subscription;
+    if !included.is_empty() {
+        return included.iter().any(|own| own == type_);
+    }
+    !excluded.iter().any(|own| own == type_)
+}
+
+impl Message {
+    pub(super) fn of(subject: Subject, metadata: &ObjectMeta, event: &Event, now: Timestamp) -> Option<Self> {
+        let type_ = type_of(subject, event.reason)?;
+        let (kind, name) = (subject.kind().to_lowercase(), metadata.name.to_lowercase());
+        Some(Self {
+            id: random(),
+            type_,
+            subject: format!("/{}/{kind}/{name}", metadata.namespace),
+            time: now,
+            reason: event.reason,
+            note: event.note.clone(),
+        })
+    }
+
+    /// Attributes as headers (binary mode).
+    pub(super) fn headers(&self, cluster: &str, namespace: &str) -> Vec<(&'static str, String)> {
+        vec![
+            ("ce-specversion", "1.0".to_owned()),
+            ("ce-id", self.id.clone()),
+            ("ce-source", format!("/{cluster}/{namespace}/keda")),
+            ("ce-subject", format!("/{cluster}{}", self.subject)),
+            ("ce-type", self.type_.to_owned()),
+            ("ce-time", self.time.to_string()),
+            ("content-type", "application/json".to_owned()),
+        ]
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        json!({"reason": self.reason, "message": self.note}).to_string().into_bytes()
+    }
+}
+
+/// A random id, in the form of a UUID.
+fn random() -> String {
+    let (one, two) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        one >> 32,
+        (one >> 16) & 0xffff,
+        one & 0xfff,
+        two >> 52,
+        two & 0xffff_ffff_ffff
+    )
+}

@@ -1,0 +1,138 @@
+//! CloudEvents to HTTP destinations (spec 9.4): a bounded queue, a filter per destination, some retries.
+
+mod deliver;
+mod event;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use api::keda::CloudEventSource;
+use api::meta::ObjectMeta;
+use cluster::Clock;
+use keda::event::Event;
+use tokio::sync::mpsc;
+
+use super::hand::Hand;
+use super::id::Name;
+use super::settings::Settings;
+use super::tell::Subject;
+use super::world::World;
+use crate::metrics::figures::Figures;
+use event::Message;
+
+/// How many events may wait.
+const QUEUE: usize = 1024;
+
+/// Tells CloudEvents in the background; never waits, never fails.
+pub(crate) struct CloudEvents {
+    queue: mpsc::Sender<Message>,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+struct Shared {
+    hand: Hand,
+    /// `/{cluster}/{namespace}/keda`, where the destination does not name the cluster.
+    cluster: String,
+    namespace: String,
+    destinations: Mutex<HashMap<Which, Destination>>,
+    dropped: AtomicU64,
+}
+
+/// Names a destination.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Which {
+    of_cluster: bool,
+    name: Name,
+}
+
+/// Where events go.
+#[derive(Clone, Debug)]
+struct Destination {
+    source: Arc<CloudEventSource>,
+    /// Whether it takes what it is sent; one that does not is left alone until it is changed.
+    is_active: bool,
+    emitted: u64,
+    failed: u64,
+}
+
+impl CloudEvents {
+    pub(crate) fn start(hand: Hand, settings: &Settings, clock: Clock) -> Arc<Self> {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let shared = Arc::new(Shared {
+            hand,
+            cluster: settings.cluster_name.clone(),
+            namespace: settings.cluster_object_namespace.clone(),
+            destinations: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        });
+        tokio::spawn(deliver::run(waiting, Arc::clone(&shared)));
+        Arc::new(Self { queue, shared, clock })
+    }
+
+    /// Takes over the destinations as they are now.
+    pub(crate) fn update(&self, world: &World) {
+        let mut held = self.shared.destinations();
+        let mut new = HashMap::new();
+        let own = world.destinations.iter().map(|(name, source)| (false, name, source));
+        let all = own.chain(world.cluster_destinations.iter().map(|(name, source)| (true, name, source)));
+        for (of_cluster, name, source) in all {
+            if source.spec.destination.http.is_none() || source.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let which = Which { of_cluster, name: name.clone() };
+            let known = held.remove(&which).filter(|known| known.source.spec == source.spec);
+            let is_new = known.is_none();
+            let fresh = || Destination { source: Arc::clone(source), is_active: true, emitted: 0, failed: 0 };
+            let mut destination = known.unwrap_or_else(fresh);
+            destination.source = Arc::clone(source);
+            new.insert(which.clone(), destination);
+            if is_new {
+                self.shared.say(which, Arc::clone(source), true);
+            }
+        }
+        *held = new;
+    }
+
+    /// Tells an event, if somebody listens and it is one of those that are told.
+    pub(crate) fn offer(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+        if self.shared.destinations().is_empty() {
+            return;
+        }
+        let Some(message) = Message::of(subject, metadata, event, self.clock.now()) else { return };
+        if self.queue.try_send(message).is_err() {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn figures(&self, page: &mut Figures) {
+        let held = self.shared.destinations();
+        let help = "Measured the number of emitted cloudevents.";
+        page.family("counter", "keda_cloudeventsource_events_emitted_total", help);
+        for (which, destination) in held.iter() {
+            let states = [("emitted", destination.emitted), ("failed", destination.failed)];
+            for (state, count) in states {
+                let labels = [
+                    ("namespace", &*which.name.namespace),
+                    ("cloudeventsource", &*which.name.name),
+                    ("eventsink", "http"),
+                    ("state", state),
+                ];
+                page.value(&labels, count);
+            }
+        }
+        let waiting = QUEUE - self.queue.capacity();
+        let help = "Indicates how many events are still queued.";
+        page.family("gauge", "keda_cloudeventsource_events_queued", help)
+            .value(&[("namespace", &self.shared.namespace)], waiting);
+    }
+}
+
+impl Shared {
+    fn destinations(&self) -> MutexGuard<'_, HashMap<Which, Destination>> {
+        self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,270 @@
+//! What is looked up of the cluster: counts of targets, pods, endpoints.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::keda::ScaledObject;
+use api::selector::Selector;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::index::TargetKind;
+use keda::executor::NO_TARGET;
+use keda::fallback::{Facts, Needs, is_ready};
+use scalers::backends::{Cluster, FromCluster, Holder, PodView};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::hand::{Hand, Place};
+use super::world::World;
+
+/// How long a list of pods is as good as new: many triggers ask for the same.
+const FRESH: Duration = Duration::from_secs(1);
+/// No more lists are remembered.
+const MOST: usize = 1024;
+
+/// Looks things up. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Eyes {
+    hand: Hand,
+    world: Arc<Mutex<World>>,
+    /// The kinds of targets that are watched, all of which were seen.
+    seen: Arc<Mutex<HashSet<TargetKind>>>,
+    pods: Arc<Mutex<Lists>>,
+}
+
+type Lists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct List<T> {
+    items: Vec<T>,
+}
+
+/// A ConfigMap or Secret, as far as anybody asks.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Held {
+    data: Option<BTreeMap<String, String>>,
+    binary_data: Option<BTreeMap<String, String>>,
+}
+
+impl Held {
+    /// What stands under a key; an error does not repeat it.
+    fn entry(&self, holder: Holder, key: &str) -> Result<Option<Vec<u8>>, String> {
+        let of = |map: &Option<BTreeMap<String, String>>| map.as_ref().and_then(|map| map.get(key).cloned());
+        let plain = of(&self.data).filter(|_| holder == Holder::ConfigMap);
+        if let Some(text) = plain {
+            return Ok(Some(text.into_bytes()));
+        }
+        let coded = match holder {
+            Holder::Secret => of(&self.data),
+            Holder::ConfigMap => of(&self.binary_data),
+        };
+        coded.map(|text| STANDARD.decode(text)).transpose().map_err(|_| format!("the value of {key:?} is not base64"))
+    }
+}
+
+/// A pod, as far as anybody asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct SlimPod {
+    spec: SlimSpec,
+    status: SlimStatus,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SlimSpec {
+    node_name: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct SlimStatus {
+    phase: String,
+    conditions: Vec<SlimCondition>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct SlimCondition {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Slice {
+    endpoints: Option<Vec<Endpoint>>,
+    ports: Option<Vec<Port>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Endpoint {
+    addresses: Vec<String>,
+    conditions: BTreeMap<String, Option<bool>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Port {
+    port: Option<u16>,
+}
+
+impl Eyes {
+    pub(crate) fn new(hand: Hand, world: Arc<Mutex<World>>) -> Self {
+        Self { hand, world, seen: Arc::default(), pods: Arc::default() }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These kinds of targets are watched, and all of them were seen.
+    pub(crate) fn watched(&self, kinds: HashSet<TargetKind>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = kinds;
+    }
+
+    /// The scale of a target, if it is watched and there.
+    pub(crate) fn cached(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<i32> {
+        let kind = TargetKind::of(group, kind)?;
+        if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind) {
+            return None;
+        }
+        self.world().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
+    }
+
+    /// Replicas the target is to have (spec 3.6).
+    pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, String> {
+        let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
+        let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+        if let Some(known) = self.cached(&target.group, &target.kind, namespace, name) {
+            return Ok(known);
+        }
+        let place = Place {
+            group: &target.group,
+            version: &target.version,
+            plural: &target.resource,
+            namespace,
+            name,
+        };
+        let found: Value = self.hand.get(place).await.map_err(|error| error.message)?;
+        let replicas = found.pointer("/spec/replicas");
+        match replicas.and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok()) {
+            Some(count) => Ok(count),
+            // One is what these have when nobody says.
+            None if TargetKind::of(&target.group, &target.kind).is_some() => Ok(1),
+            None => {
+                let scale = self.hand.scale(namespace, name, target).await;
+                scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message)
+            }
+        }
+    }
+
+    /// What has to be found out for a fallback.
+    pub(crate) async fn facts(&self, object: &ScaledObject, needs: Needs) -> Facts {
+        let mut facts = Facts::default();
+        if needs.current {
+            facts.current = self.current(object).await;
+        }
+        if needs.ready_pods {
+            facts.ready_pods = self.ready_pods(object).await;
+        }
+        facts
+    }
+
+    async fn ready_pods(&self, object: &ScaledObject) -> Result<u32, String> {
+        let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
+        let namespace = &object.metadata.namespace;
+        let scale = self.hand.scale(namespace, &object.spec.scale_target_ref.name, target).await;
+        let selector = scale.map_err(|error| error.message)?.scale.selector;
+        let pods = self.list(namespace, &selector).await?;
+        let ready = pods.iter().filter(|pod| {
+            let ready = pod.status.conditions.iter().find(|condition| condition.type_ == "Ready");
+            is_ready(&pod.status.phase, ready.map(|condition| condition.status.as_str()))
+        });
+        Ok(u32::try_from(ready.count()).unwrap_or(u32::MAX))
+    }
+
+    async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, String> {
+        let key = (namespace.to_owned(), selector.to_owned());
+        if let Some((at, known)) = self.lists().get(&key)
+            && at.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(known));
+        }
+        let place = Place::core("pods", namespace, "");
+        let list: List<SlimPod> = self.hand.list(place, selector).await.map_err(|error| error.message)?;
+        let pods = Arc::new(list.items);
+        let mut lists = self.lists();
+        if lists.len() >= MOST {
+            lists.retain(|_, (at, _)| at.elapsed() < FRESH);
+        }
+        if lists.len() < MOST {
+            lists.insert(key, (Instant::now(), Arc::clone(&pods)));
+        }
+        Ok(pods)
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cluster for Eyes {
+    fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
+        Box::pin(async move {
+            let pods = self.list(namespace, &selector.to_string()).await?;
+            let view = |pod: &SlimPod| PodView { node: pod.spec.node_name.clone(), phase: pod.status.phase.clone() };
+            Ok(pods.iter().map(view).collect())
+        })
+    }
+
+    fn endpoints<'a>(
+        &'a self,
+        namespace: &'a str,
+        service: &'a str,
+    ) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
+        Box::pin(async move {
+            let place = Place {
+                group: "discovery.k8s.io",
+                version: "v1",
+                plural: "endpointslices",
+                namespace,
+                name: "",
+            };
+            let selector = format!("kubernetes.io/service-name={service}");
+            let list: List<Slice> = self.hand.list(place, &selector).await.map_err(|error| error.message)?;
+            let mut found = Vec::new();
+            for slice in list.items {
+                let port = slice.ports.iter().flatten().find_map(|port| port.port);
+                let ready = |endpoint: &&Endpoint| endpoint.conditions.get("ready").copied().flatten() != Some(false);
+                let endpoints = slice.endpoints.iter().flatten().filter(ready);
+                found.extend(endpoints.flat_map(|one| &one.addresses).map(|address| (address.clone(), port)));
+            }
+            Ok(found)
+        })
+    }
+
+    fn entry<'a>(
+        &'a self,
+        holder: Holder,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> FromCluster<'a, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let plural = match holder {
+                Holder::ConfigMap => "configmaps",
+                Holder::Secret => "secrets",
+            };
+            let held: Held =
+                self.hand.get(Place::core(plural, namespace, name)).await.map_err(|error| error.message)?;
+            held.entry(holder, key)
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! What Prometheus sees: the families of KEDA (spec 9.2), made when they are asked for of what is remembered anyway.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use api::keda::{COMPOSITE_METRIC, State, types};
+use api::meta::ObjectMeta;
+
+use super::core::Core;
+use super::id::{Id, Kind};
+use super::tell::Subject;
+use super::triggers::{Owner, display};
+use crate::metrics::figures::Figures;
+
+/// What is counted and not remembered elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    polls: AtomicU64,
+    /// Builds that failed, by what they were for.
+    failures: Mutex<BTreeMap<(bool, String, String), u64>>,
+}
+
+/// No more objects are counted; those are names that users choose.
+const MOST: usize = 100_000;
+
+impl Counters {
+    pub(crate) fn polled(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A scaler could not be built.
+    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: &Subject) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (*subject == Subject::Job, metadata.namespace.clone(), metadata.name.clone());
+        if failures.len() < MOST || failures.contains_key(&key) {
+            *failures.entry(key).or_default() += 1;
+        }
+    }
+
+    fn of(&self, id: &Id) -> u64 {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (id.kind == Kind::Job, id.namespace.to_string(), id.name.to_string());
+        failures.get(&key).copied().unwrap_or(0)
+    }
+
+    /// An object is gone.
+    pub(crate) fn forget(&self, id: &Id) {
+        let key = (id.kind == Kind::Job, id.namespace.to_string(), id.name.to_string());
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+}
+
+/// One series of a scaler.
+struct Series {
+    id: Id,
+    metric: String,
+    scaler: String,
+    index: String,
+    value: Option<f64>,
+    latency: Option<f64>,
+    active: Option<bool>,
+    errors: u64,
+}
+
+impl Series {
+    fn labels(&self) -> [(&'static str, &str); 6] {
+        [
+            ("namespace", &self.id.namespace),
+            ("metric", &self.metric),
+            ("scaledObject", &self.id.name),
+            ("scaler", &self.scaler),
+            ("triggerIndex", &self.index),
+            ("type", self.id.kind.label()),
+        ]
+    }
+}
+
+/// The page.
+pub(crate) fn text(core: &Core) -> String {
+    let mut page = Figures::default();
+    page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
+        &[
+            ("version", api::keda::VERSION),
+            ("git_commit", ""),
+            ("goversion", ""),
+            ("goos", std::env::consts::OS),
+            ("goarch", std::env::consts::ARCH),
+        ],
+        1,
+    );
+    let items = core.all_items();
+    let series: Vec<Series> = items.iter().flat_map(|(id, _)| series(core, id)).collect();
+    scalers(&mut page, &series);
+    objects(core, &mut page, &items);
+    registered(core, &mut page);
+    core.tell.cloud_events.figures(&mut page);
+    let polls = core.counters.polls.load(Ordering::Relaxed);
+    page.family("counter", "plimsoll_operator_polls_total", "Rounds over the triggers of an object.")
+        .value(&[], polls);
+    page.finish()
+}
+
+fn series(core: &Core, id: &Id) -> Vec<Series> {
+    let (Some(owner), Some(item)) = (core.owner(id), core.known_item(id)) else { return Vec::new() };
+    let Some(triggers) = item.triggers() else { return Vec::new() };
+    let mut all = Vec::new();
+    let is_composed = owner.has_formula();
+    for slot in triggers.slots() {
+        let trigger = slot.trigger();
+        let scaler =
+            if trigger.name.is_empty() { display(&trigger.type_).to_owned() } else { trigger.name.clone() };
+        let one = |metric: &str| Series {
+            id: id.clone(),
+            metric: metric.to_owned(),
+            scaler: scaler.clone(),
+            index: slot.index().to_string(),
+            value: None,
+            latency: None,
+            active: None,
+            errors: 0,
+        };
+        if trigger.is_resource() {
+            if !is_composed {
+                all.push(Series { active: Some(true), ..one(&trigger.type_) });
+            }
+            continue;
+        }
+        let (samples, errors) = slot.samples();
+        for (metric, kept) in samples {
+            let reading = kept.reading.as_ref().ok();
+            all.push(Series {
+                value: reading.map(|reading| reading.values.iter().map(|value| value.value.as_f64()).sum()),
+                latency: Some(kept.latency.as_secs_f64()),
+                active: reading.map(|reading| reading.active).filter(|_| !is_composed),
+                errors,
+                ..one(&metric)
+            });
+        }
+    }
+    if let Some(active) = item.notes().composite {
+        all.push(Series {
+            id: id.clone(),
+            metric: COMPOSITE_METRIC.to_owned(),
+            scaler: COMPOSITE_METRIC.to_owned(),
+            index: "0".to_owned(),
+            value: None,
+            latency: None,
+            active: Some(active),
+            errors: 0,
+        });
+    }
+    all
+}
+
+fn scalers(page: &mut Figures, series: &[Series]) {
+    page.family("gauge", "keda_scaler_metrics_value", "The current value for each scaler's metric.");
+    for one in series {
+        if let Some(value) = one.value {
+            page.value(&one.labels(), value);
+        }
+    }
+    let help = "The latency of retrieving current metric from each scaler, in seconds.";
+    page.family("gauge", "keda_scaler_metrics_latency_seconds", help);
+    for one in series {
+        if let Some(latency) = one.latency {
+            page.value(&one.labels(), latency);
+        }
+    }
+    page.family("gauge", "keda_scaler_active", "Indicates whether a scaler is active (1), or not (0).");
+    for one in series {
+        if let Some(active) = one.active {
+            page.value(&one.labels(), u8::from(active));
+        }
+    }
+    page.family("counter", "keda_scaler_detail_errors_total", "The total number of errors encountered for each scaler.");
+    for one in series.iter().filter(|one| one.latency.is_some()) {
+        page.value(&one.labels(), one.errors);
+    }
+}
+
+fn objects(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::core::Item>)]) {
+    let errors = |page: &mut Figures, kind: Kind, label: &'static str| {
+        for (id, item) in items.iter().filter(|(id, _)| id.kind == kind) {
+            if let Some(errors) = item.notes().errors {
+                let labels = [("namespace", &*id.namespace), (label, &*id.name)];
+                page.value(&labels, errors + core.counters.of(id));
+            }
+        }
+    };
+    page.family("counter", "keda_scaled_object_errors_total", "The number of errors that have occurred for each ScaledObject.");
+    errors(page, Kind::Object, "scaledObject");
+    page.family("counter", "keda_scaled_job_errors_total", "The number of errors that have occurred for each ScaledJob.");
+    errors(page, Kind::Job, "scaledJob");
+    page.family("gauge", "keda_scaled_object_paused", "Indicates whether a ScaledObject is paused (1), or not (0).");
+    for (id, _) in items.iter().filter(|(id, _)| id.kind == Kind::Object) {
+        if let Some(Owner::Object(object)) = core.owner(id) {
+            let paused = object.status.conditions.state(types::PAUSED) == State::True;
+            let labels = [("namespace", &*id.namespace), ("scaledObject", &*id.name)];
+            page.value(&labels, u8::from(paused));
+        }
+    }
+    let help = "Total deviation (in seconds) between the expected execution time and the actual execution time for the scaling loop.";
+    page.family("gauge", "keda_internal_scale_loop_latency_seconds", help);
+    for (id, item) in items {
+        if let Some(late) = item.notes().late {
+            let labels = [("namespace", &*id.namespace), ("type", id.kind.label()), ("resource", &*id.name)];
+            page.value(&labels, late.as_secs_f64());
+        }
+    }
+}
+
+fn registered(core: &Core, page: &mut Figures) {
+    let (mut triggers, mut resources) =
+        (BTreeMap::<String, u64>::new(), BTreeMap::<(&'static str, String), u64>::new());
+    {
+        let world = core.world();
+        let mut count = |type_: &'static str, namespace: &str| {
+            let namespace = if namespace.is_empty() { "default" } else { namespace };
+            *resources.entry((type_, namespace.to_owned())).or_default() += 1;
+        };
+        for (name, object) in world.objects.iter() {
+            count("scaled_object", &name.namespace);
+            for trigger in &object.spec.triggers {
+                *triggers.entry(trigger.type_.clone()).or_default() += 1;
+            }
+        }
+        for (name, job) in world.scaled_jobs.iter() {
+            count("scaled_job", &name.namespace);
+            for trigger in &job.spec.triggers {
+                *triggers.entry(trigger.type_.clone()).or_default() += 1;
+            }
+        }
+        for (name, _) in world.all_authentications() {
+            let type_ = if name.namespace.is_empty() {
+                "cluster_trigger_authentication"
+            } else {
+                "trigger_authentication"
+            };
+            count(type_, &name.namespace);
+        }
+        for (name, _) in world.destinations.iter().chain(world.cluster_destinations.iter()) {
+            count("cloudevent_source", &name.namespace);
+        }
+    }
+    page.family("gauge", "keda_trigger_registered_total", "Total number of triggers per trigger type.");
+    for (type_, count) in &triggers {
+        page.value(&[("type", type_)], count);
+    }
+    let help = "Total number of KEDA custom resources per namespace for each custom resource type (CRD) registered.";
+    page.family("gauge", "keda_resource_registered_total", help);
+    for ((type_, namespace), count) in &resources {
+        page.value(&[("type", type_), ("namespace", namespace)], count);
+    }
+}

@@ -1,0 +1,242 @@
+//! Reads and writes of single objects, at the edge. Only a leader writes, and it asks itself before every write.
+
+use std::time::Duration;
+
+use api::keda::GroupVersionKindResource;
+use cluster::discovery::{Discovery, Resource};
+use cluster::lease::Leadership;
+use cluster::request::{self, ApiError, Request, path, with_query};
+use cluster::scale::{ScaleObject, Scales};
+use http::Method;
+use keda::executor::Scaled;
+use kube::Client;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// How often a count is written anew when somebody else wrote in between.
+const ATTEMPTS: u32 = 3;
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+/// Reads and writes, the latter for as long as we lead.
+#[derive(Clone)]
+pub(crate) struct Hand {
+    pub(crate) client: Client,
+    pub(crate) leadership: Leadership,
+    pub(crate) scales: Scales,
+    pub(crate) discovery: Discovery,
+}
+
+/// The place of an object: `/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// Empty for the core.
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) plural: &'a str,
+    /// Empty for objects outside of any.
+    pub(crate) namespace: &'a str,
+    /// Empty for the collection.
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn keda(plural: &'a str, namespace: &'a str, name: &'a str) -> Self {
+        Self { group: api::keda::GROUP, version: "v1alpha1", plural, namespace, name }
+    }
+
+    pub(crate) fn hpa(namespace: &'a str, name: &'a str) -> Self {
+        Self { group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", namespace, name }
+    }
+
+    pub(crate) fn job(namespace: &'a str, name: &'a str) -> Self {
+        Self { group: "batch", version: "v1", plural: "jobs", namespace, name }
+    }
+
+    pub(crate) fn core(plural: &'a str, namespace: &'a str, name: &'a str) -> Self {
+        Self { group: "", version: "v1", plural, namespace, name }
+    }
+
+    fn uri(&self, subresource: &str) -> String {
+        let base: &[&str] = if self.group.is_empty() { &["api"] } else { &["apis", self.group] };
+        let namespace: &[&str] =
+            if self.namespace.is_empty() { &[] } else { &["namespaces", self.namespace] };
+        let rest = [self.name, subresource];
+        let rest = rest.iter().copied().filter(|part| !part.is_empty());
+        let segments = base.iter().copied().chain([self.version]).chain(namespace.iter().copied());
+        path(segments.chain([self.plural]).chain(rest))
+    }
+
+    fn resource(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{}{dot}{}", self.plural, self.group)
+    }
+}
+
+impl Hand {
+    pub(crate) fn new(client: Client, discovery: Discovery, leadership: Leadership) -> Self {
+        let scales = Scales::new(client.clone(), discovery.clone());
+        Self { client, leadership, scales, discovery }
+    }
+
+    /// Reads an object.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, place: Place<'_>) -> Result<T, ApiError> {
+        let request = Request::get(place.uri(""), place.resource(), DEADLINE).named(place.name);
+        read(&request::send(&self.client, request).await?)
+    }
+
+    /// Reads the metadata of an object alone.
+    pub(crate) async fn get_metadata<T: DeserializeOwned>(&self, place: Place<'_>) -> Result<T, ApiError> {
+        let request = Request::get(place.uri(""), place.resource(), DEADLINE).named(place.name);
+        read(&request::metadata(&self.client, &request).await?.body)
+    }
+
+    /// Reads a collection, as the server remembers it.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        place: Place<'_>,
+        selector: &str,
+    ) -> Result<T, ApiError> {
+        let uri = with_query(&place.uri(""), [("labelSelector", selector), ("resourceVersion", "0")]);
+        read(&request::send(&self.client, Request::get(uri, place.resource(), DEADLINE)).await?)
+    }
+
+    /// Merges into an object, or into a subresource of it.
+    pub(crate) async fn merge<T: DeserializeOwned>(
+        &self,
+        place: Place<'_>,
+        subresource: &str,
+        patch: &Value,
+    ) -> Result<T, ApiError> {
+        let body = Some((MERGE, patch.to_string().into_bytes()));
+        read(&self.write(Method::PATCH, place, place.uri(subresource), body).await?)
+    }
+
+    /// Creates an object in the collection.
+    pub(crate) async fn create<T: DeserializeOwned>(
+        &self,
+        place: Place<'_>,
+        body: Vec<u8>,
+    ) -> Result<T, ApiError> {
+        let uri = Place { name: "", ..place }.uri("");
+        read(&self.write(Method::POST, place, uri, Some((JSON, body))).await?)
+    }
+
+    /// Replaces an object.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        place: Place<'_>,
+        body: Vec<u8>,
+    ) -> Result<T, ApiError> {
+        read(&self.write(Method::PUT, place, place.uri(""), Some((JSON, body))).await?)
+    }
+
+    /// Deletes an object; one that is gone already is deleted.
+    pub(crate) async fn delete(&self, place: Place<'_>, propagation: &str) -> Result<(), ApiError> {
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation});
+        let body = Some((JSON, options.to_string().into_bytes()));
+        match self.write(Method::DELETE, place, place.uri(""), body).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        place: Place<'_>,
+        uri: String,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Vec<u8>, ApiError> {
+        self.lead()?;
+        let request = Request {
+            method,
+            body,
+            ..Request::get(uri, place.resource(), DEADLINE).named(place.name)
+        };
+        request::send(&self.client, request).await.map(|bytes| bytes.to_vec())
+    }
+
+    fn lead(&self) -> Result<(), ApiError> {
+        if self.leadership.leads() {
+            return Ok(());
+        }
+        Err(failure("another instance leads by now"))
+    }
+
+    /// Reads the scale of a target.
+    pub(crate) async fn scale(
+        &self,
+        namespace: &str,
+        name: &str,
+        of: &GroupVersionKindResource,
+    ) -> Result<ScaleObject, ApiError> {
+        self.scales.of(namespace, name, resource(of)).await
+    }
+
+    /// Reads the scale of a target and writes a count to it.
+    pub(crate) async fn scale_to(
+        &self,
+        namespace: &str,
+        name: &str,
+        of: &GroupVersionKindResource,
+        to: i32,
+    ) -> Scaled {
+        let mut attempt = 1;
+        loop {
+            let held = match self.scale(namespace, name, of).await {
+                Ok(held) => held,
+                Err(error) => return Scaled::NotRead(error.message),
+            };
+            let from = held.scale.spec_replicas;
+            if let Err(error) = self.lead() {
+                return Scaled::NotWritten { from, error: error.message };
+            }
+            match self.scales.put(namespace, name, &held, to).await {
+                Ok(_) => return Scaled::Written { from },
+                // Whoever wrote in between may have changed anything but the count.
+                Err(error) if error.conflict && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Scaled::NotWritten { from, error: error.text },
+            }
+        }
+    }
+}
+
+fn resource(of: &GroupVersionKindResource) -> Resource {
+    Resource {
+        group: of.group.clone(),
+        version: of.version.clone(),
+        plural: of.resource.clone(),
+        singular: String::new(),
+        kind: of.kind.clone(),
+        namespaced: true,
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
+}
+
+fn failure(text: &str) -> ApiError {
+    ApiError { code: 0, reason: String::new(), message: text.to_owned(), retry_after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_paths() {
+        let place = Place::keda("scaledobjects", "shop", "worker");
+        assert_eq!(place.uri("status"), "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker/status");
+        assert_eq!(place.resource(), "scaledobjects.keda.sh");
+        let cluster = Place::keda("clustertriggerauthentications", "", "vault");
+        assert_eq!(cluster.uri(""), "/apis/keda.sh/v1alpha1/clustertriggerauthentications/vault");
+        assert_eq!(Place::core("secrets", "a", "b").uri(""), "/api/v1/namespaces/a/secrets/b");
+        assert_eq!(Place { name: "", ..Place::job("a", "b") }.uri(""), "/apis/batch/v1/namespaces/a/jobs");
+    }
+}

@@ -1,0 +1,31 @@
+//! What sources say, and what follows from it (spec 3.2, 3.8, 5.3, 5.4).
+
+mod job;
+mod object;
+mod push;
+
+use std::time::Duration;
+
+pub(crate) use object::{after_query, decide_and_write};
+pub(crate) use push::pushed;
+
+use super::core::Core;
+use super::id::{Id, Kind};
+
+/// A sample that an HPA asked for so recently does for a poll too.
+const SHARED: Duration = Duration::from_secs(1);
+
+/// What a poll found out about the object itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Polled {
+    /// Its metrics are not those its HPA has: it should be reconciled.
+    pub(crate) is_stale: bool,
+}
+
+/// Polls an object.
+pub(crate) async fn poll(core: &Core, id: &Id) -> Polled {
+    match id.kind {
+        Kind::Object => object::poll(core, id).await,
+        Kind::Job => job::poll(core, id).await,
+    }
+}

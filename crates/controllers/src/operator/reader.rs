@@ -1,0 +1,152 @@
+//! What credentials are read from: TriggerAuthentications from memory, everything else anew; versions are remembered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::keda::{AuthenticationRef, TriggerAuthentication};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use keda::environment::{Kind, ObjectRef};
+use serde::Deserialize;
+
+use super::auth::{Failure, Fetch, Objects, Server};
+use super::hand::{Hand, Place};
+use super::world::World;
+
+/// No more versions are remembered.
+const MOST: usize = 65_536;
+
+/// Reads objects for credentials. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    hand: Hand,
+    server: Server,
+    world: Arc<Mutex<World>>,
+    /// Versions of secrets and config maps when they were last read; empty: it was not there.
+    versions: Arc<Mutex<HashMap<ObjectRef, String>>>,
+}
+
+#[derive(Deserialize)]
+struct Keyed {
+    metadata: Version,
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Bare {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    #[serde(default)]
+    resource_version: String,
+}
+
+impl Reader {
+    pub(crate) fn new(hand: Hand, world: Arc<Mutex<World>>) -> Self {
+        let server = Server::new(hand.client.clone());
+        Self { hand, server, world, versions: Arc::default() }
+    }
+
+    /// A TriggerAuthentication, if it is there.
+    pub(crate) fn known_authentication(
+        &self,
+        namespace: &str,
+        of: &AuthenticationRef,
+    ) -> Option<Arc<TriggerAuthentication>> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner).authentication(namespace, of)
+    }
+
+    /// The version in which an object was last read; empty if it was not there.
+    pub(crate) fn version(&self, object: &ObjectRef) -> String {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.get(object).cloned().unwrap_or_default()
+    }
+
+    /// The version an object has now, empty if it is not there; none if that cannot be told.
+    pub(crate) async fn look(&self, object: &ObjectRef) -> Option<String> {
+        let plural = match object.kind {
+            Kind::Secret => "secrets",
+            Kind::ConfigMap => "configmaps",
+            Kind::ServiceAccount => "serviceaccounts",
+            // They are watched.
+            Kind::TriggerAuthentication | Kind::ClusterTriggerAuthentication => return None,
+        };
+        let place = Place::core(plural, &object.namespace, &object.name);
+        match self.hand.get_metadata::<Bare>(place).await {
+            Ok(found) => Some(found.metadata.resource_version),
+            Err(error) if error.is_not_found() => Some(String::new()),
+            Err(_) => None,
+        }
+    }
+
+    async fn keyed(
+        &self,
+        kind: Kind,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let read = self.hand.get::<Keyed>(Place::core(plural, namespace, name)).await;
+        let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        let version = match &read {
+            Ok(keyed) => keyed.metadata.resource_version.clone(),
+            Err(_) => String::new(),
+        };
+        {
+            let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            if versions.len() >= MOST {
+                versions.clear();
+            }
+            versions.insert(object, version);
+        }
+        Ok(read?.data.unwrap_or_default())
+    }
+}
+
+impl Objects for Reader {
+    fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
+        Box::pin(async move {
+            let data = self.keyed(Kind::Secret, "secrets", namespace, name).await?;
+            let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
+                Ok(value) => Ok((key, value)),
+                Err(_) => {
+                    let text = format!("secrets {name:?}: the value of {key:?} is not base64");
+                    Err(Failure { not_found: false, text })
+                }
+            };
+            data.into_iter().map(decode).collect()
+        })
+    }
+
+    fn config_map<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
+        Box::pin(self.keyed(Kind::ConfigMap, "configmaps", namespace, name))
+    }
+
+    fn service_account<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
+        self.server.service_account(namespace, name)
+    }
+
+    fn authentication<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> Fetch<'a, TriggerAuthentication> {
+        let (kind, resource) = match namespace {
+            Some(_) => ("", "triggerauthentications.keda.sh"),
+            None => ("ClusterTriggerAuthentication", "clustertriggerauthentications.keda.sh"),
+        };
+        let of = AuthenticationRef { name: name.to_owned(), kind: kind.to_owned() };
+        let found = self.known_authentication(namespace.unwrap_or_default(), &of);
+        let found = found.map(|found| (*found).clone()).ok_or_else(|| Failure::not_found(resource, name));
+        Box::pin(std::future::ready(found))
+    }
+
+    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+        self.server.token(namespace, account, lasting)
+    }
+}

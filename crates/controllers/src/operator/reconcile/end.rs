@@ -1,0 +1,83 @@
+//! What is left behind when an object is deleted (spec 2.9, 5.1).
+
+use std::sync::Arc;
+
+use api::keda::{FINALIZER, ScaledJob, ScaledObject};
+use api::meta::ObjectMeta;
+use cluster::request::ApiError;
+use keda::event::Event;
+use keda::executor::Scaled;
+use serde_json::{Value, json};
+
+use super::{Reconciled, users};
+use crate::operator::core::Core;
+use crate::operator::hand::Place;
+use crate::operator::id::Id;
+use crate::operator::tell::Subject;
+use crate::operator::triggers::Owner;
+
+/// Cleans up behind a ScaledObject and lets it go.
+pub(super) async fn object(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> Reconciled {
+    if !is_held(&object.metadata) {
+        return Reconciled::Ended;
+    }
+    core.item(id).drop_triggers();
+    restore(core, object).await;
+    let place = Place::keda("scaledobjects", &id.namespace, &id.name);
+    let event = Event::warning("ScaledObjectDeleted", "ScaledObject was deleted");
+    end(core, Owner::Object(Arc::clone(object)), place, Subject::Object, &event).await
+}
+
+/// Cleans up behind a ScaledJob and lets it go; its jobs go with it.
+pub(super) async fn job(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Reconciled {
+    if !is_held(&job.metadata) {
+        return Reconciled::Ended;
+    }
+    core.item(id).drop_triggers();
+    let place = Place::keda("scaledjobs", &id.namespace, &id.name);
+    let event = Event::warning("ScaledJobDeleted", "ScaledJob was deleted");
+    end(core, Owner::Job(Arc::clone(job)), place, Subject::Job, &event).await
+}
+
+async fn end(core: &Core, owner: Owner, place: Place<'_>, subject: Subject, event: &Event) -> Reconciled {
+    if let Err(error) = release(core, place, owner.metadata()).await {
+        tracing::warn!(object = %owner.id(), %error, "failed to let an object go");
+        return Reconciled::Failed;
+    }
+    users::remove(core, &owner).await;
+    core.tell.controller(subject, owner.metadata(), event);
+    Reconciled::Ended
+}
+
+pub(super) fn is_held(metadata: &ObjectMeta) -> bool {
+    metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+}
+
+/// Lets an object go, as far as it is for us to say.
+pub(super) async fn release(core: &Core, place: Place<'_>, metadata: &ObjectMeta) -> Result<(), ApiError> {
+    let others: Vec<&String> = metadata.finalizers.iter().filter(|own| *own != FINALIZER).collect();
+    let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": others}});
+    match core.hand.merge::<Value>(place, "", &patch).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The first count comes back, if that is wanted.
+async fn restore(core: &Core, object: &ScaledObject) {
+    let wanted = object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count);
+    let (Some(target), Some(count)) = (&object.status.scale_target_gvkr, object.status.original_replica_count)
+    else {
+        return;
+    };
+    if !wanted {
+        return;
+    }
+    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    match core.hand.scale_to(namespace, name, target, count).await {
+        Scaled::Written { .. } => {}
+        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
+            tracing::warn!(namespace, name, error, "failed to restore the first count of a target");
+        }
+    }
+}

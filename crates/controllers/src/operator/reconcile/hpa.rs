@@ -1,0 +1,174 @@
+//! The HPA of a ScaledObject: made, adopted, renamed, written anew, or deleted where we act ourselves (spec 2.6).
+
+use std::sync::Arc;
+
+use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
+use api::keda::{ScaledObject, State, types};
+use keda::event::Event;
+use keda::hpa::{self, Made};
+
+use super::object::act;
+use super::pause;
+use crate::operator::core::{Core, Item};
+use crate::operator::hand::Place;
+use crate::operator::id::{Id, Name};
+use crate::operator::settings::Act;
+use crate::operator::tell::Subject;
+use crate::operator::triggers::{Owner, Triggers};
+use crate::operator::world::print;
+
+/// Makes it so; what is wrong with single triggers, if others do.
+pub(super) async fn ensure(core: &Core, item: &Item, object: &mut ScaledObject) -> Result<Option<String>, String> {
+    let owner = Owner::Object(Arc::new(object.clone()));
+    let is_new = !item.triggers().is_some_and(|known| known.are_of(&owner));
+    let is_restart = is_new && !item.notes().known && object.status.conditions.state(types::READY) == State::True;
+    let triggers = core.triggers(item, &owner);
+    if let Some(Err(error)) = triggers.formula() {
+        return Err(error.to_owned());
+    }
+    let told = triggers.specs(&core.maker, &owner, core.settings.source_deadline).await;
+    // Only what cannot be told now is taken from what was there before.
+    let found = if told.iter().all(Result::is_ok) { None } else { find(core, object).await? };
+    let (specs, broken) = settle(core, object, &triggers, told, found.as_deref())?;
+    let Made { hpa: wanted, status } = hpa::make(object, &specs, core.settings.compat).map_err(|error| {
+        let none = matches!(error, hpa::Error::NoMetrics { .. });
+        broken.clone().filter(|_| none).unwrap_or_else(|| error.to_string())
+    })?;
+    if is_new && !is_restart {
+        announce(core, object, &triggers, &specs);
+    }
+    object.status.external_metric_names = status.external_metric_names;
+    object.status.resource_metric_names = status.resource_metric_names;
+    object.status.composite_scaler_name = status.composite_scaler_name;
+    object.status.health = status.health;
+    if act(core, object) == Act::Direct {
+        let id = Id::object(&object.metadata.namespace, &object.metadata.name);
+        pause::delete_hpa(core, &id, item, object).await?;
+        object.status.hpa_name = String::new();
+    } else if !is_unchanged(core, item, object, &wanted) {
+        let found = match found {
+            None => find(core, object).await?,
+            found => found,
+        };
+        write(core, item, object, found, wanted).await?;
+    }
+    let was_polled = std::mem::replace(&mut item.notes().polled, true);
+    if !was_polled && !is_restart {
+        let mut event = Event::normal("KEDAScalersStarted", "Started scalers watch");
+        event.action = Some("ScalersWatchStarted");
+        core.tell.round(Subject::Object, &object.metadata, &event);
+    }
+    Ok(broken)
+}
+
+/// Whether what is wanted was found before, and is as it was found.
+fn is_unchanged(core: &Core, item: &Item, object: &ScaledObject, wanted: &HorizontalPodAutoscaler) -> bool {
+    let Some((print_wanted, print_found)) = item.notes().hpa else { return false };
+    let name = &wanted.metadata.name;
+    let seen = core.world().hpas.get(&Name::new(&object.metadata.namespace, name)).map(|hpa| hpa.print);
+    object.status.hpa_name == *name && print_wanted == print(wanted) && seen == Some(print_found)
+}
+
+/// The HPA under the name it has or shall have; none if there is none.
+async fn find(core: &Core, object: &ScaledObject) -> Result<Option<Arc<HorizontalPodAutoscaler>>, String> {
+    let name = match object.status.hpa_name.as_str() {
+        "" => object.hpa_name(),
+        known => known.to_owned(),
+    };
+    let namespace = &object.metadata.namespace;
+    let held = core.world().hpas.get(&Name::new(namespace, &name)).and_then(|hpa| hpa.whole.clone());
+    if held.is_some() {
+        return Ok(held);
+    }
+    // Those that are not ours, or were found right before, are not kept.
+    match core.hand.get(Place::hpa(namespace, &name)).await {
+        Ok(found) => Ok(Some(Arc::new(found))),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.message),
+    }
+}
+
+/// The metrics of all triggers. A trigger that cannot tell keeps those it had; to the original it is the end of all.
+fn settle(
+    core: &Core,
+    object: &ScaledObject,
+    triggers: &Triggers,
+    told: Vec<Result<Vec<MetricSpec>, String>>,
+    found: Option<&HorizontalPodAutoscaler>,
+) -> Result<(Vec<Vec<MetricSpec>>, Option<String>), String> {
+    let (mut specs, mut broken) = (Vec::new(), None);
+    for (slot, told) in triggers.slots().iter().zip(told) {
+        let index = slot.index();
+        let error = match told {
+            Ok(told) => {
+                specs.push(told);
+                continue;
+            }
+            Err(error) => error,
+        };
+        core.counters.failed(&object.metadata, &Subject::Object);
+        let event = Event::warning("KEDAScalerFailed", error.clone());
+        core.tell.round(Subject::Object, &object.metadata, &event);
+        if core.settings.compat.is_strict() {
+            return Err(error);
+        }
+        let trigger = slot.trigger();
+        let named = if trigger.name.is_empty() { index.to_string() } else { format!("{:?}", trigger.name) };
+        broken.get_or_insert_with(|| format!("trigger {named} ({}): {error}", trigger.type_));
+        specs.push(found.map(|found| hpa::remembered(found, index)).unwrap_or_default());
+    }
+    Ok((specs, broken))
+}
+
+fn announce(core: &Core, object: &ScaledObject, triggers: &Triggers, specs: &[Vec<MetricSpec>]) {
+    for (slot, _) in triggers.slots().iter().zip(specs).filter(|(_, specs)| !specs.is_empty()) {
+        let note = format!("Scaler {} is built", slot.trigger().type_);
+        core.tell.round(Subject::Object, &object.metadata, &Event::normal("KEDAScalersStarted", note));
+    }
+}
+
+async fn write(
+    core: &Core,
+    item: &Item,
+    object: &mut ScaledObject,
+    found: Option<Arc<HorizontalPodAutoscaler>>,
+    wanted: HorizontalPodAutoscaler,
+) -> Result<(), String> {
+    let print_wanted = print(&wanted);
+    let (namespace, name) = (object.metadata.namespace.clone(), wanted.metadata.name.clone());
+    let place = Place::hpa(&namespace, &name);
+    let body = || serde_json::to_vec(&wanted).map_err(|error| error.to_string());
+    let written: HorizontalPodAutoscaler = match found {
+        Some(found) if found.metadata.name == name => {
+            if !hpa::needs_update(&found, &wanted, core.settings.compat) && is_owned(&found, object) {
+                (*found).clone()
+            } else {
+                core.hand.put(place, body()?).await.map_err(|error| error.message)?
+            }
+        }
+        found => {
+            if let Some(old) = found {
+                let old = Place::hpa(&namespace, &old.metadata.name);
+                core.hand.delete(old, "Background").await.map_err(|error| error.message)?;
+            }
+            match core.hand.create(place, body()?).await {
+                Ok(written) => written,
+                // Whoever made it: it is overwritten.
+                Err(error) if error.code == 409 => {
+                    core.hand.put(place, body()?).await.map_err(|error| error.message)?
+                }
+                Err(error) => return Err(error.message),
+            }
+        }
+    };
+    object.status.hpa_name = name.clone();
+    let print_found = print(&written);
+    item.notes().hpa = Some((print_wanted, print_found));
+    core.world().checked_hpa(&Name::new(&namespace, &name), print_found);
+    Ok(())
+}
+
+/// Whether an HPA goes when the object goes.
+fn is_owned(hpa: &HorizontalPodAutoscaler, object: &ScaledObject) -> bool {
+    hpa.metadata.owner_references.iter().any(|owner| owner.uid == object.metadata.uid)
+}

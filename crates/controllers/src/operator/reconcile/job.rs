@@ -1,0 +1,194 @@
+//! ScaledJobs, step by step (spec 5.1, 5.5).
+
+use std::sync::Arc;
+
+use api::keda::{Condition, Conditions, FINALIZER, ScaledJob, State, annotations, types};
+use keda::event::Event;
+use keda::jobs::{Outdated, outdated};
+use keda::{admission, status};
+use serde_json::{Value, json};
+
+use super::{Fault, Reconciled, end, users};
+use crate::operator::core::{Core, Item};
+use crate::operator::hand::Place;
+use crate::operator::id::Id;
+use crate::operator::tell::Subject;
+use crate::operator::triggers::Owner;
+
+const READY: &str = "ScaledJob is defined correctly and is ready to scaling";
+const PAUSED: &str = "ScaledJob is paused, skipping reconcile loop";
+
+pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
+    let item = core.item(id);
+    let _alone = item.gate.lock().await;
+    let Some(job) = core.world().scaled_job(id) else { return Reconciled::Ended };
+    if job.metadata.deletion_timestamp.is_some() {
+        return end::job(core, id, &job).await;
+    }
+    if let Err(error) = adopt(core, id, &job).await {
+        let event = Event::warning("ScaledJobUpdateFailed", error.message.clone());
+        core.tell.controller(Subject::Job, &job.metadata, &event);
+        return Reconciled::Failed;
+    }
+    let Some(job) = core.world().scaled_job(id) else { return Reconciled::Ended };
+    let mut new = (*job).clone();
+    if !new.status.conditions.are_complete() {
+        new.status.conditions = Conditions::initial();
+    }
+    let found = steps(core, id, &item, &mut new).await;
+    let outcome = judge(core, &job, &mut new, found);
+    if let Some(patch) = difference(&job, &new)
+        && let Err(error) = core.write_job(id, &patch, "status").await
+    {
+        let event = Event::warning("ScaledJobUpdateFailed", error.message.clone());
+        core.tell.controller(Subject::Job, &job.metadata, &event);
+        return Reconciled::Failed;
+    }
+    users::add(core, &Owner::Job(job)).await;
+    outcome
+}
+
+fn difference(old: &ScaledJob, new: &ScaledJob) -> Option<Value> {
+    let (old, new) = (serde_json::to_value(&old.status).ok()?, serde_json::to_value(&new.status).ok()?);
+    Some(json!({"status": status::merge_patch(&old, &new)?}))
+}
+
+async fn adopt(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Result<(), cluster::request::ApiError> {
+    let metadata = &job.metadata;
+    if end::is_held(metadata) {
+        return Ok(());
+    }
+    let mut finalizers = metadata.finalizers.clone();
+    finalizers.push(FINALIZER.to_owned());
+    let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
+    core.write_job(id, &patch, "").await
+}
+
+/// Whether it is paused, or else ready.
+async fn steps(core: &Core, id: &Id, item: &Item, job: &mut ScaledJob) -> Result<bool, Fault> {
+    if job.spec.job_target_ref.is_none() {
+        let event = Event::warning("ScaledJobCheckFailed", "ScaledJob.spec.jobTargetRef not found");
+        core.tell.controller(Subject::Job, &job.metadata, &event);
+        return Err(Fault::new("ScaledJob.spec.jobTargetRef not found", "it is missing"));
+    }
+    let is_paused = annotations::is_set(&job.metadata.annotations, annotations::PAUSED);
+    turn(core, job, is_paused);
+    if is_paused {
+        item.drop_triggers();
+        if std::mem::take(&mut item.notes().polled) {
+            let event = Event::normal("KEDAScalersStopped", "Stopped scalers watch");
+            core.tell.round(Subject::Job, &job.metadata, &event);
+        }
+        return Ok(true);
+    }
+    admission::check_triggers(&job.spec.triggers)
+        .map_err(|cause| Fault::new("ScaledJob doesn't have correct triggers specification", cause))?;
+    let (types, names) = super::types(&job.spec.triggers);
+    (job.status.triggers_types, job.status.authentications_types) = (Some(types), Some(names));
+    roll_out(core, id, job).await?;
+    build(core, item, job).await?;
+    if job.spec.triggers.iter().any(|trigger| !trigger.metric_type.is_empty()) {
+        let cause = "jobs have no HPA that would look at it";
+        return Err(Fault::new("Cannot set metricType in ScaledJob triggers", cause));
+    }
+    let was_polled = std::mem::replace(&mut item.notes().polled, true);
+    let is_restart = !item.notes().known && job.status.conditions.state(types::READY) == State::True;
+    if !was_polled && !is_restart {
+        let mut event = Event::normal("KEDAScalersStarted", "Started scalers watch");
+        event.action = Some("ScalersWatchStarted");
+        core.tell.round(Subject::Job, &job.metadata, &event);
+    }
+    Ok(false)
+}
+
+fn turn(core: &Core, job: &mut ScaledJob, is_paused: bool) {
+    let was = job.status.conditions.state(types::PAUSED) == State::True;
+    if was == is_paused {
+        return;
+    }
+    let (state, reason, message) = if is_paused {
+        (State::True, "ScaledJobPaused", "ScaledJob is paused")
+    } else {
+        (State::False, "ScaledJobUnpaused", "ScaledJob is unpaused")
+    };
+    job.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
+    core.tell.controller(Subject::Job, &job.metadata, &Event::normal(reason, message));
+}
+
+/// Jobs of an older generation go.
+async fn roll_out(core: &Core, id: &Id, job: &ScaledJob) -> Result<(), Fault> {
+    let jobs = core.world().jobs.of(&id.full_name());
+    let Some(old) = outdated(job, &jobs) else { return Ok(()) };
+    core.tell.controller(Subject::Job, &job.metadata, &old.started());
+    for name in &old.jobs {
+        let place = Place::job(&id.namespace, name);
+        if let Err(error) = core.hand.delete(place, old.propagation.as_str()).await {
+            core.tell.controller(Subject::Job, &job.metadata, &Outdated::failed(name, &error.message));
+            return Err(Fault::new("Not able to delete job", format!("{name}: {}", error.message)));
+        }
+    }
+    core.tell.controller(Subject::Job, &job.metadata, &old.completed());
+    Ok(())
+}
+
+async fn build(core: &Core, item: &Item, job: &ScaledJob) -> Result<(), Fault> {
+    let owner = Owner::Job(Arc::new(job.clone()));
+    let is_new = !item.triggers().is_some_and(|known| known.are_of(&owner));
+    let is_restart = !item.notes().known && job.status.conditions.state(types::READY) == State::True;
+    let triggers = core.triggers(item, &owner);
+    let told = triggers.specs(&core.maker, &owner, core.settings.source_deadline).await;
+    let (mut failed, mut worked) = (None, false);
+    for (slot, told) in triggers.slots().iter().zip(told) {
+        match told {
+            Ok(_) => {
+                worked = true;
+                if is_new && !is_restart {
+                    let note = format!("Scaler {} is built", slot.trigger().type_);
+                    let event = Event::normal("KEDAScalersStarted", note);
+                    core.tell.round(Subject::Job, &job.metadata, &event);
+                }
+            }
+            Err(error) => {
+                core.counters.failed(&job.metadata, &Subject::Job);
+                let event = Event::warning("KEDAScalerFailed", error.clone());
+                core.tell.round(Subject::Job, &job.metadata, &event);
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    match failed {
+        // One that works is worth polling; the poll says which does not.
+        Some(error) if !worked || core.settings.compat.is_strict() => {
+            Err(Fault::new("Failed to ensure ScaledJob is correctly created", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn judge(core: &Core, old: &ScaledJob, new: &mut ScaledJob, found: Result<bool, Fault>) -> Reconciled {
+    let metadata = &old.metadata;
+    let conditions = &mut new.status.conditions;
+    match found {
+        Ok(is_paused) => {
+            if old.status.conditions.state(types::READY) != State::True {
+                let event = Event::normal("ScaledJobReady", "ScaledJob is ready for scaling");
+                core.tell.controller(Subject::Job, metadata, &event);
+            }
+            let message = if is_paused { PAUSED } else { READY };
+            conditions.set(Condition::new(types::READY, State::True, "ScaledJobReady", message));
+            if is_paused { Reconciled::Still } else { Reconciled::Polled }
+        }
+        Err(Fault { step, cause }) => {
+            // The original does not say why.
+            let message =
+                if core.settings.compat.is_strict() { step.to_owned() } else { format!("{step}: {cause}") };
+            tracing::warn!(namespace = metadata.namespace, name = metadata.name, message, "a ScaledJob is not right");
+            let event = Event::warning("ScaledJobCheckFailed", message.clone());
+            core.tell.controller(Subject::Job, metadata, &event);
+            conditions.set(Condition::new(types::READY, State::False, "ScaledJobCheckFailed", message));
+            let unknown = "ScaledJob check failed";
+            conditions.set(Condition::new(types::ACTIVE, State::Unknown, "UnknownState", unknown));
+            Reconciled::Failed
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! TriggerAuthentications: who uses them, as their status says; held until we know that they are gone (spec 1.3, 2.9).
+
+use std::sync::Arc;
+
+use api::keda::{FINALIZER, TriggerAuthentication};
+use keda::event::Event;
+use serde_json::json;
+
+use super::end::{is_held, release};
+use crate::operator::core::Core;
+use crate::operator::hand::Place;
+use crate::operator::id::{Kind, Name};
+use crate::operator::tell::Subject;
+use crate::operator::triggers::Owner;
+use crate::operator::world::users_of;
+
+fn place(name: &Name) -> Place<'_> {
+    let plural =
+        if name.namespace.is_empty() { "clustertriggerauthentications" } else { "triggerauthentications" };
+    Place::keda(plural, &name.namespace, &name.name)
+}
+
+fn subject(name: &Name) -> Subject {
+    if name.namespace.is_empty() { Subject::ClusterAuthentication } else { Subject::Authentication }
+}
+
+/// Notes in the status of TriggerAuthentications who uses them.
+pub(super) async fn add(core: &Core, owner: &Owner) {
+    note(core, owner, |names, own| {
+        if !names.contains(&own) {
+            names.push(own);
+        }
+    })
+    .await;
+}
+
+/// Somebody uses them no longer.
+pub(super) async fn remove(core: &Core, owner: &Owner) {
+    note(core, owner, |names, own| names.retain(|name| *name != own)).await;
+}
+
+async fn note(core: &Core, owner: &Owner, change: impl Fn(&mut Vec<String>, String)) {
+    let id = owner.id();
+    for name in users_of(&id.full_name(), owner.triggers()) {
+        let Some(found) = find(core, &name) else { continue };
+        let (field, old) = match id.kind {
+            Kind::Object => ("scaledobjects", &found.status.scaledobjects),
+            Kind::Job => ("scaledjobs", &found.status.scaledjobs),
+        };
+        let mut names: Vec<String> = old.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        change(&mut names, id.name.to_string());
+        let new = names.join(",");
+        if new == *old {
+            continue;
+        }
+        let patch = json!({"status": {field: new}});
+        match core.hand.merge::<TriggerAuthentication>(place(&name), "status", &patch).await {
+            Ok(written) => core.world().wrote_authentication(&name, written),
+            Err(error) => {
+                tracing::warn!(authentication = %name.name, %error, "failed to note who uses a TriggerAuthentication");
+            }
+        }
+    }
+}
+
+fn find(core: &Core, name: &Name) -> Option<Arc<TriggerAuthentication>> {
+    let world = core.world();
+    world.all_authentications().find(|(known, _)| *known == name).map(|(_, found)| Arc::clone(found))
+}
+
+/// A TriggerAuthentication has come, has changed or is on its way out.
+pub(crate) async fn authentication(core: &Core, name: &Name) {
+    let Some(found) = find(core, name) else { return };
+    let (metadata, subject) = (&found.metadata, subject(name));
+    let kind = subject.kind();
+    if metadata.deletion_timestamp.is_some() {
+        if is_held(metadata) && release(core, place(name), metadata).await.is_ok() {
+            let reason = match subject {
+                Subject::ClusterAuthentication => "ClusterTriggerAuthenticationDeleted",
+                _ => "TriggerAuthenticationDeleted",
+            };
+            core.tell.controller(subject, metadata, &Event::normal(reason, format!("{kind} was deleted")));
+        }
+        return;
+    }
+    if is_held(metadata) {
+        return;
+    }
+    let mut finalizers = metadata.finalizers.clone();
+    finalizers.push(FINALIZER.to_owned());
+    let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
+    match core.hand.merge::<TriggerAuthentication>(place(name), "", &patch).await {
+        Ok(written) => {
+            core.world().wrote_authentication(name, written);
+            let reason = match subject {
+                Subject::ClusterAuthentication => "ClusterTriggerAuthenticationAdded",
+                _ => "TriggerAuthenticationAdded",
+            };
+            core.tell.controller(subject, metadata, &Event::normal(reason, format!("New {kind} configured")));
+        }
+        Err(error) => {
+            tracing::debug!(authentication = %name.name, %error, "failed to hold a TriggerAuthentication");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! One turn of one object: reconcile if that was asked for, then poll if it is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::Core;
+use super::id::{Id, Kind};
+use super::poll::poll;
+use super::reconcile::{Reconciled, pause, reconcile};
+use super::wheel::Turn;
+
+/// How long a ScaledJob waits for its jobs to be seen.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// What follows from a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// The object is gone.
+    pub(crate) is_gone: bool,
+    /// How often it is polled from now on, if it is.
+    pub(crate) interval: Option<Duration>,
+    /// After how long it wants another turn in any case.
+    pub(crate) again: Option<Duration>,
+}
+
+/// Has a turn.
+pub(crate) async fn turn(core: Arc<Core>, turn: Turn, jobs_seen: bool) -> (Id, Ended) {
+    let Turn { id, poll: due } = turn;
+    let ended = run(&core, &id, due, jobs_seen).await;
+    (id, ended)
+}
+
+async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> Ended {
+    if core.owner(id).is_none() {
+        core.forget(id);
+        core.counters.forget(id);
+        return Ended { is_gone: true, ..Ended::default() };
+    }
+    if id.kind == Kind::Job && !jobs_seen {
+        return Ended { again: Some(MOMENT), ..state(core, id) };
+    }
+    let item = core.item(id);
+    let mut again = None;
+    let is_asked = !std::mem::replace(&mut item.notes().settled, true);
+    if is_asked {
+        let outcome = reconcile(core, id).await;
+        let mut notes = item.notes();
+        notes.known = true;
+        match outcome {
+            Reconciled::Polled | Reconciled::Still | Reconciled::Ended => notes.failures = 0,
+            Reconciled::Failed => {
+                notes.failures = notes.failures.saturating_add(1);
+                notes.settled = false;
+                again = Some(pause(notes.failures));
+            }
+        }
+    }
+    if let Some(late) = due {
+        item.notes().late = Some(late);
+        if item.notes().polled && poll(core, id).await.is_stale {
+            item.notes().settled = false;
+            again = Some(Duration::ZERO);
+        }
+    }
+    Ended { again, ..state(core, id) }
+}
+
+/// How an object is polled.
+fn state(core: &Core, id: &Id) -> Ended {
+    let is_polled = core.known_item(id).is_some_and(|item| item.notes().polled);
+    let interval = core.owner(id).map(|owner| owner.interval()).filter(|_| is_polled);
+    Ended { interval, ..Ended::default() }
+}

@@ -1,0 +1,101 @@
+//! What the operator does and how often, with the defaults of KEDA (spec, appendix A).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::provide::Compat;
+
+/// How ScaledObjects act, unless an object says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Act {
+    /// An HPA does 1 ↔ N, whoever acts on it.
+    #[default]
+    Hpa,
+    /// We do 0 ↔ N; there is no HPA.
+    Direct,
+}
+
+impl Act {
+    /// What an annotation or flag says; none if it says nothing that is known.
+    pub fn read(text: &str) -> Option<Self> {
+        match text {
+            "hpa" => Some(Self::Hpa),
+            "direct" => Some(Self::Direct),
+            _ => None,
+        }
+    }
+}
+
+/// Settings in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Only objects of these namespaces; empty: all (`WATCH_NAMESPACE`).
+    pub namespaces: Vec<String>,
+    /// How ScaledObjects act, unless an object says otherwise.
+    pub act: Act,
+    /// How exactly KEDA is imitated.
+    pub compat: Compat,
+    /// How many rounds run at once, not counting those that wait for a slow source.
+    pub concurrency: usize,
+    /// How many rounds of objects with a slow source run at once.
+    pub slow_concurrency: usize,
+    /// How long HTTP servers may take, unless a trigger says otherwise (`KEDA_HTTP_DEFAULT_TIMEOUT`).
+    pub http_timeout: Duration,
+    /// How long one question to a source may take at all.
+    pub source_deadline: Duration,
+    /// How old the last sample may be that an HPA is answered with.
+    pub sample_age: Duration,
+    /// Where the secrets of ClusterTriggerAuthentications are (`KEDA_CLUSTER_OBJECT_NAMESPACE`).
+    pub cluster_object_namespace: String,
+    /// Whether secrets are read there only (`KEDA_RESTRICT_SECRET_ACCESS`).
+    pub restrict_secret_access: bool,
+    /// Where files of ClusterTriggerAuthentications are (`--filepath-auth-root-path`).
+    pub file_root: Option<PathBuf>,
+    /// How long tokens of service accounts are asked for (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
+    pub token_expiry: Duration,
+    /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
+    pub cluster_name: String,
+    /// How often secrets and config maps in use are looked at for changes; zero: never.
+    pub secrets_check: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespaces: Vec::new(),
+            act: Act::default(),
+            compat: Compat::default(),
+            concurrency: 256,
+            slow_concurrency: 256,
+            http_timeout: Duration::from_secs(3),
+            source_deadline: Duration::from_secs(10),
+            // As often as HPAs ask.
+            sample_age: Duration::from_secs(15),
+            cluster_object_namespace: "keda".to_owned(),
+            restrict_secret_access: false,
+            file_root: None,
+            token_expiry: Duration::from_hours(1),
+            cluster_name: "kubernetes-default".to_owned(),
+            secrets_check: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether objects of this namespace are ours.
+    pub fn covers(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|own| own == namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_act_are_read() {
+        assert_eq!(Act::read("direct"), Some(Act::Direct));
+        assert_eq!(Act::read("hpa"), Some(Act::Hpa));
+        assert_eq!(Act::read("Direct"), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is told: events for people, CloudEvents for programs.
+
+use std::sync::Arc;
+
+use api::keda::API_VERSION;
+use api::meta::ObjectMeta;
+use cluster::events::{About, Recorder};
+use keda::event::Event;
+
+use super::cloud_events::CloudEvents;
+use super::id::Kind;
+
+/// Who is told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Object,
+    Job,
+    Authentication,
+    ClusterAuthentication,
+}
+
+impl Subject {
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Object => Self::Object,
+            Kind::Job => Self::Job,
+        }
+    }
+
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Object => "ScaledObject",
+            Self::Job => "ScaledJob",
+            Self::Authentication => "TriggerAuthentication",
+            Self::ClusterAuthentication => "ClusterTriggerAuthentication",
+        }
+    }
+}
+
+/// Tells in the background; never waits, never fails.
+#[derive(Clone)]
+pub(crate) struct Tell {
+    operator: Recorder,
+    /// The loops of ScaledJobs have a name of their own.
+    handler: Recorder,
+    pub(crate) cloud_events: Arc<CloudEvents>,
+}
+
+impl Tell {
+    pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>) -> Self {
+        Self {
+            operator: recorder.with_component("keda-operator"),
+            handler: recorder.with_component("scale-handler"),
+            cloud_events,
+        }
+    }
+
+    /// What a reconcile tells: it becomes a CloudEvent too.
+    pub(crate) fn controller(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+        self.record(&self.operator, subject, metadata, event);
+        self.cloud_events.offer(subject, metadata, event);
+    }
+
+    /// What a round tells.
+    pub(crate) fn round(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+        let recorder = if subject == Subject::Job { &self.handler } else { &self.operator };
+        self.record(recorder, subject, metadata, event);
+    }
+
+    fn record(&self, recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+        let about = About {
+            api_version: API_VERSION,
+            kind: subject.kind(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        };
+        let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
+        recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+    }
+}
+

@@ -1,0 +1,86 @@
+//! External metrics, pushes, figures.
+
+use std::time::Duration;
+
+use api::provide::{ExternalQuestion, Failure};
+use api::selector::Selector;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::bench::{Bench, trigger};
+use super::script::Says;
+
+fn question(metric: &str, selector: &str) -> ExternalQuestion {
+    ExternalQuestion {
+        namespace: "shop".to_owned(),
+        metric: metric.to_owned(),
+        series: Selector::parse(selector).unwrap(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_is_answered_with_what_the_last_poll_found_if_it_is_fresh() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 1).await;
+    bench.script.say("orders", Says::Value(25));
+    bench.scaled_object("worker", json!({"pollingInterval": 60, "triggers": [trigger("orders")]})).await;
+    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
+    let metrics = bench.handle.external_metrics();
+    let selector = "scaledobject.keda.sh/name=worker";
+    let asked = bench.script.asked("orders");
+    for name in ["s0-orders", "S0-Orders"] {
+        let values = metrics.values(&question(name, selector)).await.unwrap();
+        assert_eq!((&*values[0].metric, &*values[0].value.to_string()), ("s0-orders", "25"));
+    }
+    assert_eq!(bench.script.asked("orders"), asked, "nobody was asked");
+    sleep(Duration::from_secs(20)).await;
+    bench.script.say("orders", Says::Value(30));
+    let values = metrics.values(&question("s0-orders", selector)).await.unwrap();
+    assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
+
+    let failure = metrics.values(&question("s0-orders", "")).await.unwrap_err();
+    assert_eq!(failure, Failure::Plain("scaledObject name is not specified".to_owned()));
+    let failure = metrics.values(&question("s0-other", selector)).await.unwrap_err();
+    assert!(failure.to_string().contains("no matching metrics found for s0-other"), "{failure}");
+    let failure = metrics.values(&question("s0-x", "scaledobject.keda.sh/name=none")).await.unwrap_err();
+    assert!(failure.to_string().contains("not found"), "{failure}");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pushed_is_acted_on_at_once() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    let push = json!({"type": "scripted-push", "metadata": {"source": "orders"}});
+    bench.scaled_object("worker", json!({"pollingInterval": 3600, "triggers": [push]})).await;
+    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
+    let began = Instant::now();
+    bench.script.push();
+    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    assert!(began.elapsed() <= Duration::from_millis(100), "{:?}", began.elapsed());
+    bench.until("it says so", async || bench.condition("worker", "Active").await.0 == "True").await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_are_those_of_keda() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 1).await;
+    bench.script.say("orders", Says::Value(25));
+    bench.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
+    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
+    let page = bench.handle.figures();
+    let labels = r#"namespace="shop",metric="s0-orders",scaledObject="worker",scaler="scripted",triggerIndex="0",type="scaledobject""#;
+    for line in [
+        format!("keda_scaler_metrics_value{{{labels}}} 25"),
+        format!("keda_scaler_active{{{labels}}} 1"),
+        format!("keda_scaler_detail_errors_total{{{labels}}} 0"),
+        r#"keda_scaled_object_errors_total{namespace="shop",scaledObject="worker"} 0"#.to_owned(),
+        r#"keda_scaled_object_paused{namespace="shop",scaledObject="worker"} 0"#.to_owned(),
+        r#"keda_trigger_registered_total{type="scripted"} 1"#.to_owned(),
+        r#"keda_resource_registered_total{type="scaled_object",namespace="shop"} 1"#.to_owned(),
+    ] {
+        assert!(page.lines().any(|own| own == line), "{line}\nis not in\n{page}");
+    }
+    bench.stop().await;
+}

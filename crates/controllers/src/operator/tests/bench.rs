@@ -1,0 +1,221 @@
+//! A cluster in memory with an operator on it.
+
+use std::time::Duration;
+
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::request::{Request, send};
+use http::Method;
+use kube::Client;
+use localkube::{Cluster, Options, Running};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::script::Script;
+use crate::operator::{Handle, Operator, Parts, Settings};
+
+/// How long anything may take, in the cluster's time.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+pub(super) struct Bench {
+    pub(super) running: Running,
+    pub(super) client: Client,
+    pub(super) script: Script,
+    pub(super) handle: Handle,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// Definitions of KEDA's resources that take anything: schemas are not what is tested here.
+fn definition(group: &str, kind: &str, plural: &str, scope: &str) -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
+            "scope": scope,
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
+            }],
+        },
+    })
+}
+
+impl Bench {
+    pub(super) async fn start() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(super) async fn with(settings: Settings) -> Self {
+        let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+        let client = running.client();
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        for (kind, plural, scope) in [
+            ("ScaledObject", "scaledobjects", "Namespaced"),
+            ("ScaledJob", "scaledjobs", "Namespaced"),
+            ("TriggerAuthentication", "triggerauthentications", "Namespaced"),
+            ("ClusterTriggerAuthentication", "clustertriggerauthentications", "Cluster"),
+        ] {
+            post(&client, crds, &definition("keda.sh", kind, plural, scope)).await;
+        }
+        let sources = definition("eventing.keda.sh", "CloudEventSource", "cloudeventsources", "Namespaced");
+        post(&client, crds, &sources).await;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        post(&client, "/api/v1/namespaces", &namespace).await;
+        let script = Script::default();
+        let time = running.clock();
+        let clock = Clock::new(move || time.now());
+        let parts = Parts {
+            client: client.clone(),
+            discovery: Discovery::new(client.clone()),
+            leadership: Leadership::alone(),
+            recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
+            clock,
+            settings,
+            web: scalers::web::Settings::default(),
+            auth: None,
+            build: Some(script.build()),
+        };
+        let (operator, handle) = Operator::new(parts);
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(operator.run(stopped));
+        let bench = Self { running, client, script, handle, stop, task };
+        bench.until("the operator sees the cluster", async || bench.handle.synced()).await;
+        bench
+    }
+
+    /// Ends the operator.
+    pub(super) async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.task.await.unwrap();
+    }
+
+    /// Waits for something, in the cluster's time.
+    pub(super) async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
+        let began = Instant::now();
+        while !so().await {
+            if began.elapsed() > PATIENCE {
+                let objects = self.get(&objects("")).await.unwrap_or_default();
+                let events = self.get("/api/v1/namespaces/shop/events").await.unwrap_or_default();
+                let events: Vec<&Value> =
+                    events["items"].as_array().into_iter().flatten().map(|event| &event["message"]).collect();
+                panic!("in vain: {what}\n{objects:#}\n{events:#?}");
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Option<Value> {
+        let request = Request::get(path, "", Duration::from_secs(5));
+        let answer = send(&self.client, request).await.ok()?;
+        Some(serde_json::from_slice(&answer).unwrap())
+    }
+
+    pub(super) async fn create(&self, collection: &str, object: Value) {
+        post(&self.client, collection, &object).await;
+    }
+
+    pub(super) async fn patch(&self, path: &str, patch: Value) {
+        ask(&self.client, Method::PATCH, path, "application/merge-patch+json", &patch).await;
+    }
+
+    pub(super) async fn delete(&self, path: &str) {
+        ask(&self.client, Method::DELETE, path, "application/json", &json!({})).await;
+    }
+
+    /// A deployment of so many replicas.
+    pub(super) async fn deployment(&self, name: &str, replicas: i32) {
+        let labels = json!({"app": name});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
+        self.create("/apis/apps/v1/namespaces/shop/deployments", object).await;
+    }
+
+    /// A ScaledObject of the deployment of the same name.
+    pub(super) async fn scaled_object(&self, name: &str, spec: Value) {
+        let mut spec = spec;
+        spec["scaleTargetRef"] = json!({"name": name});
+        let object = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": {"name": name, "labels": {"team": "a"}, "annotations": {"note": "x"}},
+            "spec": spec,
+        });
+        self.create(&objects(""), object).await;
+    }
+
+    pub(super) async fn status(&self, name: &str) -> Value {
+        let found = self.get(&objects(name)).await.unwrap_or_default();
+        found.get("status").cloned().unwrap_or_default()
+    }
+
+    /// Status, reason and message of a condition; empty if it is not there.
+    pub(super) async fn condition(&self, name: &str, type_: &str) -> (String, String, String) {
+        condition(&self.status(name).await, type_)
+    }
+
+    pub(super) async fn replicas(&self, name: &str) -> i64 {
+        self.get(&deployments(name)).await.unwrap()["spec"]["replicas"].as_i64().unwrap()
+    }
+
+    pub(super) async fn hpa(&self, name: &str) -> Option<Value> {
+        self.get(&hpas(name)).await
+    }
+
+    /// Reasons of all events about an object, with their notes.
+    pub(super) async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let all = self.get("/api/v1/namespaces/shop/events").await.unwrap();
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap().to_owned();
+        let about = |event: &&Value| event["involvedObject"]["name"] == name;
+        let events = all["items"].as_array().unwrap().iter().filter(about);
+        events.map(|event| (text(event, "reason"), text(event, "message"))).collect()
+    }
+
+    pub(super) async fn has_event(&self, name: &str, reason: &str) -> bool {
+        self.events(name).await.iter().any(|(own, _)| own == reason)
+    }
+}
+
+pub(super) fn objects(name: &str) -> String {
+    format!("/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/{name}").trim_end_matches('/').to_owned()
+}
+
+pub(super) fn deployments(name: &str) -> String {
+    format!("/apis/apps/v1/namespaces/shop/deployments/{name}")
+}
+
+pub(super) fn hpas(name: &str) -> String {
+    format!("/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/{name}")
+}
+
+pub(super) fn condition(status: &Value, type_: &str) -> (String, String, String) {
+    let empty = Vec::new();
+    let all = status["conditions"].as_array().unwrap_or(&empty);
+    let found = all.iter().find(|condition| condition["type"] == type_).cloned().unwrap_or_default();
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+/// A trigger on a scripted source.
+pub(super) fn trigger(source: &str) -> Value {
+    json!({"type": "scripted", "metadata": {"source": source}})
+}
+
+async fn post(client: &Client, path: &str, object: &Value) {
+    ask(client, Method::POST, path, "application/json", object).await;
+}
+
+async fn ask(client: &Client, method: Method, path: &str, kind: &'static str, body: &Value) {
+    let body = Some((kind, body.to_string().into_bytes()));
+    let request = Request { method, body, ..Request::get(path, "", Duration::from_secs(5)) };
+    send(client, request).await.unwrap();
+}

@@ -1,0 +1,158 @@
+//! Sources that fail, credentials that are missing, targets that are not there.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::bench::{Bench, objects, trigger};
+use super::script::Says;
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_dies_is_replaced_by_a_number_and_nothing_sleeps_for_it() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 4).await;
+    let fallback = json!({"failureThreshold": 2, "replicas": 5, "behavior": "static"});
+    let spec = json!({"pollingInterval": 5, "cooldownPeriod": 1, "fallback": fallback, "triggers": [trigger("orders")]});
+    bench.script.say("orders", Says::Value(40));
+    bench.scaled_object("worker", spec).await;
+    bench.until("it is active", async || bench.condition("worker", "Active").await.0 == "True").await;
+    bench.script.say("orders", Says::Fails("connection refused"));
+    bench.until("it falls back", async || bench.condition("worker", "Fallback").await.0 == "True").await;
+    let health = bench.status("worker").await["health"]["s0-orders"].clone();
+    assert_eq!(health["status"], "Failing");
+    assert_eq!(bench.replicas("worker").await, 4);
+    let served = bench.handle.metric("shop", "worker", "s0-orders").await.unwrap();
+    assert_eq!(served[0].value.to_string(), "50");
+    bench
+        .until("it is told", async || bench.has_event("worker", "ScaledObjectFallbackActivated").await)
+        .await;
+    bench.script.say("orders", Says::Value(40));
+    bench.until("it is over", async || bench.condition("worker", "Fallback").await.0 == "False").await;
+    assert_eq!(bench.status("worker").await["health"]["s0-orders"]["numberOfFailures"], 0);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_fallback_a_failing_source_leaves_the_target_alone() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 4).await;
+    bench.script.say("orders", Says::Fails("connection refused"));
+    let spec = json!({"pollingInterval": 5, "cooldownPeriod": 1, "triggers": [trigger("orders")]});
+    bench.scaled_object("worker", spec).await;
+    bench.until("it says so", async || bench.condition("worker", "Ready").await.1 == "TriggerError").await;
+    assert!(bench.condition("worker", "Ready").await.2.contains("connection refused"));
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.replicas("worker").await, 4);
+    // It is built anew, but ever more seldom.
+    assert!((2..30).contains(&bench.script.built("orders")), "{}", bench.script.built("orders"));
+    bench.script.say("orders", Says::Value(1));
+    bench.until("it is well", async || bench.condition("worker", "Ready").await.0 == "True").await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_broken_trigger_does_not_disable_the_others() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    let broken = json!({"type": "unheard-of", "metadata": {}});
+    let spec = json!({"pollingInterval": 5, "triggers": [broken, trigger("orders")]});
+    bench.scaled_object("worker", spec).await;
+    bench.until("there is an HPA", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
+    bench.script.say("orders", Says::Value(3));
+    bench.until("it is woken all the same", async || bench.replicas("worker").await == 1).await;
+    bench
+        .until("it says what is wrong", async || {
+            let (state, reason, message) = bench.condition("worker", "Ready").await;
+            (&*state, &*reason) == ("Unknown", "PartialTriggerError") && message.contains("unheard-of")
+        })
+        .await;
+    bench.until("it is told", async || bench.has_event("worker", "KEDAScalerFailed").await).await;
+    bench.stop().await;
+}
+
+fn guarded() -> Value {
+    let reference = json!({"name": "creds"});
+    let metadata = json!({"source": "orders", "needs-password": "yes"});
+    json!({"type": "scripted", "metadata": metadata, "authenticationRef": reference})
+}
+
+fn authentication(secret: &str) -> Value {
+    let target = json!({"parameter": "password", "name": secret, "key": "password"});
+    json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
+        "metadata": {"name": "creds"}, "spec": {"secretTargetRef": [target]},
+    })
+}
+
+const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/triggerauthentications";
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_authentication_is_named_and_its_appearance_is_noticed() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    bench.script.say("orders", Says::Value(3));
+    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [guarded()]})).await;
+    let ready = async || bench.condition("worker", "Ready").await;
+    bench.until("it is named", async || ready().await.2.contains("creds")).await;
+    assert_eq!(ready().await.1, "ScaledObjectCheckFailed");
+    sleep(Duration::from_mins(10)).await;
+
+    let mut wrong = authentication("missing");
+    wrong["metadata"]["name"] = json!("creds");
+    bench.create(AUTHENTICATIONS, wrong).await;
+    bench.until("now the secret is named", async || ready().await.2.contains("missing")).await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": {"password": "c2VjcmV0"},
+    });
+    bench.create("/api/v1/namespaces/shop/secrets", secret).await;
+    let began = tokio::time::Instant::now();
+    bench.patch(&format!("{AUTHENTICATIONS}/creds"), json!({"spec": authentication("login")["spec"]})).await;
+    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let users = async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.unwrap()["status"]["scaledobjects"].clone();
+    bench.until("it says who uses it", async || users().await == "worker").await;
+
+    // It can be deleted, though it was held.
+    bench.delete(&objects("worker")).await;
+    bench.delete(&format!("{AUTHENTICATIONS}/creds")).await;
+    bench
+        .until("it is gone", async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.is_none())
+        .await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_changes_is_read_again() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": {"password": "c2VjcmV0"},
+    });
+    bench.create("/api/v1/namespaces/shop/secrets", secret).await;
+    bench.create(AUTHENTICATIONS, authentication("login")).await;
+    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [guarded()]})).await;
+    bench.until("it was polled", async || bench.script.asked("orders") > 1).await;
+    let built = bench.script.built("orders");
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.script.built("orders"), built, "nothing has changed");
+    bench.patch("/api/v1/namespaces/shop/secrets/login", json!({"data": {"password": "b3RoZXI="}})).await;
+    bench.until("it is built anew", async || bench.script.built("orders") > built).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_target_is_said_and_its_appearance_is_noticed() {
+    let bench = Bench::start().await;
+    bench.script.say("orders", Says::Value(3));
+    bench.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
+    let ready = async || bench.condition("worker", "Ready").await;
+    bench.until("it is said", async || ready().await.2.contains("\"worker\" not found")).await;
+    bench.until("it is told", async || bench.has_event("worker", "ScaledObjectCheckFailed").await).await;
+    sleep(Duration::from_mins(20)).await;
+    bench.deployment("worker", 0).await;
+    let began = tokio::time::Instant::now();
+    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    bench.stop().await;
+}

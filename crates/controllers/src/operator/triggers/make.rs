@@ -1,0 +1,136 @@
+//! From a trigger as written to a scaler: credentials, environment, the table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::keda::Trigger;
+use keda::environment::{ObjectRef, PodTemplate};
+use scalers::backends::Backends;
+use scalers::{Error, Scaler};
+use serde_json::Value;
+
+use super::owner::Owner;
+use crate::operator::auth::{Asked, Auth, Resolved, names_variables};
+use crate::operator::hand::{Hand, Place};
+use crate::operator::reader::Reader;
+
+/// Makes the scaler of a trigger; tests have their own.
+pub type Build = Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error> + Send + Sync>;
+
+/// Makes scalers.
+pub(crate) struct Maker {
+    pub(crate) build: Build,
+    pub(crate) backends: Backends,
+    pub(crate) auth: Auth,
+    pub(crate) reader: Reader,
+    pub(crate) hand: Hand,
+    pub(crate) http_timeout: Duration,
+}
+
+/// A scaler, or why there is none; and what it was made of.
+pub(super) struct Made {
+    pub(super) scaler: Result<Arc<dyn Scaler>, String>,
+    pub(super) used: Vec<(ObjectRef, String)>,
+}
+
+/// What a trigger is called in figures if it has no name.
+pub(crate) fn display(type_: &str) -> &str {
+    scalers::table::find(type_).map_or(type_, |known| known.display)
+}
+
+impl Maker {
+    pub(super) async fn make(&self, owner: &Owner, index: usize, trigger: &Trigger) -> Made {
+        let mut seen = Vec::new();
+        let scaler = self.scaler(owner, index, trigger, &mut seen).await;
+        let used = seen.into_iter().map(|object| (self.reader.version(&object), object));
+        Made { scaler, used: used.map(|(version, object)| (object, version)).collect() }
+    }
+
+    async fn scaler(
+        &self,
+        owner: &Owner,
+        index: usize,
+        trigger: &Trigger,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<Arc<dyn Scaler>, String> {
+        let template = self.template(owner, trigger).await?;
+        let (namespace, container) = (owner.metadata().namespace.as_str(), owner.container());
+        let environment = if names_variables(&trigger.metadata) || !container.is_empty() {
+            match self.auth.environment(namespace, template.as_ref(), container).await {
+                Ok(environment) => {
+                    seen.extend(environment.seen);
+                    environment.variables
+                }
+                Err(error) => {
+                    seen.extend(error.seen);
+                    return Err(error.text);
+                }
+            }
+        } else {
+            BTreeMap::new()
+        };
+        let authentication = trigger.authentication_ref.as_ref();
+        let asked = Asked { namespace, authentication, template: template.as_ref(), container };
+        let Resolved { parameters, identity, .. } = match self.auth.resolve(asked).await {
+            Ok(mut resolved) => {
+                seen.append(&mut resolved.seen);
+                resolved
+            }
+            Err(error) => {
+                seen.extend(error.seen);
+                return Err(error.text);
+            }
+        };
+        let id = owner.id();
+        let trigger = scalers::Trigger {
+            owner: scalers::Owner {
+                kind: id.kind.name().to_owned(),
+                namespace: id.namespace.to_string(),
+                name: id.name.to_string(),
+            },
+            index,
+            type_: trigger.type_.clone(),
+            name: trigger.name.clone(),
+            metric_type: trigger.metric_type.clone(),
+            metadata: trigger.metadata.clone(),
+            auth: parameters,
+            environment,
+            identity,
+            feeds_formula: owner.has_formula(),
+            http_timeout: self.http_timeout,
+        };
+        (self.build)(&trigger, &self.backends).map_err(|error| error.0)
+    }
+
+    /// The pods of the target, if anybody asks for them.
+    async fn template(&self, owner: &Owner, trigger: &Trigger) -> Result<Option<PodTemplate>, String> {
+        let object = match owner {
+            Owner::Job(job) => return Ok(job.spec.job_target_ref.as_ref().and_then(PodTemplate::of_job)),
+            Owner::Object(object) => object,
+        };
+        let namespace = &object.metadata.namespace;
+        let wants = |reference| {
+            let found = self.reader.known_authentication(namespace, reference);
+            found.is_some_and(|found| !found.spec.env.is_empty() || found.spec.pod_identity.is_some())
+        };
+        let is_wanted = names_variables(&trigger.metadata)
+            || !owner.container().is_empty()
+            || trigger.authentication_ref.as_ref().is_some_and(wants);
+        if !is_wanted {
+            return Ok(None);
+        }
+        let Some(target) = &object.status.scale_target_gvkr else {
+            return Err(keda::executor::NO_TARGET.to_owned());
+        };
+        let place = Place {
+            group: &target.group,
+            version: &target.version,
+            plural: &target.resource,
+            namespace,
+            name: &object.spec.scale_target_ref.name,
+        };
+        let workload: Value = self.hand.get(place).await.map_err(|error| error.message)?;
+        Ok(PodTemplate::of_workload(&workload))
+    }
+}

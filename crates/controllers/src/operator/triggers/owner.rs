@@ -1,0 +1,75 @@
+//! Whose triggers they are.
+
+use std::sync::Arc;
+
+use api::keda::{ScaledJob, ScaledObject, Trigger};
+use api::meta::ObjectMeta;
+use api::provide::Compat;
+use keda::modifiers::Compiled;
+
+use crate::operator::id::Id;
+
+/// A ScaledObject or a ScaledJob.
+#[derive(Clone, Debug)]
+pub(crate) enum Owner {
+    Object(Arc<ScaledObject>),
+    Job(Arc<ScaledJob>),
+}
+
+impl Owner {
+    pub(crate) fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Object(object) => &object.metadata,
+            Self::Job(job) => &job.metadata,
+        }
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        let ObjectMeta { namespace, name, .. } = self.metadata();
+        match self {
+            Self::Object(_) => Id::object(namespace, name),
+            Self::Job(_) => Id::job(namespace, name),
+        }
+    }
+
+    pub(crate) fn triggers(&self) -> &[Trigger] {
+        match self {
+            Self::Object(object) => &object.spec.triggers,
+            Self::Job(job) => &job.spec.triggers,
+        }
+    }
+
+    /// The container whose environment counts; empty for the first.
+    pub(crate) fn container(&self) -> &str {
+        match self {
+            Self::Object(object) => &object.spec.scale_target_ref.env_source_container_name,
+            Self::Job(job) => &job.spec.env_source_container_name,
+        }
+    }
+
+    /// Whether its triggers feed a formula.
+    pub(crate) fn has_formula(&self) -> bool {
+        matches!(self, Self::Object(object) if object.modifiers().is_some())
+    }
+
+    /// Its formula, or why it cannot be used.
+    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<Compiled, String>> {
+        let Self::Object(object) = self else { return None };
+        object.modifiers().map(|_| Compiled::new(object, compat))
+    }
+
+    /// Seconds from poll to poll.
+    pub(crate) fn interval(&self) -> std::time::Duration {
+        let seconds = match self {
+            Self::Object(object) => object.spec.polling_interval,
+            Self::Job(job) => job.spec.polling_interval,
+        };
+        interval(seconds)
+    }
+}
+
+/// From poll to poll; what makes no sense is the shortest that does.
+pub(crate) fn interval(seconds: Option<i32>) -> std::time::Duration {
+    let seconds = u64::try_from(seconds.unwrap_or(30)).unwrap_or(1).max(1);
+    std::time::Duration::from_secs(seconds)
+}

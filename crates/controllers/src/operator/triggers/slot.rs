@@ -1,0 +1,301 @@
+//! One trigger: its scaler, and what it last said.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::autoscaling::v2::{MetricSpec, MetricTarget};
+use api::keda::Trigger;
+use keda::activity::{MetricValue, Reading, Sample};
+use keda::environment::ObjectRef;
+use scalers::Scaler;
+use tokio::time::{Instant, timeout};
+
+use super::make::{Made, Maker};
+use super::owner::Owner;
+use super::push::{Line, Stream};
+use super::{Heard, How};
+
+/// After a failure a scaler is not built anew before so much has passed; twice as long with each further one.
+const PAUSE: Duration = Duration::from_secs(1);
+/// But not longer than this, so that a secret that appears is noticed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// No more metrics of one trigger are remembered.
+const MOST_METRICS: usize = 64;
+
+/// One trigger.
+pub(crate) struct Slot {
+    index: usize,
+    trigger: Trigger,
+    line: Option<Line>,
+    /// Held while it is built, so that it is built once.
+    building: tokio::sync::Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Ready to be asked, or why not; none if it was never built or is to be built anew.
+    scaler: Option<Result<Arc<dyn Scaler>, String>>,
+    used: Vec<(ObjectRef, String)>,
+    specs: Option<(Instant, Vec<MetricSpec>)>,
+    samples: BTreeMap<String, Kept>,
+    /// How often in a row it was built in vain.
+    failures: u32,
+    /// Until when it is not built anew.
+    pause: Option<Instant>,
+    stream: Option<Stream>,
+    asked: Option<Instant>,
+    /// How often it failed, for figures.
+    errors: u64,
+}
+
+/// What was said of a metric.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// When.
+    pub(crate) at: Instant,
+    /// What, or why nothing.
+    pub(crate) reading: Result<Reading, String>,
+    /// How long it took.
+    pub(crate) latency: Duration,
+}
+
+impl Slot {
+    pub(super) fn new(index: usize, trigger: Trigger, line: Option<Line>) -> Self {
+        Self { index, trigger, line, building: tokio::sync::Mutex::default(), inner: Mutex::default() }
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn trigger(&self) -> &Trigger {
+        &self.trigger
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn used(&self) -> Vec<(ObjectRef, String)> {
+        self.inner().used.clone()
+    }
+
+    pub(super) fn last_asked(&self) -> Option<Instant> {
+        self.inner().asked
+    }
+
+    /// What was last said of its metrics, and how often it failed.
+    pub(crate) fn samples(&self) -> (BTreeMap<String, Kept>, u64) {
+        let inner = self.inner();
+        (inner.samples.clone(), inner.errors)
+    }
+
+    /// Builds it anew before it is next asked.
+    pub(super) fn renew(&self) {
+        let mut inner = self.inner();
+        inner.scaler = None;
+        inner.pause = None;
+        inner.specs = None;
+    }
+
+    /// Its metrics; what was said no longer than `age` ago is good enough.
+    pub(super) async fn specs(
+        &self,
+        maker: &Maker,
+        owner: &Owner,
+        age: Duration,
+        deadline: Duration,
+    ) -> Result<Vec<MetricSpec>, String> {
+        {
+            let mut inner = self.inner();
+            inner.asked = Some(Instant::now());
+            if let Some((at, specs)) = &inner.specs
+                && at.elapsed() < age
+            {
+                return Ok(specs.clone());
+            }
+        }
+        let scaler = self.scaler(maker, owner).await?;
+        let mut told = specs_of(&scaler, deadline).await;
+        if !matches!(&told, Ok(specs) if !specs.is_empty())
+            && !matches!(told, Err(Refusal::Late(_)))
+            && let Some(scaler) = self.again(maker, owner, &scaler).await
+        {
+            told = specs_of(&scaler, deadline).await;
+        }
+        let told = match told {
+            Ok(specs) if specs.is_empty() => Err("got empty metric spec".to_owned()),
+            Ok(specs) => Ok(specs),
+            Err(refusal) => Err(refusal.text()),
+        };
+        let mut inner = self.inner();
+        match &told {
+            Ok(specs) => {
+                inner.specs = Some((Instant::now(), specs.clone()));
+                let names: Vec<&str> = specs.iter().filter_map(external).map(|(name, _)| name).collect();
+                inner.samples.retain(|name, _| names.contains(&name.as_str()));
+            }
+            Err(_) => inner.errors += 1,
+        }
+        told
+    }
+
+    /// What it says.
+    pub(super) async fn ask(&self, maker: &Maker, owner: &Owner, how: How<'_>) -> Heard {
+        let specs = match self.specs(maker, owner, how.age, how.deadline).await {
+            Ok(specs) => specs,
+            Err(error) => return Heard { specs: Err(error), samples: Vec::new() },
+        };
+        let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
+        let asked = wanted.take(MOST_METRICS).map(|(name, target)| self.sample(maker, owner, name, target, how));
+        let samples = futures::future::join_all(asked).await;
+        Heard { specs: Ok(specs), samples }
+    }
+
+    async fn sample(
+        &self,
+        maker: &Maker,
+        owner: &Owner,
+        name: &str,
+        target: &MetricTarget,
+        how: How<'_>,
+    ) -> Sample {
+        let told = |reading, is_remembered| Sample {
+            name: name.to_owned(),
+            target: target.clone(),
+            reading,
+            is_remembered,
+        };
+        let record = how.records.filter(|_| self.trigger.use_cached_metrics).and_then(|all| all.get(name));
+        if let Some(record) = record {
+            return told(record.clone(), true);
+        }
+        if let Some(kept) = self.inner().samples.get(name)
+            && kept.at.elapsed() < how.age
+        {
+            return told(kept.reading.clone(), true);
+        }
+        let began = Instant::now();
+        let reading = self.read(maker, owner, name, how.deadline).await;
+        let kept = Kept { at: Instant::now(), reading: reading.clone(), latency: began.elapsed() };
+        let mut inner = self.inner();
+        if reading.is_err() {
+            inner.errors += 1;
+        } else {
+            (inner.failures, inner.pause) = (0, None);
+        }
+        inner.samples.insert(name.to_owned(), kept);
+        drop(inner);
+        told(reading, false)
+    }
+
+    async fn read(&self, maker: &Maker, owner: &Owner, name: &str, deadline: Duration) -> Result<Reading, String> {
+        let scaler = self.scaler(maker, owner).await?;
+        match reading_of(&scaler, name, deadline).await {
+            Err(Refusal::Said(error)) => match self.again(maker, owner, &scaler).await {
+                Some(scaler) => reading_of(&scaler, name, deadline).await.map_err(Refusal::text),
+                None => Err(error),
+            },
+            told => told.map_err(Refusal::text),
+        }
+    }
+
+    /// The scaler, built if it is not; one that could not be built is not tried again for a while.
+    async fn scaler(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
+        if let Some(known) = self.known() {
+            return known;
+        }
+        let _alone = self.building.lock().await;
+        match self.known() {
+            Some(known) => known,
+            None => self.build(maker, owner).await,
+        }
+    }
+
+    fn known(&self) -> Option<Result<Arc<dyn Scaler>, String>> {
+        let inner = self.inner();
+        match &inner.scaler {
+            Some(Err(_)) if inner.pause.is_none_or(|pause| pause <= Instant::now()) => None,
+            known => known.clone(),
+        }
+    }
+
+    /// The scaler, built anew because `failed` did; none if that was tried a moment ago.
+    async fn again(&self, maker: &Maker, owner: &Owner, failed: &Arc<dyn Scaler>) -> Option<Arc<dyn Scaler>> {
+        let _alone = self.building.lock().await;
+        if let Some(Ok(known)) = &self.inner().scaler
+            && !Arc::ptr_eq(known, failed)
+        {
+            // Somebody else was faster.
+            return Some(Arc::clone(known));
+        }
+        {
+            let mut inner = self.inner();
+            if inner.pause.is_some_and(|pause| pause > Instant::now()) {
+                return None;
+            }
+            inner.rest();
+        }
+        self.build(maker, owner).await.ok()
+    }
+
+    async fn build(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
+        let made = maker.make(owner, self.index, &self.trigger).await;
+        let Made { scaler, used } = made;
+        let stream = match (&scaler, &self.line) {
+            (Ok(scaler), Some(line)) => line.listen(scaler),
+            _ => None,
+        };
+        let mut inner = self.inner();
+        if scaler.is_err() {
+            inner.rest();
+        }
+        (inner.scaler, inner.used, inner.stream) = (Some(scaler.clone()), used, stream);
+        scaler
+    }
+}
+
+impl Inner {
+    /// After one more failure it is left alone for a while.
+    fn rest(&mut self) {
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        self.pause = Some(Instant::now() + pause);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// Why there is no answer.
+enum Refusal {
+    /// In its own words.
+    Said(String),
+    /// It took too long.
+    Late(Duration),
+}
+
+impl Refusal {
+    fn text(self) -> String {
+        match self {
+            Self::Said(text) => text,
+            Self::Late(after) => format!("no answer within {} s", after.as_secs_f64()),
+        }
+    }
+}
+
+async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, Refusal> {
+    let told = timeout(deadline, scaler.specs()).await.map_err(|_| Refusal::Late(deadline))?;
+    told.map_err(|error| Refusal::Said(error.0))
+}
+
+async fn reading_of(scaler: &Arc<dyn Scaler>, name: &str, deadline: Duration) -> Result<Reading, Refusal> {
+    let told = timeout(deadline, scaler.read(name)).await.map_err(|_| Refusal::Late(deadline))?;
+    let told = told.map_err(|error| Refusal::Said(error.0))?;
+    let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
+    Ok(Reading { values: told.values.into_iter().map(value).collect(), active: told.active })
+}
+
+/// Name and target of an external metric.
+pub(super) fn external(spec: &MetricSpec) -> Option<(&str, &MetricTarget)> {
+    spec.external.as_ref().map(|external| (external.metric.name.as_str(), &external.target))
+}

@@ -1,0 +1,183 @@
+//! The watches that fill the world: KEDA's resources and HPAs from the start, targets and jobs once somebody needs them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::keda::annotations::SCALED_JOB_NAME;
+use cluster::index::{Target, TargetKind};
+use cluster::watch::{self, Change, Health, Source, View};
+use futures::StreamExt;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::settings::Settings;
+use super::world::{Job, JobPod, Signal, World};
+
+/// How many changes are taken in before others have a turn.
+const BREATH: usize = 256;
+
+const KEDA: &str = "/apis/keda.sh/v1alpha1";
+const EVENTING: &str = "/apis/eventing.keda.sh/v1alpha1";
+
+/// The watches, which end when this is dropped.
+pub(crate) struct Watches {
+    feed: Feed,
+    tasks: JoinSet<()>,
+    targets: HashMap<TargetKind, Health>,
+    jobs: Vec<Health>,
+}
+
+/// Where changes go.
+#[derive(Clone)]
+struct Feed {
+    client: Client,
+    world: Arc<Mutex<World>>,
+    settings: Arc<Settings>,
+    tell: mpsc::UnboundedSender<Signal>,
+}
+
+impl Watches {
+    pub(crate) fn new(
+        client: Client,
+        world: Arc<Mutex<World>>,
+        settings: Arc<Settings>,
+        tell: mpsc::UnboundedSender<Signal>,
+    ) -> Self {
+        let feed = Feed { client, world, settings, tell };
+        Self { feed, tasks: JoinSet::new(), targets: HashMap::new(), jobs: Vec::new() }
+    }
+
+    /// Starts to watch, and waits until everything was seen once.
+    pub(crate) async fn start(&mut self) {
+        let mut healths = Vec::new();
+        for scope in self.feed.scopes() {
+            let (feed, tasks) = (&self.feed, &mut self.tasks);
+            healths.push(feed.spawn(tasks, KEDA, "scaledobjects", &scope, World::take_object));
+            healths.push(feed.spawn(tasks, KEDA, "scaledjobs", &scope, World::take_scaled_job));
+            healths.push(feed.spawn(tasks, KEDA, "triggerauthentications", &scope, |world, scope, change| {
+                world.take_authentication(false, scope, change)
+            }));
+            healths.push(feed.spawn(tasks, EVENTING, "cloudeventsources", &scope, |world, scope, change| {
+                world.take_destination(false, scope, change)
+            }));
+            let hpas = "horizontalpodautoscalers";
+            healths.push(feed.spawn(tasks, "/apis/autoscaling/v2", hpas, &scope, World::take_hpa));
+        }
+        let (feed, tasks) = (&self.feed, &mut self.tasks);
+        healths.push(feed.spawn(tasks, KEDA, "clustertriggerauthentications", "", |world, scope, change| {
+            world.take_authentication(true, scope, change)
+        }));
+        healths.push(feed.spawn(tasks, EVENTING, "clustercloudeventsources", "", |world, scope, change| {
+            world.take_destination(true, scope, change)
+        }));
+        for health in &healths {
+            // Whatever is not installed is watched as soon as it is.
+            health.wait_until(|condition| condition.synced || condition.absent).await;
+        }
+    }
+
+    /// Watches these kinds of targets from now on; which of them were seen completely.
+    pub(crate) fn targets(&mut self, wanted: &HashSet<TargetKind>) -> HashSet<TargetKind> {
+        // In several namespaces a target is asked for: one watch per kind and namespace is not worth it.
+        if self.feed.settings.namespaces.len() > 1 {
+            return HashSet::new();
+        }
+        let scope = self.feed.settings.namespaces.first().cloned().unwrap_or_default();
+        for kind in wanted {
+            if !self.targets.contains_key(kind) {
+                let (base, plural) = kind.path().rsplit_once('/').unwrap_or_default();
+                let kind = *kind;
+                let health =
+                    self.feed.spawn::<Target>(&mut self.tasks, base, plural, &scope, move |world, _, change| {
+                        world.take_target(kind, change)
+                    });
+                self.targets.insert(kind, health);
+            }
+        }
+        let seen = self.targets.iter().filter(|(_, health)| {
+            let condition = health.condition();
+            condition.synced && condition.disconnected_since.is_none()
+        });
+        seen.map(|(kind, _)| *kind).collect()
+    }
+
+    /// Watches the jobs of ScaledJobs, and their pods, from now on; whether all were seen.
+    pub(crate) fn jobs(&mut self) -> bool {
+        if self.jobs.is_empty() {
+            for scope in self.feed.scopes() {
+                let (feed, tasks) = (&self.feed, &mut self.tasks);
+                let jobs = labelled("/apis/batch/v1", "jobs", &scope);
+                self.jobs.push(feed.run::<Job>(tasks, jobs, &scope, |world, scope, change| {
+                    world.jobs.take_job(scope, change);
+                    Vec::new()
+                }));
+                let pods = labelled("/api/v1", "pods", &scope);
+                self.jobs.push(feed.run::<JobPod>(tasks, pods, &scope, |world, scope, change| {
+                    world.jobs.take_pod(scope, change);
+                    Vec::new()
+                }));
+            }
+        }
+        self.jobs.iter().all(Health::synced)
+    }
+}
+
+/// Only what carries the label of a ScaledJob: the rest of the cluster's pods are none of our business.
+fn labelled(base: &str, plural: &str, scope: &str) -> Source {
+    let mut source = Source::new(scoped(base, plural, scope));
+    source.parameters.push(("labelSelector", SCALED_JOB_NAME.to_owned()));
+    source
+}
+
+/// `/apis/apps/v1/deployments`, in one namespace if there is a scope.
+fn scoped(base: &str, plural: &str, scope: &str) -> String {
+    if scope.is_empty() { format!("{base}/{plural}") } else { format!("{base}/namespaces/{scope}/{plural}") }
+}
+
+impl Feed {
+    fn scopes(&self) -> Vec<String> {
+        match self.settings.namespaces.as_slice() {
+            [] => vec![String::new()],
+            some => some.to_vec(),
+        }
+    }
+
+    fn spawn<T: View>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        base: &str,
+        plural: &str,
+        scope: &str,
+        take: impl FnMut(&mut World, &str, Change<T>) -> Vec<Signal> + Send + 'static,
+    ) -> Health {
+        self.run(tasks, Source::new(scoped(base, plural, scope)), scope, take)
+    }
+
+    fn run<T: View>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        source: Source,
+        scope: &str,
+        mut take: impl FnMut(&mut World, &str, Change<T>) -> Vec<Signal> + Send + 'static,
+    ) -> Health {
+        let (health, changes) = watch::watch::<T>(self.client.clone(), source);
+        let (world, tell, scope) = (self.world.clone(), self.tell.clone(), scope.to_owned());
+        tasks.spawn(async move {
+            let mut changes = std::pin::pin!(changes);
+            let mut taken = 0;
+            while let Some(change) = changes.next().await {
+                let signals = take(&mut world.lock().unwrap_or_else(PoisonError::into_inner), &scope, change);
+                for signal in signals {
+                    // The loop is gone only when everything ends.
+                    let _ = tell.send(signal);
+                }
+                taken += 1;
+                if taken % BREATH == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        health
+    }
+}

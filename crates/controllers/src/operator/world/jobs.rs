@@ -1,0 +1,180 @@
+//! Jobs of ScaledJobs, and the pods of these.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use api::keda::annotations::SCALED_JOB_NAME;
+use cluster::watch::{Change, View};
+use keda::jobs::{JobView, PodView};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::keyed;
+use super::shelf::{Done, Shelf, Versioned};
+use crate::operator::id::Name;
+
+/// A job, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    namespace: String,
+    version: String,
+    /// The ScaledJob whose label it carries.
+    scaled_job: Arc<str>,
+    view: JobView,
+}
+
+/// A pod of a job, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobPod {
+    namespace: String,
+    name: String,
+    version: String,
+    job: Arc<str>,
+    view: PodView,
+}
+
+impl<'de> Deserialize<'de> for Job {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let job = Value::deserialize(deserializer)?;
+        let label = job.pointer("/metadata/labels").and_then(|labels| labels.get(SCALED_JOB_NAME));
+        Ok(Self {
+            namespace: text(&job, "namespace"),
+            version: text(&job, "resourceVersion"),
+            scaled_job: label.and_then(Value::as_str).unwrap_or_default().into(),
+            view: JobView::read(&job),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for JobPod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pod = Value::deserialize(deserializer)?;
+        let label = pod.pointer("/metadata/labels").and_then(|labels| labels.get("job-name"));
+        Ok(Self {
+            namespace: text(&pod, "namespace"),
+            name: text(&pod, "name"),
+            version: text(&pod, "resourceVersion"),
+            job: label.and_then(Value::as_str).unwrap_or_default().into(),
+            view: PodView::read(&pod),
+        })
+    }
+}
+
+fn text(object: &Value, field: &str) -> String {
+    let field = object.get("metadata").and_then(|metadata| metadata.get(field));
+    field.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+impl View for Job {
+    fn key(&self) -> (&str, &str) {
+        (&self.namespace, &self.view.name)
+    }
+}
+
+impl View for JobPod {
+    fn key(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
+    }
+}
+
+impl Versioned for Job {
+    fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+impl Versioned for JobPod {
+    fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// All jobs of ScaledJobs, and their pods.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    jobs: Shelf<Job>,
+    pods: Shelf<JobPod>,
+    /// Names of jobs by ScaledJob, and of pods by job.
+    of_scaled_job: Index,
+    of_job: Index,
+}
+
+#[derive(Debug, Default)]
+struct Index(HashMap<Name, BTreeSet<Arc<str>>>);
+
+impl Index {
+    fn add(&mut self, namespace: &Arc<str>, of: &Arc<str>, name: &Arc<str>) {
+        let of = Name { namespace: namespace.clone(), name: of.clone() };
+        self.0.entry(of).or_default().insert(name.clone());
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, of: &Arc<str>, name: &Arc<str>) {
+        let of = Name { namespace: namespace.clone(), name: of.clone() };
+        if let Some(names) = self.0.get_mut(&of) {
+            names.remove(name);
+            if names.is_empty() {
+                self.0.remove(&of);
+            }
+        }
+    }
+
+    fn names<'a>(&'a self, of: &Name) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        self.0.get(of).into_iter().flatten()
+    }
+}
+
+impl Jobs {
+    /// The jobs of a ScaledJob, with their pods.
+    pub(crate) fn of(&self, scaled_job: &Name) -> Vec<JobView> {
+        let named = |name: &Arc<str>| Name { namespace: scaled_job.namespace.clone(), name: name.clone() };
+        let jobs = self.of_scaled_job.names(scaled_job).filter_map(|name| self.jobs.get(&named(name)));
+        jobs.map(|job| {
+            let pods = self.of_job.names(&named(&job.view.name.as_str().into()));
+            let pods = pods.filter_map(|name| self.pods.get(&named(name))).map(|pod| pod.view.clone());
+            JobView { pods: Some(pods.collect()), ..job.view.clone() }
+        })
+        .collect()
+    }
+
+    /// A change of jobs.
+    pub(crate) fn take_job(&mut self, scope: &str, change: Change<Job>) {
+        let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
+        match self.jobs.take(scope, keyed(change, named)) {
+            Done::Applied(name, old) => {
+                if let Some(old) = old {
+                    self.of_scaled_job.remove(&name.namespace, &old.scaled_job, &name.name);
+                }
+                if let Some(job) = self.jobs.get(&name) {
+                    self.of_scaled_job.add(&name.namespace, &job.scaled_job, &name.name);
+                }
+            }
+            Done::Gone(gone) => {
+                for (name, old) in gone {
+                    self.of_scaled_job.remove(&name.namespace, &old.scaled_job, &name.name);
+                }
+            }
+            Done::Nothing | Done::Unreadable(..) => {}
+        }
+    }
+
+    /// A change of pods.
+    pub(crate) fn take_pod(&mut self, scope: &str, change: Change<JobPod>) {
+        let named = |pod: JobPod| (Name::new(&pod.namespace, &pod.name), pod);
+        match self.pods.take(scope, keyed(change, named)) {
+            Done::Applied(name, old) => {
+                if let Some(old) = old {
+                    self.of_job.remove(&name.namespace, &old.job, &name.name);
+                }
+                if let Some(pod) = self.pods.get(&name) {
+                    self.of_job.add(&name.namespace, &pod.job, &name.name);
+                }
+            }
+            Done::Gone(gone) => {
+                for (name, old) in gone {
+                    self.of_job.remove(&name.namespace, &old.job, &name.name);
+                }
+            }
+            Done::Nothing | Done::Unreadable(..) => {}
+        }
+    }
+}

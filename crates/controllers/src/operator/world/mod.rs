@@ -1,0 +1,434 @@
+//! What was watched: plain data; changes go in, signals come out.
+
+mod jobs;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerCondition};
+use api::keda::{AuthenticationRef, CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
+use api::meta::ObjectMeta;
+use cluster::index::{CachedScale, Target, TargetKind, Targets};
+use cluster::watch::Change;
+
+use super::id::{Id, Kind, Name};
+pub(crate) use jobs::{Job, JobPod, Jobs};
+pub(crate) use shelf::{Done, Shelf, Versioned};
+
+/// What a change means for the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// An object that was not known.
+    New(Id),
+    /// What an object asks for has changed, or something it depends on.
+    Changed(Id),
+    /// An object is gone.
+    Gone(Id),
+    /// An object cannot be read, and why.
+    Unreadable(Id, String),
+    /// A TriggerAuthentication or ClusterTriggerAuthentication (no namespace) has changed, come or gone.
+    Authentication(Name),
+    /// A CloudEventSource has changed, come or gone.
+    Destination,
+    /// The HPA of a ScaledObject has changed, is new or is gone (none).
+    Hpa(Id, Option<u64>),
+    /// The target of a ScaledObject has come or gone.
+    Target(Id),
+}
+
+/// An HPA, as far as it matters here.
+#[derive(Clone, Debug)]
+pub(crate) struct Hpa {
+    pub(crate) version: String,
+    /// What makes it different for us: labels, annotations, owners and spec.
+    pub(crate) print: u64,
+    /// All of it, until it was found to be as it should.
+    pub(crate) whole: Option<Arc<HorizontalPodAutoscaler>>,
+    /// What it says of itself.
+    pub(crate) scaling_active: Option<HorizontalPodAutoscalerCondition>,
+    /// The ScaledObject that owns it.
+    pub(crate) owner: Option<Id>,
+}
+
+impl Versioned for Hpa {
+    fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+impl Hpa {
+    pub(crate) fn of(hpa: HorizontalPodAutoscaler) -> Self {
+        let meta = &hpa.metadata;
+        let owner = meta.owner_references.iter().find(|owner| {
+            owner.controller == Some(true) && owner.kind == "ScaledObject" && owner.api_version == api::keda::API_VERSION
+        });
+        let owner = owner.map(|owner| Id::object(&meta.namespace, &owner.name));
+        let said = hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
+        Self {
+            version: meta.resource_version.clone(),
+            print: print(&hpa),
+            scaling_active: said,
+            whole: owner.is_some().then(|| Arc::new(hpa)),
+            owner,
+        }
+    }
+}
+
+/// What makes an HPA different for us.
+pub(crate) fn print(hpa: &HorizontalPodAutoscaler) -> u64 {
+    let meta = &hpa.metadata;
+    let mut hasher = DefaultHasher::new();
+    (&meta.uid, &meta.labels, &meta.annotations).hash(&mut hasher);
+    let owners: Vec<_> = meta.owner_references.iter().map(|owner| (&owner.uid, owner.controller)).collect();
+    owners.hash(&mut hasher);
+    serde_json::to_string(&hpa.spec).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}
+
+macro_rules! versioned {
+    ($($of:ty),*) => {
+        $(impl Versioned for Arc<$of> {
+            fn version(&self) -> &str {
+                &self.metadata.resource_version
+            }
+        })*
+    };
+}
+versioned!(ScaledObject, ScaledJob, TriggerAuthentication, CloudEventSource);
+
+/// Everything that was watched.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) objects: Shelf<Arc<ScaledObject>>,
+    pub(crate) scaled_jobs: Shelf<Arc<ScaledJob>>,
+    /// Of all namespaces, and, without one, those of the cluster.
+    pub(crate) authentications: Shelf<Arc<TriggerAuthentication>>,
+    pub(crate) destinations: Shelf<Arc<CloudEventSource>>,
+    pub(crate) cluster_destinations: Shelf<Arc<CloudEventSource>>,
+    pub(crate) hpas: Shelf<Hpa>,
+    pub(crate) targets: Targets,
+    pub(crate) jobs: Jobs,
+    cluster_authentications: Shelf<Arc<TriggerAuthentication>>,
+    /// Who uses a TriggerAuthentication; without namespace, one of the cluster.
+    users: HashMap<Name, HashSet<Id>>,
+    /// Who scales a target.
+    scalers_of: HashMap<Name, Vec<Id>>,
+}
+
+impl World {
+    /// A ScaledObject.
+    pub(crate) fn object(&self, id: &Id) -> Option<Arc<ScaledObject>> {
+        self.objects.get(&id.full_name()).filter(|_| id.kind == Kind::Object).cloned()
+    }
+
+    /// A ScaledJob.
+    pub(crate) fn scaled_job(&self, id: &Id) -> Option<Arc<ScaledJob>> {
+        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == Kind::Job).cloned()
+    }
+
+    /// The metadata of an object.
+    pub(crate) fn metadata(&self, id: &Id) -> Option<&ObjectMeta> {
+        let name = id.full_name();
+        match id.kind {
+            Kind::Object => self.objects.get(&name).map(|object| &object.metadata),
+            Kind::Job => self.scaled_jobs.get(&name).map(|job| &job.metadata),
+        }
+    }
+
+    /// All objects, with their polling intervals.
+    pub(crate) fn ids(&self) -> Vec<(Id, Option<i32>)> {
+        let objects = self.objects.iter().map(|(name, o)| (Id::of(Kind::Object, name), o.spec.polling_interval));
+        let jobs = self.scaled_jobs.iter().map(|(name, j)| (Id::of(Kind::Job, name), j.spec.polling_interval));
+        objects.chain(jobs).collect()
+    }
+
+    /// A TriggerAuthentication of a namespace, or one of the cluster.
+    pub(crate) fn authentication(&self, namespace: &str, of: &AuthenticationRef) -> Option<Arc<TriggerAuthentication>> {
+        let name = authentication_name(namespace, of);
+        let shelf = if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
+        shelf.get(&name).cloned()
+    }
+
+    /// All of them, those of the cluster last.
+    pub(crate) fn all_authentications(&self) -> impl Iterator<Item = (&Name, &Arc<TriggerAuthentication>)> {
+        self.authentications.iter().chain(self.cluster_authentications.iter())
+    }
+
+    /// Our own write to one of them.
+    pub(crate) fn wrote_authentication(&mut self, name: &Name, object: TriggerAuthentication) {
+        let of_cluster = name.namespace.is_empty();
+        let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
+        shelf.wrote(name, Arc::new(object));
+    }
+
+    /// Who uses a TriggerAuthentication.
+    pub(crate) fn users(&self, of: &Name) -> Vec<Id> {
+        self.users.get(of).map(|users| users.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The scale of a target as it was last seen.
+    pub(crate) fn scale(&self, kind: TargetKind, namespace: &str, name: &str) -> Option<CachedScale> {
+        self.targets.scale(kind, namespace, name)
+    }
+
+    /// The kinds of targets that are worth a watch.
+    pub(crate) fn target_kinds(&self) -> HashSet<TargetKind> {
+        let kind = |object: &Arc<ScaledObject>| {
+            let group = api::scale::group_of(object.target_api_version()).ok()?;
+            TargetKind::of(group, object.target_kind())
+        };
+        self.objects.iter().filter_map(|(_, object)| kind(object)).collect()
+    }
+
+    /// A change of ScaledObjects.
+    pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<Signal> {
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let done = self.objects.take(scope, change);
+        match done {
+            Done::Nothing => Vec::new(),
+            Done::Applied(name, old) => {
+                let Some(new) = self.objects.get(&name).cloned() else { return Vec::new() };
+                let id = Id::of(Kind::Object, &name);
+                let was = old.as_ref().map(|old| (users_of(&name, &old.spec.triggers), target_of(old)));
+                let (users, target) = (users_of(&name, &new.spec.triggers), target_of(&new));
+                if was.as_ref().is_none_or(|was| (&was.0, &was.1) != (&users, &target)) {
+                    if let Some((users, target)) = was {
+                        self.unlink(&id, &users, Some(&target));
+                    }
+                    self.link(&id, users, Some(target));
+                }
+                applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
+            }
+            Done::Gone(gone) => {
+                let mut signals = Vec::new();
+                for (name, old) in gone {
+                    let id = Id::of(Kind::Object, &name);
+                    self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
+                    signals.push(Signal::Gone(id));
+                }
+                signals
+            }
+            Done::Unreadable(name, error) => vec![Signal::Unreadable(Id::of(Kind::Object, &name), error)],
+        }
+    }
+
+    /// A change of ScaledJobs.
+    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: Change<ScaledJob>) -> Vec<Signal> {
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let done = self.scaled_jobs.take(scope, change);
+        match done {
+            Done::Nothing => Vec::new(),
+            Done::Applied(name, old) => {
+                let Some(new) = self.scaled_jobs.get(&name).cloned() else { return Vec::new() };
+                let id = Id::of(Kind::Job, &name);
+                if let Some(old) = &old {
+                    self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
+                }
+                self.link(&id, users_of(&name, &new.spec.triggers), None);
+                applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
+            }
+            Done::Gone(gone) => {
+                let mut signals = Vec::new();
+                for (name, old) in gone {
+                    let id = Id::of(Kind::Job, &name);
+                    self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
+                    signals.push(Signal::Gone(id));
+                }
+                signals
+            }
+            Done::Unreadable(name, error) => vec![Signal::Unreadable(Id::of(Kind::Job, &name), error)],
+        }
+    }
+
+    /// A change of TriggerAuthentications, or of those of the cluster.
+    pub(crate) fn take_authentication(
+        &mut self,
+        of_cluster: bool,
+        scope: &str,
+        change: Change<TriggerAuthentication>,
+    ) -> Vec<Signal> {
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
+        let done = shelf.take(scope, change);
+        let names = match done {
+            Done::Nothing => return Vec::new(),
+            Done::Applied(name, old) => {
+                // Our own notes in its status are nothing new.
+                let same = |old: &Arc<TriggerAuthentication>| {
+                    shelf.get(&name).is_some_and(|new| {
+                        new.spec == old.spec
+                            && new.metadata.finalizers == old.metadata.finalizers
+                            && new.metadata.deletion_timestamp == old.metadata.deletion_timestamp
+                    })
+                };
+                if old.as_ref().is_some_and(same) {
+                    return Vec::new();
+                }
+                vec![name]
+            }
+            Done::Gone(gone) => gone.into_iter().map(|(name, _)| name).collect(),
+            Done::Unreadable(name, _) => vec![name],
+        };
+        names.into_iter().map(Signal::Authentication).collect()
+    }
+
+    /// A change of CloudEventSources, or of those of the cluster.
+    pub(crate) fn take_destination(
+        &mut self,
+        of_cluster: bool,
+        scope: &str,
+        change: Change<CloudEventSource>,
+    ) -> Vec<Signal> {
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let shelf = if of_cluster { &mut self.cluster_destinations } else { &mut self.destinations };
+        match shelf.take(scope, change) {
+            Done::Nothing => Vec::new(),
+            _ => vec![Signal::Destination],
+        }
+    }
+
+    /// A change of HPAs; only those of ScaledObjects are told.
+    pub(crate) fn take_hpa(&mut self, scope: &str, change: Change<HorizontalPodAutoscaler>) -> Vec<Signal> {
+        let change = keyed(change, |hpa| (name_of(&hpa.metadata), Hpa::of(hpa)));
+        match self.hpas.take(scope, change) {
+            Done::Applied(name, old) => {
+                let Some(new) = self.hpas.get_mut(&name) else { return Vec::new() };
+                let known = old.as_ref().is_some_and(|old| old.print == new.print);
+                if known && old.as_ref().is_some_and(|old| old.whole.is_none()) {
+                    // It was found to be right, and only its status has changed.
+                    new.whole = None;
+                }
+                if known {
+                    return Vec::new();
+                }
+                let before = old.and_then(|old| old.owner).filter(|old| new.owner.as_ref() != Some(old));
+                let now = new.owner.clone().map(|owner| Signal::Hpa(owner, Some(new.print)));
+                before.map(|owner| Signal::Hpa(owner, None)).into_iter().chain(now).collect()
+            }
+            Done::Gone(gone) => {
+                gone.into_iter().filter_map(|(_, old)| old.owner).map(|owner| Signal::Hpa(owner, None)).collect()
+            }
+            Done::Nothing | Done::Unreadable(..) => Vec::new(),
+        }
+    }
+
+    /// An HPA was found to be as it should: all of it need not be kept.
+    pub(crate) fn checked_hpa(&mut self, name: &Name, print: u64) {
+        if let Some(hpa) = self.hpas.get_mut(name).filter(|hpa| hpa.print == print) {
+            hpa.whole = None;
+        }
+    }
+
+    /// A change of targets of one kind: who scales a target that comes or goes is told.
+    pub(crate) fn take_target(&mut self, kind: TargetKind, change: Change<Target>) -> Vec<Signal> {
+        let (namespace, name) = match change {
+            Change::Listing => {
+                self.targets.listing(kind);
+                return Vec::new();
+            }
+            Change::Listed => {
+                self.targets.listed(kind);
+                return Vec::new();
+            }
+            Change::Applied(target) => {
+                let (namespace, name) = (target.metadata.namespace.clone(), target.metadata.name.clone());
+                let known = self.targets.scale(kind, &namespace, &name).is_some();
+                self.targets.apply(kind, &target);
+                if known {
+                    return Vec::new();
+                }
+                (namespace, name)
+            }
+            Change::Deleted { namespace, name } | Change::Unreadable { namespace, name, .. } => {
+                self.targets.remove(kind, &namespace, &name);
+                (namespace, name)
+            }
+        };
+        let scalers = self.scalers_of.get(&Name::new(&namespace, &name));
+        scalers.into_iter().flatten().cloned().map(Signal::Target).collect()
+    }
+
+    fn link(&mut self, id: &Id, users: HashSet<Name>, target: Option<Name>) {
+        for name in users {
+            self.users.entry(name).or_default().insert(id.clone());
+        }
+        if let Some(target) = target {
+            self.scalers_of.entry(target).or_default().push(id.clone());
+        }
+    }
+
+    fn unlink(&mut self, id: &Id, users: &HashSet<Name>, target: Option<&Name>) {
+        for name in users {
+            if let Some(of) = self.users.get_mut(name) {
+                of.remove(id);
+                if of.is_empty() {
+                    self.users.remove(name);
+                }
+            }
+        }
+        if let Some(target) = target
+            && let Some(of) = self.scalers_of.get_mut(target)
+        {
+            of.retain(|own| own != id);
+            if of.is_empty() {
+                self.scalers_of.remove(target);
+            }
+        }
+    }
+}
+
+/// Where a TriggerAuthentication is: those of the cluster have no namespace.
+pub(crate) fn authentication_name(namespace: &str, of: &AuthenticationRef) -> Name {
+    match of.kind.as_str() {
+        "ClusterTriggerAuthentication" => Name::new("", &of.name),
+        _ => Name::new(namespace, &of.name),
+    }
+}
+
+/// The TriggerAuthentications that triggers name.
+pub(crate) fn users_of(object: &Name, triggers: &[api::keda::Trigger]) -> HashSet<Name> {
+    let named = triggers.iter().filter_map(|trigger| trigger.authentication_ref.as_ref());
+    named.map(|of| authentication_name(&object.namespace, of)).collect()
+}
+
+fn target_of(object: &ScaledObject) -> Name {
+    Name::new(&object.metadata.namespace, &object.spec.scale_target_ref.name)
+}
+
+fn name_of(metadata: &ObjectMeta) -> Name {
+    Name::new(&metadata.namespace, &metadata.name)
+}
+
+fn applied(id: Id, changed: Option<bool>) -> Vec<Signal> {
+    match changed {
+        None => vec![Signal::New(id)],
+        Some(true) => vec![Signal::Changed(id)],
+        Some(false) => Vec::new(),
+    }
+}
+
+/// Whether what an object asks for has changed (spec 2.1). Labels and annotations are on the HPA too.
+fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
+    let changed = |of: fn(&ObjectMeta) -> &BTreeMap<String, String>| of(old) != of(new);
+    old.uid != new.uid
+        || old.generation != new.generation
+        || old.deletion_timestamp != new.deletion_timestamp
+        || old.finalizers != new.finalizers
+        || changed(|meta| &meta.annotations)
+        || changed(|meta| &meta.labels)
+}
+
+fn keyed<T, U>(change: Change<T>, with: impl FnOnce(T) -> (Name, U)) -> Change<(Name, U)> {
+    match change {
+        Change::Listing => Change::Listing,
+        Change::Listed => Change::Listed,
+        Change::Applied(object) => Change::Applied(with(object)),
+        Change::Deleted { namespace, name } => Change::Deleted { namespace, name },
+        Change::Unreadable { namespace, name, error } => Change::Unreadable { namespace, name, error },
+    }
+}

@@ -1,0 +1,115 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(name: &str, version: u32, spec: &Value) -> ScaledObject {
+    let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string()});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+}
+
+fn spec() -> Value {
+    let reference = json!({"name": "creds"});
+    let trigger = json!({"type": "redis", "metadata": {}, "authenticationRef": reference});
+    json!({"scaleTargetRef": {"name": "web"}, "triggers": [trigger]})
+}
+
+fn gone(name: &str) -> Change<ScaledObject> {
+    Change::Deleted { namespace: "ns".into(), name: name.into() }
+}
+
+#[test]
+fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
+    let mut world = World::default();
+    let id = Id::object("ns", "a");
+    let one = object("a", 1, &spec());
+    assert_eq!(world.take_object("", Change::Applied(one.clone())), [Signal::New(id.clone())]);
+    let mut status = one.clone();
+    status.metadata.resource_version = "2".into();
+    status.status.hpa_name = "keda-hpa-a".into();
+    assert_eq!(world.take_object("", Change::Applied(status.clone())), []);
+    let mut edited = status;
+    edited.metadata.resource_version = "3".into();
+    edited.metadata.generation = 2;
+    assert_eq!(world.take_object("", Change::Applied(edited.clone())), [Signal::Changed(id.clone())]);
+    edited.metadata.resource_version = "4".into();
+    edited.metadata.annotations.insert(api::keda::annotations::PAUSED.into(), "true".into());
+    assert_eq!(world.take_object("", Change::Applied(edited)), [Signal::Changed(id.clone())]);
+    assert_eq!(world.take_object("", gone("a")), [Signal::Gone(id)]);
+}
+
+#[test]
+fn who_uses_an_authentication_is_known_until_it_does_not() {
+    let mut world = World::default();
+    let name = Name::new("ns", "creds");
+    world.take_object("", Change::Applied(object("a", 1, &spec())));
+    world.take_object("", Change::Applied(object("b", 2, &spec())));
+    assert_eq!(world.users(&name).len(), 2);
+    let mut other = spec();
+    other["triggers"][0]["authenticationRef"] = json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
+    world.take_object("", Change::Applied(object("b", 3, &other)));
+    assert_eq!(world.users(&name), [Id::object("ns", "a")]);
+    assert_eq!(world.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
+    world.take_object("", gone("a"));
+    world.take_object("", gone("b"));
+    assert!(world.users.is_empty() && world.scalers_of.is_empty());
+}
+
+fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutoscaler {
+    let owner = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "a", "uid": "u", "controller": owner});
+    serde_json::from_value(json!({
+        "metadata": {"name": "keda-hpa-a", "namespace": "ns", "resourceVersion": version.to_string(), "ownerReferences": [owner]},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": max},
+        "status": {"conditions": [{"type": "ScalingActive", "status": active, "reason": "R", "message": "m"}]},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
+    let mut world = World::default();
+    let (id, name) = (Id::object("ns", "a"), Name::new("ns", "keda-hpa-a"));
+    let signals = world.take_hpa("", Change::Applied(hpa(1, true, 5, "True")));
+    let print = world.hpas.get(&name).unwrap().print;
+    assert_eq!(signals, [Signal::Hpa(id.clone(), Some(print))]);
+    world.checked_hpa(&name, print + 1);
+    assert!(world.hpas.get(&name).unwrap().whole.is_some(), "another one was looked at");
+    world.checked_hpa(&name, print);
+    assert_eq!(world.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))), [], "only its status has changed");
+    let held = world.hpas.get(&name).unwrap();
+    assert!(held.whole.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
+    assert_eq!(world.take_hpa("", Change::Applied(hpa(3, true, 6, "False"))).len(), 1);
+    assert!(world.hpas.get(&name).unwrap().whole.is_some());
+    assert_eq!(world.take_hpa("", Change::Applied(hpa(4, false, 6, "False"))), [Signal::Hpa(id, None)]);
+}
+
+#[test]
+fn jobs_are_found_with_their_pods() {
+    let mut world = World::default();
+    let name = Name::new("ns", "sj");
+    let job = |name: &str, version: &str, conditions: Value| -> Change<Job> {
+        Change::Applied(
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "namespace": "ns", "resourceVersion": version, "labels": {"scaledjob.keda.sh/name": "sj"}},
+                "status": {"conditions": conditions},
+            }))
+            .unwrap(),
+        )
+    };
+    world.jobs.take_job("", job("sj-1", "1", json!([])));
+    world.jobs.take_job("", job("sj-2", "2", json!([])));
+    let pod = serde_json::from_value(json!({
+        "metadata": {"name": "sj-1-x", "namespace": "ns", "resourceVersion": "3", "labels": {"job-name": "sj-1"}},
+        "status": {"phase": "Running"},
+    }));
+    world.jobs.take_pod("", Change::Applied(pod.unwrap()));
+    let jobs = world.jobs.of(&name);
+    assert_eq!(jobs.len(), 2);
+    assert_eq!(jobs[0].pods.as_ref().unwrap()[0].phase, "Running");
+    assert_eq!(jobs[1].pods, Some(Vec::new()));
+    world.jobs.take_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
+    assert_eq!(world.jobs.of(&name)[0].state, keda::jobs::JobState::Complete);
+    world.jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: "sj-1".into() });
+    assert_eq!(world.jobs.of(&name).len(), 1);
+}

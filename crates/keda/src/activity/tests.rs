@@ -1,0 +1,261 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use api::keda::{ScaledObject, State as Truth, types};
+use api::provide::Compat;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::executor::{Input, decide};
+use crate::fallback::Facts;
+use crate::status::merge;
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+/// A ScaledObject with so many triggers.
+fn object(triggers: usize) -> ScaledObject {
+    let names: Vec<String> = (0..triggers).map(|index| format!("s{index}-m")).collect();
+    let triggers =
+        (0..triggers).map(|index| json!({"type": "prometheus", "name": format!("t{index}"), "metadata": {}}));
+    serde_json::from_value(json!({
+        "metadata": {"name": "so", "namespace": "ns"},
+        "spec": {"scaleTargetRef": {"name": "web"}, "triggers": triggers.collect::<Vec<_>>()},
+        "status": {"externalMetricNames": names},
+    }))
+    .unwrap()
+}
+
+fn sample(name: &str, reading: Result<(&str, bool), &str>) -> Sample {
+    let value = |text| MetricValue { name: name.to_owned(), value: Quantity::parse(text).unwrap() };
+    Sample {
+        name: name.to_owned(),
+        target: MetricTarget {
+            type_: "AverageValue".to_owned(),
+            average_value: Some(Quantity::parse("10").unwrap()),
+            ..MetricTarget::default()
+        },
+        reading: reading
+            .map(|(text, active)| Reading { values: vec![value(text)], active })
+            .map_err(str::to_owned),
+        is_remembered: false,
+    }
+}
+
+/// One trigger with one metric each.
+fn told(readings: &[Result<(&str, bool), &str>]) -> Vec<Told> {
+    let one = |(trigger, reading): (usize, &Result<(&str, bool), &str>)| {
+        let name = format!("s{trigger}-m");
+        Told { trigger, metrics: Ok(vec![Metric::External(sample(&name, *reading))]) }
+    };
+    readings.iter().enumerate().map(one).collect()
+}
+
+fn facts() -> Facts {
+    Facts { current: Ok(3), ready_pods: Ok(3) }
+}
+
+fn state_of(object: &ScaledObject, told: &[Told], compat: Compat) -> State {
+    state(&Round { now: now(), object, formula: None }, told, &facts(), compat)
+}
+
+fn ask(object: &ScaledObject, metric: &str, told: &[Told], compat: Compat) -> Result<Vec<String>, String> {
+    let question = Question { now: now(), object, metric, formula: None };
+    let values = answer(&question, told, &facts(), compat).values?;
+    Ok(values.iter().map(|value| value.value.canonical()).collect())
+}
+
+fn reasons(state: &State) -> Vec<&str> {
+    state.events.iter().map(|event| event.reason).collect()
+}
+
+#[test]
+fn one_active_trigger_is_enough() {
+    let state = state_of(&object(2), &told(&[Ok(("0", false)), Ok(("5", true))]), Compat::Better);
+    assert!(state.active && state.error.is_none());
+    assert_eq!(state.active_triggers, ["s1-m"]);
+}
+
+#[test]
+fn a_trigger_that_fails_is_named_and_rebuilt_alone() {
+    let told = told(&[Ok(("5", true)), Err("no route")]);
+    let state = state_of(&object(2), &told, Compat::Better);
+    assert!(state.active);
+    assert_eq!(state.error.as_deref(), Some("trigger \"t1\" (prometheus): no route"));
+    assert_eq!(reasons(&state), ["KEDAScalerFailed"]);
+    assert_eq!(state.rebuild, [1]);
+    assert_eq!(state_of(&object(2), &told, Compat::Strict).rebuild, [0, 1]);
+}
+
+#[test]
+fn any_metric_of_a_trigger_makes_it_active() {
+    let metrics = vec![
+        Metric::External(sample("s0-m", Ok(("5", true)))),
+        Metric::External(sample("s0-n", Ok(("0", false)))),
+    ];
+    let told = [Told { trigger: 0, metrics: Ok(metrics) }];
+    assert!(!state_of(&object(1), &told, Compat::Strict).active, "the last one wins");
+    let state = state_of(&object(1), &told, Compat::Better);
+    assert_eq!((state.active, state.active_metrics), (true, vec!["s0-m".to_owned()]));
+}
+
+#[test]
+fn resources_alone_are_always_active() {
+    let mut object = object(1);
+    object.spec.triggers[0].type_ = "cpu".to_owned();
+    let told = [Told { trigger: 0, metrics: Ok(vec![Metric::Resource]) }];
+    assert!(state_of(&object, &told, Compat::Better).active);
+    let failed = [Told { trigger: 0, metrics: Err("unknown metric type".to_owned()) }];
+    let state = state_of(&object, &failed, Compat::Better);
+    assert!(!state.active && state.error.is_some());
+}
+
+#[test]
+fn falling_back_is_told_once() {
+    let mut object = object(1);
+    object.spec.fallback =
+        serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
+    let down = told(&[Err("down")]);
+    let first = state_of(&object, &down, Compat::Better);
+    assert!(first.active && first.error.is_none() && first.is_falling_back);
+    assert_eq!(reasons(&first), ["ScaledObjectFallbackActivated"]);
+    merge(&mut object.status, &first.changes);
+    assert_eq!(object.status.conditions.state(types::FALLBACK), Truth::True);
+    let second = state_of(&object, &down, Compat::Better);
+    assert!(reasons(&second).is_empty());
+    merge(&mut object.status, &second.changes);
+    let third = state_of(&object, &told(&[Ok(("0", false))]), Compat::Better);
+    assert_eq!(reasons(&third), ["ScaledObjectFallbackDeactivated"]);
+}
+
+#[test]
+fn falling_back_to_nothing_is_no_activity() {
+    let mut object = object(1);
+    object.spec.fallback =
+        serde_json::from_value(json!({"failureThreshold": 0, "replicas": 0, "behavior": "static"})).unwrap();
+    let state = state_of(&object, &told(&[Err("down")]), Compat::Better);
+    assert!(state.is_falling_back && !state.active && state.error.is_none());
+}
+
+#[test]
+fn what_is_remembered_is_what_was_said() {
+    let mut object = object(2);
+    object.spec.triggers[0].use_cached_metrics = true;
+    object.spec.fallback =
+        serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
+    let state = state_of(&object, &told(&[Err("down"), Ok(("5", true))]), Compat::Better);
+    assert_eq!(state.records, [("s0-m".to_owned(), Err("down".to_owned()))].into());
+}
+
+#[test]
+fn metrics_are_found_whatever_their_capitals() {
+    let told = told(&[Ok(("7", true)), Ok(("9", true))]);
+    assert_eq!(ask(&object(2), "S1-M", &told, Compat::Better), Ok(vec!["9".to_owned()]));
+    let none = ask(&object(2), "s2-m", &told, Compat::Better);
+    assert_eq!(none, Err("no matching metrics found for s2-m".to_owned()));
+}
+
+#[test]
+fn a_trigger_without_metrics_does_not_hide_those_of_others() {
+    let mut told = told(&[Ok(("7", true)), Ok(("9", true))]);
+    told[0].metrics = Err("got empty metric spec".to_owned());
+    let strict = ask(&object(2), "s1-m", &told, Compat::Strict);
+    assert_eq!(strict, Err("metric:s1-m encountered error".to_owned()));
+    assert_eq!(ask(&object(2), "s1-m", &told, Compat::Better), Ok(vec!["9".to_owned()]));
+    let lost = ask(&object(2), "s0-m", &told, Compat::Better);
+    assert_eq!(lost, Err("metric:s0-m encountered error: got empty metric spec".to_owned()));
+}
+
+#[test]
+fn a_formula_that_cannot_be_computed_is_an_error_and_not_nothing() {
+    let mut object = object(1);
+    object.spec.advanced =
+        serde_json::from_value(json!({"scalingModifiers": {"formula": "t0 + 1", "target": "2"}})).unwrap();
+    let told = told(&[Ok(("7", true))]);
+    let round = Round { now: now(), object: &object, formula: Some(Err("unknown name")) };
+    let strict = state(&round, &told, &facts(), Compat::Strict);
+    assert!(!strict.active && strict.error.is_none());
+    let better = state(&round, &told, &facts(), Compat::Better);
+    assert!(!better.active);
+    assert_eq!(better.error.as_deref(), Some("unknown name"));
+    assert_eq!(better.active_metrics, ["s0-m"]);
+}
+
+#[test]
+fn a_formula_is_held_against_its_own_limit() {
+    let mut object = object(2);
+    object.spec.advanced = serde_json::from_value(json!({
+        "scalingModifiers": {"formula": "t0 + t1", "target": "2", "activationTarget": "11"},
+    }))
+    .unwrap();
+    let compiled = Compiled::new(&object, Compat::Better).unwrap();
+    let is_active = |one, other| {
+        let round = Round { now: now(), object: &object, formula: Some(Ok(&compiled)) };
+        let state = state(&round, &told(&[Ok((one, true)), Ok((other, false))]), &facts(), Compat::Better);
+        (state.active, state.active_triggers.join(";"))
+    };
+    assert_eq!(is_active("5", "6"), (false, String::new()));
+    assert_eq!(is_active("5", "7"), (true, "composite-metric".to_owned()));
+    let question =
+        Question { now: now(), object: &object, metric: "composite-metric", formula: Some(Ok(&compiled)) };
+    let told = told(&[Ok(("5", true)), Ok(("7", false))]);
+    let values = answer(&question, &told, &facts(), Compat::Better).values.unwrap();
+    assert_eq!((values[0].name.as_str(), values[0].value.canonical().as_str()), ("composite-metric", "12"));
+}
+
+fn any_reading() -> impl Strategy<Value = Result<(&'static str, bool), &'static str>> {
+    prop_oneof![
+        Just(Err("down")),
+        (prop::sample::select(vec!["0", "7", "2500m"]), any::<bool>()).prop_map(Ok),
+    ]
+}
+
+fn any_fallback() -> impl Strategy<Value = Option<api::keda::Fallback>> {
+    let behavior = prop::sample::select(vec![
+        "",
+        "static",
+        "currentReplicas",
+        "currentReplicasIfHigher",
+        "currentReplicasIfLower",
+        "scalingModifiers",
+    ]);
+    prop::option::of((0..3, 0..4, behavior).prop_map(|(failure_threshold, replicas, behavior)| {
+        api::keda::Fallback { failure_threshold, replicas, behavior: behavior.to_owned() }
+    }))
+}
+
+proptest! {
+    /// Round after round of failures and answers: replicas are taken away only if all sources say so, or are replaced by
+    /// a fallback to none.
+    #[test]
+    fn missing_data_takes_nothing_away(
+        rounds in prop::collection::vec(prop::collection::vec(any_reading(), 2), 1..8),
+        fallback in any_fallback(), current in 1..5,
+    ) {
+        let mut object = object(2);
+        object.spec.fallback = fallback;
+        for readings in &rounds {
+            let state = state_of(&object, &told(readings), Compat::Better);
+            let input = Input::of_round(now(), &object, &state).with(Ok(current), None);
+            let outcome = decide(&input, Compat::Better);
+            let is_down = outcome.scale.is_some_and(|change| change.to < current);
+            let any_failed = readings.iter().any(Result::is_err);
+            let falls_to_none = state.is_falling_back
+                && object.spec.fallback.as_ref().is_some_and(|fallback| fallback.replicas == 0);
+            prop_assert!(!(is_down && any_failed) || falls_to_none);
+            let changes = state.changes.then(outcome.finish(None).changes);
+            merge(&mut object.status, &changes);
+            prop_assert_eq!(merge(&mut object.status, &changes), None);
+        }
+    }
+
+    /// An answer is never a number that nobody said and no fallback stands for.
+    #[test]
+    fn a_failed_source_is_never_a_number_without_fallback(reading in any_reading(), compat in any::<bool>()) {
+        let compat = if compat { Compat::Strict } else { Compat::Better };
+        let answer = ask(&object(1), "s0-m", &told(&[reading]), compat);
+        prop_assert_eq!(answer.is_ok(), reading.is_ok());
+    }
+}

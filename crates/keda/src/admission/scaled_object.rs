@@ -1,0 +1,224 @@
+//! Rules 1 to 6 of ScaledObjects, in this order, then the triggers; and what is odd but allowed.
+
+use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::gotext::quote;
+use api::keda::{ScaledObject, Trigger, annotations};
+
+use super::{Denial, Rules, Surroundings, Target, TargetError, resources, triggers};
+use crate::modifiers::Compiled;
+
+/// Names are values of labels.
+const LONGEST_NAME: usize = 63;
+
+/// That an object does not fit to its surroundings is no fault that is counted.
+fn unresolved(error: &TargetError) -> Denial {
+    Denial::uncounted(error.to_string())
+}
+
+pub(super) fn check(
+    object: &ScaledObject,
+    dry_run: bool,
+    around: &dyn Surroundings,
+    rules: &Rules<'_>,
+) -> Result<(), Denial> {
+    let target = target_of(object, around).map_err(|error| unresolved(&error))?;
+    others(object, &target, around, rules)?;
+    modifiers(object, rules)?;
+    resources::check(object, &target, dry_run, around)?;
+    autoscalers(object, &target, around, rules)?;
+    bounds(object)?;
+    fallback(object)?;
+    names(object)?;
+    triggers::check(&object.spec.triggers)
+}
+
+fn target_of(object: &ScaledObject, around: &dyn Surroundings) -> Result<Target, TargetError> {
+    let target = &object.spec.scale_target_ref;
+    Target::resolve(&target.api_version, &target.kind, &target.name, around)
+}
+
+/// Somebody else's reference: what leads nowhere is nobody's rival, unless we imitate.
+fn foreign(target: Result<Target, TargetError>, rules: &Rules<'_>) -> Result<Option<Target>, Denial> {
+    match target {
+        Ok(target) => Ok(Some(target)),
+        Err(_) if rules.is_better() => Ok(None),
+        Err(error) => Err(unresolved(&error)),
+    }
+}
+
+/// Rules 1a and 1b: nobody else scales the workload, or makes an HPA of that name.
+fn others(
+    object: &ScaledObject,
+    target: &Target,
+    around: &dyn Surroundings,
+    rules: &Rules<'_>,
+) -> Result<(), Denial> {
+    let hpa = object.hpa_name();
+    let mut others = around.scaled_objects(&object.metadata.namespace);
+    others.retain(|other| other.metadata.name != object.metadata.name);
+    others.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    for other in others {
+        let name = &other.metadata.name;
+        if foreign(target_of(&other, around), rules)?.is_some_and(|theirs| theirs == *target) {
+            let workload = &target.name;
+            let text = format!(
+                "the workload '{workload}' of type '{target}' is already managed by the ScaledObject '{name}'"
+            );
+            return Err(Denial::of("other-scaled-object", text));
+        }
+        if other.hpa_name() == hpa {
+            // KEDA says what was configured, which may be nothing.
+            let written = config_name(&other).filter(|_| !rules.is_better()).unwrap_or(&hpa);
+            let text = format!("the HPA '{written}' is already managed by the ScaledObject '{name}'");
+            return Err(Denial::of("other-scaled-object-hpa", text));
+        }
+    }
+    Ok(())
+}
+
+fn config_name(object: &ScaledObject) -> Option<&str> {
+    let config = object.spec.advanced.as_ref()?.horizontal_pod_autoscaler_config.as_ref()?;
+    Some(&config.name)
+}
+
+/// Rules 1c and 1d: a formula that is used can be computed.
+fn modifiers(object: &ScaledObject, rules: &Rules<'_>) -> Result<(), Denial> {
+    if object.modifiers().is_some() {
+        Compiled::new(object, rules.compat).map_err(|text| Denial::of("scaling-modifiers", text))?;
+    }
+    let needs_formula =
+        object.spec.fallback.as_ref().is_some_and(|fallback| fallback.behavior == "scalingModifiers");
+    if needs_formula && object.modifiers().is_none_or(|modifiers| modifiers.formula.is_empty()) {
+        let text = "scalingModifiers fallback behavior requires scalingModifiers.formula to be defined";
+        return Err(Denial::of("scaling-modifiers-fallback", text));
+    }
+    Ok(())
+}
+
+/// Rule 3: no HPA of somebody else scales the workload, unless it is to be taken over.
+fn autoscalers(
+    object: &ScaledObject,
+    target: &Target,
+    around: &dyn Surroundings,
+    rules: &Rules<'_>,
+) -> Result<(), Denial> {
+    let transfer = object.metadata.annotations.get(annotations::TRANSFER_HPA_OWNERSHIP);
+    let takes_over = transfer.is_some_and(|value| value == "true");
+    let is_own = |hpa: &HorizontalPodAutoscaler| {
+        let mut owners = hpa.metadata.owner_references.iter();
+        owners.any(|owner| owner.kind == "ScaledObject" && owner.name == object.metadata.name)
+    };
+    let is_hidden = |hpa: &HorizontalPodAutoscaler| {
+        hpa.metadata.annotations.get(annotations::HPA_OWNERSHIP).is_some_and(|value| value == "false")
+    };
+    let mut all = around.autoscalers(&object.metadata.namespace);
+    all.retain(|hpa| !is_hidden(hpa));
+    all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    for hpa in all {
+        let aim = &hpa.spec.scale_target_ref;
+        let theirs = Target::resolve(&aim.api_version, &aim.kind, &aim.name, around);
+        if foreign(theirs, rules)?.is_none_or(|theirs| theirs != *target) || is_own(&hpa) {
+            continue;
+        }
+        let (name, workload) = (&hpa.metadata.name, &target.name);
+        if !takes_over {
+            let text = format!(
+                "the workload '{workload}' of type '{target}' is already managed by the hpa '{name}'"
+            );
+            return Err(Denial::of("other-hpa", text));
+        }
+        if config_name(object).is_none_or(|written| written != name) {
+            let text = format!(
+                "the existing hpa '{name}' for workload '{workload}' of type '{target}' must be specified by name in \
+                 advanced settings to enable ownership transfer"
+            );
+            return Err(Denial::of("transfer-ownership-missing-hpa-name", text));
+        }
+    }
+    Ok(())
+}
+
+/// Rule 4.
+pub(super) fn bounds(object: &ScaledObject) -> Result<(), Denial> {
+    const LABEL: &str = "incorrect-replicas";
+    let min = object.spec.min_replica_count.map_or(0, |_| object.hpa_min());
+    let max = object.hpa_max();
+    if min > max {
+        let text = format!("MinReplicaCount={min} must be less than MaxReplicaCount={max}");
+        return Err(Denial::of(LABEL, text));
+    }
+    match object.spec.idle_replica_count {
+        Some(idle) if idle >= min => {
+            let text = format!("IdleReplicaCount={idle} must be less than MinReplicaCount={min}");
+            Err(Denial::of(LABEL, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rule 5.
+fn fallback(object: &ScaledObject) -> Result<(), Denial> {
+    const LABEL: &str = "incorrect-fallback";
+    let Some(fallback) = &object.spec.fallback else { return Ok(()) };
+    let (threshold, replicas) = (fallback.failure_threshold, fallback.replicas);
+    if threshold < 0 || replicas < 0 {
+        let text = format!(
+            "FailureThreshold={threshold} & Replicas={replicas} must both be greater than or equal to 0"
+        );
+        return Err(Denial::of(LABEL, text));
+    }
+    if object.modifiers().is_none() && object.spec.triggers.iter().all(Trigger::is_resource) {
+        let text = "at least one trigger (that is not cpu or memory) has to have the `AverageValue` type for the \
+                    fallback to be enabled";
+        return Err(Denial::of(LABEL, text));
+    }
+    Ok(())
+}
+
+/// Rule 6.
+fn names(object: &ScaledObject) -> Result<(), Denial> {
+    let name = &object.metadata.name;
+    if name.len() > LONGEST_NAME {
+        let text = format!(
+            "scaledobject name {} is {} characters long; must be no more than {LONGEST_NAME} characters because it is \
+             used as the \"{}\" label value",
+            quote(name),
+            name.len(),
+            annotations::SCALED_OBJECT_NAME
+        );
+        return Err(Denial::of("name-too-long", text));
+    }
+    let hpa = object.hpa_name();
+    if hpa.len() > LONGEST_NAME {
+        let text = format!(
+            "HPA name {} derived from scaledobject is {} characters long; must be no more than {LONGEST_NAME} \
+             characters; set spec.advanced.horizontalPodAutoscalerConfig.name to a shorter name or shorten the \
+             scaledobject name",
+            quote(&hpa),
+            hpa.len()
+        );
+        return Err(Denial::of("hpa-name-too-long", text));
+    }
+    Ok(())
+}
+
+/// Settings without effect.
+pub(super) fn warnings(object: &ScaledObject) -> Vec<String> {
+    let spec = &object.spec;
+    let goes_to_zero = spec.min_replica_count.unwrap_or(0) <= 0 || spec.idle_replica_count == Some(0);
+    let mut warnings = Vec::new();
+    if goes_to_zero {
+        return warnings;
+    }
+    if spec.polling_interval.is_some() && !spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
+        let text = "PollingInterval is configured but is not relevant. PollingInterval is only relevant when \
+                    minReplicaCount = 0 or idleReplicaCount = 0 or useCachedMetrics is enabled";
+        warnings.push(text.to_owned());
+    }
+    if spec.cooldown_period.is_some() {
+        let text = "CooldownPeriod is configured but is not relevant. CooldownPeriod is only relevant when \
+                    minReplicaCount = 0 or idleReplicaCount = 0";
+        warnings.push(text.to_owned());
+    }
+    warnings
+}

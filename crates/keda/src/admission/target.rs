@@ -1,0 +1,82 @@
+//! What a reference to a workload means (spec 2.5).
+
+use std::fmt;
+
+use super::Surroundings;
+
+/// A workload that somebody scales.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Group; empty for the core.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Why a reference means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The group and version cannot be read.
+    #[error("unexpected GroupVersion string: {0}")]
+    GroupVersion(String),
+    /// The cluster has no such kind.
+    #[error("no matches for kind {} in version {}", api::gotext::quote(kind), api::gotext::quote(version))]
+    NoMatch {
+        /// The kind.
+        kind: String,
+        /// Group and version.
+        version: String,
+    },
+}
+
+impl Target {
+    /// Reads a reference; an empty version means `apps/v1`, an empty kind Deployment.
+    pub fn parse(api_version: &str, kind: &str, name: &str) -> Result<Self, TargetError> {
+        let api_version = if api_version.is_empty() { "apps/v1" } else { api_version };
+        let kind = if kind.is_empty() { "Deployment" } else { kind };
+        let (group, version) = match api_version.split_once('/') {
+            None => ("", api_version),
+            Some(("", "")) => ("", ""),
+            Some((_, rest)) if rest.contains('/') => {
+                return Err(TargetError::GroupVersion(api_version.to_owned()));
+            }
+            Some(both) => both,
+        };
+        let own = str::to_owned;
+        Ok(Self { group: own(group), version: own(version), kind: own(kind), name: own(name) })
+    }
+
+    /// The same for a kind that the cluster has. Deployments and StatefulSets are believed, whatever their group.
+    pub fn resolve(
+        api_version: &str,
+        kind: &str,
+        name: &str,
+        around: &dyn Surroundings,
+    ) -> Result<Self, TargetError> {
+        let target = Self::parse(api_version, kind, name)?;
+        let is_known = matches!(target.kind.as_str(), "Deployment" | "StatefulSet")
+            || around.has_kind(&target.group, &target.version, &target.kind);
+        if is_known {
+            return Ok(target);
+        }
+        Err(TargetError::NoMatch { version: target.api_version(), kind: target.kind })
+    }
+
+    fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    /// `apps/v1.Deployment`; `/v1.Pod` in the core.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}.{}", self.group, self.version, self.kind)
+    }
+}

@@ -1,0 +1,265 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::json;
+
+use super::*;
+
+const NONE: Value = Value::Null;
+
+/// What a namespace may hold.
+fn around() -> Objects {
+    let mut around = Objects::default();
+    let workload = |kind: &str, name: &str, resources: Value| {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"template": {"spec": {"containers": [{"name": "app", "resources": resources}]}}}})
+    };
+    around.add(workload("Deployment", "web", json!({"requests": {"cpu": "100m"}}))).unwrap();
+    around.add(workload("Deployment", "bare", json!({}))).unwrap();
+    around.add_kind("argoproj.io", "v1alpha1", "Rollout");
+    around
+}
+
+fn object(name: &str, spec: Value) -> Value {
+    let mut all =
+        json!({"scaleTargetRef": {"name": "web"}, "triggers": [{"type": "prometheus", "metadata": {}}]});
+    for (key, value) in spec.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": name, "namespace": "ns"},
+        "spec": all})
+}
+
+fn create(kind: Kind, object: &Value) -> Request<'_> {
+    Request { operation: Operation::Create, kind, dry_run: false, object, old: None }
+}
+
+fn ask(object: &Value, around: &Objects) -> Verdict {
+    review(&create(Kind::ScaledObject, object), around, &Rules::of(Compat::Better))
+}
+
+fn denial(verdict: Verdict) -> Denial {
+    match verdict {
+        Verdict::Denied(denial) => denial,
+        Verdict::Allowed(allowed) => panic!("allowed: {allowed:?}"),
+    }
+}
+
+fn label(spec: Value, around: &Objects) -> Option<&'static str> {
+    denial(ask(&object("so", spec), around)).label
+}
+
+#[test]
+fn every_rule_of_scaled_objects_has_its_label() {
+    let here = around();
+    assert!(matches!(ask(&object("so", json!({})), &here), Verdict::Allowed(_)));
+    let cpu = json!([{"type": "cpu", "metadata": {}}]);
+    let cases = [
+        (json!({"advanced": {"scalingModifiers": {"target": "1"}}}), "scaling-modifiers"),
+        (
+            json!({"fallback": {"failureThreshold": 1, "replicas": 1, "behavior": "scalingModifiers"}}),
+            "scaling-modifiers-fallback",
+        ),
+        (
+            json!({"scaleTargetRef": {"name": "bare"}, "triggers": cpu, "minReplicaCount": 1}),
+            "missing-requests",
+        ),
+        (json!({"triggers": cpu}), "scale-to-zero-requirements-not-met"),
+        (json!({"minReplicaCount": 3, "maxReplicaCount": 2}), "incorrect-replicas"),
+        (json!({"idleReplicaCount": 0}), "incorrect-replicas"),
+        (json!({"fallback": {"failureThreshold": -1, "replicas": 1}}), "incorrect-fallback"),
+        (
+            json!({"triggers": cpu, "minReplicaCount": 1, "fallback": {"failureThreshold": 1, "replicas": 1}}),
+            "incorrect-fallback",
+        ),
+        (
+            json!({"advanced": {"horizontalPodAutoscalerConfig": {"name": "h".repeat(64)}}}),
+            "hpa-name-too-long",
+        ),
+        (json!({"triggers": []}), "incorrect-triggers"),
+        (json!({"triggers": [{"type": "cron", "useCachedMetrics": true}]}), "incorrect-triggers"),
+        (json!({"triggers": [{"type": "a", "name": "n"}, {"type": "b", "name": "n"}]}), "incorrect-triggers"),
+    ];
+    for (spec, wanted) in cases {
+        assert_eq!(label(spec.clone(), &here), Some(wanted), "{spec}");
+    }
+    let long = denial(ask(&object(&"s".repeat(64), json!({})), &here));
+    assert_eq!(long.label, Some("name-too-long"));
+
+    let mut crowded = around();
+    crowded.add(object("other", json!({}))).unwrap();
+    assert_eq!(label(json!({}), &crowded), Some("other-scaled-object"));
+    let same = json!({"scaleTargetRef": {"name": "x"}, "advanced": {"horizontalPodAutoscalerConfig": {"name": "keda-hpa-other"}}});
+    let taken = denial(ask(&object("so", same), &crowded));
+    assert_eq!(taken.label, Some("other-scaled-object-hpa"));
+    assert_eq!(taken.message, "the HPA 'keda-hpa-other' is already managed by the ScaledObject 'other'");
+
+    let mut scaled = around();
+    let hpa = json!({"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "ns"},
+        "spec": {"maxReplicas": 1, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+    scaled.add(hpa).unwrap();
+    assert_eq!(label(json!({}), &scaled), Some("other-hpa"));
+    let mut taking = object("so", json!({}));
+    taking["metadata"]["annotations"] = json!({"scaledobject.keda.sh/transfer-hpa-ownership": "true"});
+    assert_eq!(denial(ask(&taking, &scaled)).label, Some("transfer-ownership-missing-hpa-name"));
+    taking["spec"]["advanced"] = json!({"horizontalPodAutoscalerConfig": {"name": "h"}});
+    assert!(matches!(ask(&taking, &scaled), Verdict::Allowed(_)));
+}
+
+#[test]
+fn the_first_rule_that_is_broken_answers() {
+    let mut crowded = around();
+    crowded.add(object("other", json!({}))).unwrap();
+    crowded.add(object("earlier", json!({}))).unwrap();
+    // Everything is wrong here; the same is said each time, whatever the order of the neighbours.
+    let spec = json!({"minReplicaCount": 3, "maxReplicaCount": 2, "triggers": []});
+    let said = denial(ask(&object("so", spec), &crowded)).message;
+    assert_eq!(
+        said,
+        "the workload 'web' of type 'apps/v1.Deployment' is already managed by the ScaledObject 'earlier'"
+    );
+}
+
+#[test]
+fn a_workload_that_is_not_there_is_not_found_but_on_a_dry_run() {
+    let spec =
+        json!({"scaleTargetRef": {"name": "gone"}, "triggers": [{"type": "cpu"}], "minReplicaCount": 1});
+    let object = object("so", spec);
+    let said = denial(ask(&object, &around()));
+    assert_eq!((said.code, said.reason, said.label), (404, "NotFound", None));
+    assert_eq!(said.message, "deployments.apps \"gone\" not found");
+    let dry = Request { dry_run: true, ..create(Kind::ScaledObject, &object) };
+    assert!(matches!(review(&dry, &around(), &Rules::of(Compat::Better)), Verdict::Allowed(_)));
+}
+
+#[test]
+fn neighbours_that_lead_nowhere_block_nobody_unless_we_imitate() {
+    let mut here = around();
+    let lost = json!({"scaleTargetRef": {"apiVersion": "x.io/v9", "kind": "Gizmo", "name": "web"}});
+    here.add(object("lost", lost.clone())).unwrap();
+    let fine = object("so", json!({}));
+    assert!(matches!(ask(&fine, &here), Verdict::Allowed(_)));
+    let strict = review(&create(Kind::ScaledObject, &fine), &here, &Rules::of(Compat::Strict));
+    assert_eq!(denial(strict).message, "no matches for kind \"Gizmo\" in version \"x.io/v9\"");
+    // One's own target must exist.
+    assert_eq!(
+        denial(ask(&object("so", lost), &around())).message,
+        "no matches for kind \"Gizmo\" in version \"x.io/v9\""
+    );
+    let rollout =
+        json!({"scaleTargetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "r"}});
+    assert!(matches!(ask(&object("so", rollout), &around()), Verdict::Allowed(_)));
+}
+
+#[test]
+fn who_only_takes_a_finalizer_away_is_not_judged() {
+    let broken = json!({"minReplicaCount": 3, "maxReplicaCount": 2});
+    let mut old = object("so", broken.clone());
+    old["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
+    let new = object("so", broken);
+    let update = |new, old| Request {
+        operation: Operation::Update,
+        old: Some(old),
+        ..create(Kind::ScaledObject, new)
+    };
+    let ask = |request: Request<'_>| review(&request, &around(), &Rules::of(Compat::Better));
+    assert!(matches!(ask(update(&new, &old)), Verdict::Allowed(_)));
+    assert!(matches!(ask(update(&old, &new)), Verdict::Denied(_)));
+    let mut other = new.clone();
+    other["spec"]["maxReplicaCount"] = json!(1);
+    assert!(matches!(ask(update(&other, &old)), Verdict::Denied(_)));
+    let delete =
+        Request { operation: Operation::Delete, old: Some(&old), ..create(Kind::ScaledObject, &NONE) };
+    assert!(matches!(ask(delete), Verdict::Allowed(_)));
+}
+
+#[test]
+fn advice_about_triggers_is_a_warning_and_an_event() {
+    let advice = |trigger: &Trigger| vec![format!("{} is unknown, did you mean prometheus?", trigger.type_)];
+    let rules = |compat| Rules { compat, advice: &advice };
+    let object = object("so", json!({"triggers": [{"type": "promethues", "metadata": {}}]}));
+    let ask = |kind, object: &Value, compat, dry_run| match review(
+        &Request { dry_run, ..create(kind, object) },
+        &around(),
+        &rules(compat),
+    ) {
+        Verdict::Allowed(allowed) => (allowed.warnings.len(), allowed.events.len()),
+        Verdict::Denied(denial) => panic!("{denial:?}"),
+    };
+    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Better, false), (1, 1));
+    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Better, true), (1, 0));
+    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Strict, false), (0, 0));
+    assert_eq!(ask(Kind::ScaledJob, &object, Compat::Better, false), (1, 1));
+}
+
+#[test]
+fn annotations_that_mislead_are_warned_about() {
+    let warnings = |key: &str, value: &str| {
+        let mut object = object("so", json!({}));
+        object["metadata"]["annotations"] = json!({key: value});
+        match ask(&object, &around()) {
+            Verdict::Allowed(allowed) => allowed.warnings.join("; "),
+            Verdict::Denied(denial) => panic!("{denial:?}"),
+        }
+    };
+    assert_eq!(
+        warnings("autoscaling.keda.sh/paused", "no"),
+        "annotation autoscaling.keda.sh/paused is \"no\", which is no boolean and counts as true"
+    );
+    assert!(warnings("autoscaling.keda.sh/paused-replicas", "abc").contains("no number of replicas"));
+    assert!(warnings("plimsoll.dev/act", "fast").contains("neither hpa nor direct"));
+    for (key, value) in [
+        ("autoscaling.keda.sh/paused", "False"),
+        ("autoscaling.keda.sh/paused-replicas", "0"),
+        ("plimsoll.dev/act", "direct"),
+        ("anything", ""),
+    ] {
+        assert_eq!(warnings(key, value), "", "{key}");
+    }
+}
+
+#[test]
+fn event_types_of_authentications_can_be_asked_for() {
+    let source = |included: Value, excluded: Value| json!({"spec": {"eventSubscription": {"includedEventTypes": included, "excludedEventTypes": excluded}}});
+    let ask = |object: &Value, compat| {
+        review(&create(Kind::CloudEventSource, object), &Objects::default(), &Rules::of(compat))
+    };
+    let known = json!(["keda.scaledjob.rolloutcleanup.started.v1"]);
+    assert!(matches!(ask(&source(known.clone(), json!([])), Compat::Strict), Verdict::Allowed(_)));
+    let both = denial(ask(&source(known.clone(), known), Compat::Better));
+    assert_eq!(both.message, "setting included types and excluded types at the same time is not supported");
+    let odd = denial(ask(&source(json!([]), json!(["x"])), Compat::Better));
+    assert_eq!(
+        odd.message,
+        "excludedEventType: x in cloudeventsource/clustercloudeventsource spec is not supported"
+    );
+    let authentication = source(json!(["keda.authentication.triggerauthentication.created.v1"]), json!([]));
+    assert!(matches!(ask(&authentication, Compat::Better), Verdict::Allowed(_)));
+    let strict = denial(ask(&authentication, Compat::Strict));
+    assert!(strict.message.starts_with("includedEventType: keda.authentication."), "{}", strict.message);
+}
+
+#[test]
+fn objects_that_cannot_be_read_are_refused_with_the_place() {
+    for kind in Kind::ALL {
+        for odd in [json!({"metadata": 3}), json!([]), json!("text"), NONE] {
+            let said = denial(review(&create(kind, &odd), &around(), &Rules::of(Compat::Better)));
+            assert_eq!((said.code, said.reason), (400, "BadRequest"), "{kind:?} {odd}");
+            assert!(said.message.contains(kind.name()), "{}", said.message);
+        }
+    }
+}
+
+#[test]
+fn needs_say_what_to_gather() {
+    let plain = object("so", json!({}));
+    let wanted = Needs { namespace: "ns".into(), workload: None };
+    assert_eq!(needs(&create(Kind::ScaledObject, &plain)), Some(wanted));
+    let measured = object("so", json!({"triggers": [{"type": "memory"}]}));
+    let workload = |request: Request<'_>| needs(&request).unwrap().workload;
+    let own = Some((Workload::Deployment, "web".to_owned()));
+    assert_eq!(workload(create(Kind::ScaledObject, &measured)), own);
+    assert_eq!(workload(Request { dry_run: true, ..create(Kind::ScaledObject, &measured) }), None);
+    assert_eq!(needs(&create(Kind::ScaledJob, &measured)), None);
+    assert_eq!(needs(&Request { operation: Operation::Delete, ..create(Kind::ScaledObject, &NONE) }), None);
+    assert_eq!(needs(&create(Kind::ScaledObject, &NONE)).unwrap().namespace, "");
+}

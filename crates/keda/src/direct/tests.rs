@@ -1,0 +1,381 @@
+//! Worked examples: the matrix of spec 3.6, and what metrics add to it.
+
+use std::sync::Arc;
+
+use api::autoscaling::v2::{
+    self, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscalerBehavior, MetricIdentifier,
+    MetricSpec, MetricTarget, ResourceMetricSource,
+};
+use api::keda::{
+    Advanced, Fallback, GroupVersionKindResource, HpaConfig, ScaledObject, ScalingModifiers, annotations,
+};
+use api::provide::Compat;
+use engine::act::WriteError;
+use engine::explain::sentence;
+use engine::spec::{Goal, SelectPolicy, Source};
+use engine::{
+    Config, Course, Detail, Observation, Outcome, Phase, Pod, Samples, Scale, ScaleFailure, Selection, Shape,
+    State, Status, Written,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Step, external_samples, needs_pods, plan, step};
+use crate::executor::Input;
+
+const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
+const METRIC: &str = "s0-redis-jobs";
+
+fn redis() -> MetricSpec {
+    let target = MetricTarget {
+        type_: v2::AVERAGE_VALUE.into(),
+        average_value: Some("10".parse().unwrap()),
+        ..MetricTarget::default()
+    };
+    let metric = MetricIdentifier { name: METRIC.into(), selector: None };
+    MetricSpec {
+        type_: v2::EXTERNAL.into(),
+        external: Some(ExternalMetricSource { metric, target }),
+        ..MetricSpec::default()
+    }
+}
+
+fn cpu() -> MetricSpec {
+    let target = MetricTarget {
+        type_: v2::UTILIZATION.into(),
+        average_utilization: Some(70),
+        ..MetricTarget::default()
+    };
+    MetricSpec {
+        type_: v2::RESOURCE.into(),
+        resource: Some(ResourceMetricSource { name: "cpu".into(), target }),
+        ..MetricSpec::default()
+    }
+}
+
+/// Quiet since an hour, so that no cooldown holds.
+fn object(min: i32, idle: Option<i32>) -> ScaledObject {
+    let mut object = ScaledObject::default();
+    object.metadata.name = "worker".into();
+    object.metadata.namespace = "shop".into();
+    object.spec.scale_target_ref.name = "worker".into();
+    object.spec.min_replica_count = Some(min);
+    object.spec.idle_replica_count = idle;
+    object.spec.max_replica_count = Some(20);
+    object.status.scale_target_kind = "apps/v1.Deployment".into();
+    object.status.scale_target_gvkr = Some(GroupVersionKindResource {
+        group: "apps".into(),
+        version: "v1".into(),
+        kind: "Deployment".into(),
+        resource: "deployments".into(),
+    });
+    object.status.external_metric_names = vec![METRIC.into()];
+    object.status.last_active_time = Some(NOW - SignedDuration::from_hours(1));
+    object
+}
+
+/// What is seen of a target with so many replicas, and so much to do, if that is known.
+fn seen(object: &ScaledObject, replicas: i32, work: Result<i64, &str>) -> Observation {
+    let spec = plan(object, &[vec![redis()]], Compat::Better).unwrap().spec;
+    let ready = engine::pod::Readiness {
+        status: engine::pod::Truth::True,
+        since: NOW - SignedDuration::from_hours(1),
+    };
+    let pod = |index: i32| Pod {
+        name: format!("worker-{index}").into(),
+        phase: Phase::Running,
+        deleting: false,
+        started: Some(NOW - SignedDuration::from_hours(1)),
+        ready: Some(ready),
+        shape: Arc::new(Shape::default()),
+    };
+    Observation {
+        config: Arc::new(Config::default()),
+        spec: Arc::new(spec),
+        status: Status::default(),
+        scale: Ok(Scale {
+            spec_replicas: replicas,
+            status_replicas: replicas,
+            selector: "app=worker".into(),
+        }),
+        selection: Selection::Ours,
+        pods: (0..replicas).map(pod).collect(),
+        samples: vec![work.map(|work| Samples::Totals(vec![work * 1000])).map_err(str::to_owned)],
+    }
+}
+
+fn input<'a>(object: &'a ScaledObject, by: &'a [String], error: Option<&'a str>) -> Input<'a> {
+    Input {
+        now: NOW,
+        object,
+        active: !by.is_empty(),
+        error,
+        active_triggers: by,
+        active_metrics: by,
+        push_metric: None,
+        current: Err(String::new()),
+        hpa: None,
+    }
+}
+
+fn active() -> Vec<String> {
+    vec![METRIC.to_owned()]
+}
+
+/// One step of an object whose metrics are just right as they are.
+fn stepped(object: &ScaledObject, replicas: i32, is_active: bool, error: Option<&str>) -> Step {
+    let by = if is_active { active() } else { Vec::new() };
+    let work = error.map_or(Ok(i64::from(replicas) * 10), Err);
+    let seen = seen(object, replicas, work);
+    step(&mut State::default(), &seen, &input(object, &by, error), Compat::Better, Detail::Counts)
+}
+
+fn why(object: &ScaledObject, step: &Step) -> String {
+    sentence(&plan(object, &[vec![redis()]], Compat::Better).unwrap().spec, &step.decision)
+}
+
+/// Spec 3.6; where the HPA acts there, the engine does here.
+#[test]
+fn the_matrix() {
+    let fallback = |replicas| Some(Fallback { failure_threshold: 3, replicas, behavior: String::new() });
+    let broken = Some("connection refused");
+    #[rustfmt::skip]
+    let rows = [
+        // min, idle, replicas, active, error, fallback, written, why
+        (0, None, 0, true, None, None, Some(1), "0 → 1: activated by s0-redis-jobs"),
+        (0, None, 0, true, broken, None, Some(1), "0 → 1: activated by s0-redis-jobs"),
+        (3, None, 0, true, None, None, Some(3), "0 → 3: activated by s0-redis-jobs"),
+        (3, Some(0), 1, true, None, None, Some(3), "1 → 3: activated by s0-redis-jobs"),
+        (3, None, 1, true, None, None, Some(3), "below min 3"),
+        (0, None, 7, true, broken, None, None, "held: s0-redis-jobs cannot be read"),
+        (0, None, 7, true, None, None, None, "s0-redis-jobs 70 for 7 of 10 each: close enough"),
+        (0, None, 7, false, None, None, Some(0), "7 → 0: nothing active since 12:46:40"),
+        (0, None, 7, false, broken, None, None, "held: s0-redis-jobs cannot be read"),
+        (0, None, 7, false, broken, fallback(5), None, "held: s0-redis-jobs cannot be read"),
+        (3, Some(1), 7, false, None, None, Some(1), "7 → 1: nothing active since 12:46:40"),
+        (3, Some(1), 1, false, None, None, None, "at rest: nothing active"),
+        (3, None, 1, false, None, None, Some(3), "1 → 3: below the lower bound"),
+        (3, None, 7, false, None, None, None, "s0-redis-jobs 70 for 7 of 10 each: close enough"),
+        (2, Some(0), 0, false, None, None, None, "at rest: nothing active"),
+        (0, None, 0, false, None, None, None, "at rest: nothing active"),
+    ];
+    for (min, idle, replicas, is_active, error, fallback, written, sentence) in rows {
+        let mut object = object(min, idle);
+        object.spec.fallback = fallback;
+        let step = stepped(&object, replicas, is_active, error);
+        let row = format!("{min} {idle:?} {replicas} {is_active} {error:?}");
+        assert_eq!(step.write(), written, "{row}");
+        assert_eq!(why(&object, &step), sentence, "{row}");
+    }
+}
+
+#[test]
+fn rest_is_left_for_as_many_as_there_is_work_for() {
+    let object = object(0, None);
+    let by = active();
+    let seen = seen(&object, 0, Ok(33));
+    let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    assert_eq!(step.write(), Some(4));
+    assert_eq!(why(&object, &step), "0 → 4: activated by s0-redis-jobs; s0-redis-jobs 33 for 0 of 10 each");
+    let mut state = State::default();
+    let settled = step.settle(&mut state, NOW, &seen, Some(Written::Done));
+    assert_eq!(settled.decision.outcome, Outcome::Scaled);
+    let note = "Scaled apps/v1.Deployment shop/worker from 0 to 4, triggered by s0-redis-jobs";
+    assert_eq!(settled.outcome.events.first().map(|event| event.note.as_str()), Some(note));
+    assert_eq!(settled.outcome.changes.last_active_time, Some(NOW));
+}
+
+#[test]
+fn rest_is_left_at_the_rate_of_the_behavior() {
+    let object = object(0, None);
+    let by = active();
+    let seen = seen(&object, 0, Ok(1000));
+    let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    assert_eq!(step.write(), Some(4), "max(2 × 0, 4)");
+}
+
+#[test]
+fn metrics_decide_during_the_cooldown() {
+    let mut object = object(0, None);
+    object.status.last_active_time = Some(NOW - SignedDuration::from_secs(100));
+    let kept = stepped(&object, 7, false, None);
+    assert_eq!(kept.write(), None);
+    assert_eq!(why(&object, &kept), "held: cooldown until 13:50:00");
+    let seen = seen(&object, 7, Ok(0));
+    let mut state = State::default();
+    let down = step(&mut state, &seen, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    // The window of the behavior holds: seven was recommended just now.
+    assert_eq!(down.write(), None);
+    assert_eq!(down.decision.recommendation.as_ref().map(|r| r.replicas), Some(0));
+    let settled = down.settle(&mut state, NOW, &seen, None);
+    let cooling = settled.outcome.changes.conditions.iter().any(|c| c.reason == "ScalerCooldown");
+    assert!(cooling, "{:?}", settled.outcome.changes.conditions);
+}
+
+#[test]
+fn the_end_of_the_cooldown_still_belongs_to_it() {
+    let mut object = object(0, None);
+    object.spec.cooldown_period = Some(60);
+    for (ago, written) in [(59, None), (60, None), (61, Some(0))] {
+        object.status.last_active_time = Some(NOW - SignedDuration::from_secs(ago));
+        assert_eq!(stepped(&object, 7, false, None).write(), written, "{ago}");
+    }
+    object.status.last_active_time = None;
+    object.spec.initial_cooldown_period = Some(60);
+    for (ago, written) in [(60, None), (61, Some(0))] {
+        object.metadata.creation_timestamp = Some(NOW - SignedDuration::from_secs(ago));
+        assert_eq!(stepped(&object, 7, false, None).write(), written, "{ago}");
+    }
+}
+
+#[test]
+fn after_a_rest_nothing_of_before_is_remembered() {
+    let object = object(0, None);
+    let mut state = State::default();
+    let by = active();
+    let busy = seen(&object, 15, Ok(150));
+    step(&mut state, &busy, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    assert_ne!(state, State::default());
+    let quiet = seen(&object, 15, Ok(0));
+    let rests = step(&mut state, &quiet, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    assert_eq!(rests.write(), Some(0));
+    let settled = rests.settle(&mut state, NOW, &quiet, Some(Written::Done));
+    assert_eq!(state, State::default());
+    let note = "Deactivated apps/v1.Deployment shop/worker from 15 to 0";
+    assert_eq!(settled.outcome.events.first().map(|event| event.note.as_str()), Some(note));
+    let woken = seen(&object, 0, Ok(5));
+    let wakes = step(&mut state, &woken, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    assert_eq!(wakes.write(), Some(1), "not fifteen");
+}
+
+#[test]
+fn a_write_that_fails_is_told_and_tried_again() {
+    let object = object(0, None);
+    let step = stepped(&object, 0, true, None);
+    let seen = seen(&object, 0, Ok(0));
+    let mut state = State::default();
+    let error = WriteError { text: "conflict".into(), conflict: true };
+    let settled = step.settle(&mut state, NOW, &seen, Some(Written::Failed(error)));
+    assert_eq!(settled.decision.outcome, Outcome::WriteFailed("conflict".into()));
+    assert_eq!(settled.outcome.changes.last_active_time, None);
+    let reason = settled.outcome.events.first().map(|event| event.reason.as_ref());
+    assert_eq!(reason, Some("KEDAScaleTargetActivationFailed"));
+}
+
+#[test]
+fn pauses() {
+    let annotated = |key: &str, min, idle| {
+        let mut object = object(min, idle);
+        object.metadata.annotations.insert(key.to_owned(), "true".to_owned());
+        object
+    };
+    let all = annotated(annotations::PAUSED, 0, None);
+    for (replicas, is_active) in [(0, true), (7, false)] {
+        let step = stepped(&all, replicas, is_active, None);
+        assert_eq!(step.write(), None);
+        assert_eq!(why(&all, &step), "held: it is paused by annotation");
+    }
+    let out = annotated(annotations::PAUSED_SCALE_OUT, 0, None);
+    let step = stepped(&out, 0, true, None);
+    assert_eq!(
+        (step.write(), why(&out, &step).as_str()),
+        (None, "held: scaling out is paused by annotation")
+    );
+    assert_eq!(stepped(&out, 7, false, None).write(), Some(0));
+    let out = annotated(annotations::PAUSED_SCALE_OUT, 3, None);
+    assert_eq!(stepped(&out, 1, true, None).write(), None);
+    let inwards = annotated(annotations::PAUSED_SCALE_IN, 0, None);
+    assert_eq!(stepped(&inwards, 7, false, None).write(), None);
+    assert_eq!(stepped(&inwards, 30, true, None).write(), None, "above max, but scaling in is paused");
+    assert_eq!(stepped(&inwards, 0, true, None).write(), Some(1));
+    let spec = plan(&inwards, &[vec![redis()]], Compat::Better).unwrap().spec;
+    let behavior = spec.behavior.unwrap();
+    assert_eq!((behavior.down.select, behavior.up.select), (SelectPolicy::Disabled, SelectPolicy::Max));
+    assert!(!behavior.up.policies.is_empty(), "the other direction is as usual");
+}
+
+#[test]
+fn forced_activation_has_a_name() {
+    let mut object = object(0, None);
+    object.metadata.annotations.insert(annotations::FORCE_ACTIVATION.into(), "true".into());
+    let step = stepped(&object, 0, false, None);
+    assert_eq!(why(&object, &step), "0 → 1: activated by annotation force-activation");
+}
+
+#[test]
+fn a_scale_that_cannot_be_read_changes_nothing() {
+    let object = object(0, None);
+    let mut seen = seen(&object, 0, Ok(0));
+    seen.scale = Err(ScaleFailure::Query("not found".into()));
+    let step = step(&mut State::default(), &seen, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    assert_eq!(step.write(), None);
+    assert!(matches!(step.decision.course, Course::NoScale(_)));
+    let settled = step.settle(&mut State::default(), NOW, &seen, None);
+    let reason = settled.outcome.changes.conditions.first().map(|condition| condition.reason.as_str());
+    assert_eq!(reason, Some("ErrorGettingCurrentReplicas"));
+}
+
+#[test]
+fn a_plan_has_what_the_hpa_would_have() {
+    let mut object = object(0, None);
+    let behavior = HorizontalPodAutoscalerBehavior {
+        scale_up: Some(HPAScalingRules {
+            stabilization_window_seconds: Some(30),
+            ..HPAScalingRules::default()
+        }),
+        ..HorizontalPodAutoscalerBehavior::default()
+    };
+    let config = HpaConfig { behavior: Some(behavior), name: String::new() };
+    object.spec.advanced =
+        Some(Advanced { horizontal_pod_autoscaler_config: Some(config), ..Advanced::default() });
+    let found = plan(&object, &[vec![cpu()], vec![redis()]], Compat::Better).unwrap();
+    let spec = &found.spec;
+    assert_eq!((spec.name.as_str(), spec.min, spec.max), ("worker", 1, 20));
+    assert_eq!(found.status.external_metric_names, [METRIC]);
+    let goals: Vec<Goal> = spec.metrics.iter().map(|metric| metric.goal).collect();
+    assert_eq!(goals, [Goal::AverageValue(10_000), Goal::Utilization(70)]);
+    let up = &spec.behavior.as_ref().unwrap().up;
+    assert_eq!(up.window, Some(SignedDuration::from_secs(30)));
+    assert_eq!(up.policies.len(), 2, "defaults are filled in");
+}
+
+#[test]
+fn a_formula_is_one_metric() {
+    let mut object = object(0, None);
+    let scaling_modifiers = ScalingModifiers {
+        formula: "a + 1".into(),
+        target: "2.5".into(),
+        metric_type: "Value".into(),
+        ..ScalingModifiers::default()
+    };
+    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    let spec = plan(&object, &[vec![redis()], vec![cpu()]], Compat::Better).unwrap().spec;
+    let names: Vec<&str> = spec
+        .metrics
+        .iter()
+        .map(|metric| match &metric.source {
+            Source::External(id) => id.name.as_str(),
+            Source::Resource { name, .. } => name.as_str(),
+            _ => "",
+        })
+        .collect();
+    assert_eq!(names, ["cpu", "composite-metric"]);
+    assert_eq!(spec.metrics.last().map(|metric| metric.goal), Some(Goal::Value(2500)));
+    let samples = external_samples(&spec, |name| {
+        (name == "composite-metric").then(|| Ok(vec!["1500m".parse().unwrap(), "1".parse().unwrap()]))
+    });
+    assert_eq!(samples, [None, Some(Ok(Samples::Totals(vec![1500, 1000])))]);
+    let missing = external_samples(&spec, |_| None);
+    assert_eq!(missing.last(), Some(&Some(Err("no values of metric composite-metric".into()))));
+    let broken = external_samples(&spec, |_| Some(Err("refused".into())));
+    assert_eq!(broken.last(), Some(&Some(Err("refused".into()))));
+}
+
+#[test]
+fn pods_are_looked_at_only_where_metrics_decide() {
+    let object = object(0, None);
+    let by = active();
+    assert!(!needs_pods(&input(&object, &[], None), 0, Compat::Better));
+    assert!(!needs_pods(&input(&object, &by, None), 0, Compat::Better));
+    assert!(!needs_pods(&input(&object, &[], None), 7, Compat::Better), "it goes to rest");
+    assert!(needs_pods(&input(&object, &by, None), 7, Compat::Better));
+}

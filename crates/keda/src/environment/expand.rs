@@ -1,0 +1,27 @@
+//! `$(NAME)` in the value of a variable.
+
+use std::collections::BTreeMap;
+
+/// Puts variables in the place of `$(NAME)`; `$$` is one `$`, and what is unknown stays as it is.
+pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        if let Some(escaped) = after.strip_prefix('$') {
+            out.push('$');
+            rest = escaped;
+        } else if let Some((name, behind)) = after.strip_prefix('(').and_then(|after| after.split_once(')')) {
+            match variables.get(name) {
+                Some(value) => out.push_str(value),
+                None => out.extend(["$(", name, ")"]),
+            }
+            rest = behind;
+        } else {
+            out.push('$');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}

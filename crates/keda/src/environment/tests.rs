@@ -1,0 +1,98 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn container(value: Value) -> Container {
+    serde_json::from_value(value).unwrap()
+}
+
+fn keys(of: &[(&str, &str)]) -> Read {
+    Ok(of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+}
+
+fn fetched() -> Fetched {
+    Fetched {
+        secrets: [("s".to_owned(), keys(&[("url", "http://u/vhost")]))].into(),
+        config_maps: [
+            ("c".to_owned(), keys(&[("url", "http://cm/vh")])),
+            ("nope".to_owned(), Err("configmaps \"nope\" not found".to_owned())),
+        ]
+        .into(),
+    }
+}
+
+#[test]
+fn variables_are_expanded_from_those_before_them() {
+    let of = |text: &str| expand(text, &BTreeMap::from([("X".to_owned(), "plain".to_owned())]));
+    assert_eq!(of("http://$(X)/v"), "http://plain/v");
+    assert_eq!(of("http://$(NOPE)/v"), "http://$(NOPE)/v");
+    assert_eq!(of("http://$$(X)/v"), "http://$(X)/v");
+    assert_eq!(of("$X $ $("), "$X $ $(");
+}
+
+#[test]
+fn objects_come_first_and_single_variables_overwrite() {
+    let container = container(json!({
+        "name": "app",
+        "envFrom": [{"configMapRef": {"name": "c"}, "prefix": "P_"}, {"secretRef": {"name": "s"}}],
+        "env": [{"name": "H", "value": "$(url)!"}, {"name": "url", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "url"}}},
+                {"name": "F", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+    }));
+    let found = resolve(&container, "ns", true, &fetched()).unwrap();
+    let wanted = [("H", "http://u/vhost!"), ("P_url", "http://cm/vh"), ("url", "http://cm/vh")];
+    assert_eq!(found, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    let names: Vec<String> = needed(&container, "ns", true).iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["ConfigMap ns/c", "Secret ns/s"]);
+}
+
+#[test]
+fn what_is_missing_is_said_unless_it_may_be_missing() {
+    let one = container(json!({"envFrom": [{"configMapRef": {"name": "nope"}}]}));
+    let error = resolve(&one, "ns", true, &fetched()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "error reading config ref &ConfigMapEnvSource{LocalObjectReference:LocalObjectReference{Name:nope,},\
+         Optional:nil,} on namespace ns/: configmaps \"nope\" not found"
+    );
+    let optional = container(json!({"envFrom": [{"configMapRef": {"name": "nope", "optional": true}}]}));
+    assert_eq!(resolve(&optional, "ns", true, &fetched()), Ok(BTreeMap::new()));
+}
+
+#[test]
+fn secrets_that_may_not_be_read_are_left_out() {
+    let container = container(json!({
+        "envFrom": [{"secretRef": {"name": "s"}}],
+        "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}}, {"name": "B", "value": "b"}],
+    }));
+    assert_eq!(needed(&container, "ns", false), []);
+    let found = resolve(&container, "ns", false, &Fetched::default()).unwrap();
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["B"]);
+}
+
+#[test]
+fn the_container_is_the_one_named_or_the_first() {
+    let template =
+        PodTemplate::of_job(&json!({"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}))
+            .unwrap();
+    assert_eq!(template.container("").unwrap().unwrap().name, "a");
+    assert_eq!(template.container("b").unwrap().unwrap().name, "b");
+    let error = template.container("ghost").err().unwrap().to_string();
+    assert_eq!(error, "couldn't find container with name ghost on Target object");
+    assert!(PodTemplate::of_workload(&json!({"spec": {"workloadRef": {}}})).is_none());
+}
+
+proptest! {
+    #[test]
+    fn without_dollars_nothing_is_expanded(text in "[^$]*") {
+        prop_assert_eq!(expand(&text, &BTreeMap::new()), text);
+    }
+
+    #[test]
+    fn any_text_can_be_expanded(text in ".*") {
+        let known = BTreeMap::from([("A".to_owned(), "$(A)".to_owned())]);
+        expand(&text, &known);
+    }
+}

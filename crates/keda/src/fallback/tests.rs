@@ -1,0 +1,147 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::json;
+
+use super::*;
+use crate::activity::{Metric, Reading};
+use crate::status::merge;
+
+fn object(fallback: &serde_json::Value) -> ScaledObject {
+    serde_json::from_value(json!({
+        "metadata": {"name": "so", "namespace": "ns"},
+        "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [], "fallback": fallback},
+    }))
+    .unwrap()
+}
+
+fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> Sample {
+    let quantity = Some(Quantity::parse(target).unwrap());
+    let value = |text| MetricValue { name: "s0-q".to_owned(), value: Quantity::parse(text).unwrap() };
+    Sample {
+        name: "s0-q".to_owned(),
+        target: MetricTarget {
+            type_: type_.to_owned(),
+            value: quantity.clone(),
+            average_value: quantity,
+            ..MetricTarget::default()
+        },
+        reading: reading
+            .map(|text| Reading { values: vec![value(text)], active: true })
+            .map_err(str::to_owned),
+        is_remembered: false,
+    }
+}
+
+fn facts(current: i32, ready_pods: u32) -> Facts {
+    Facts { current: Ok(current), ready_pods: Ok(ready_pods) }
+}
+
+/// What is served, as text.
+fn serve_once(object: &mut ScaledObject, sample: &Sample, facts: &Facts, compat: Compat) -> String {
+    let mut health = object.status.health.clone();
+    let served = serve(object, &mut health, sample, facts, compat);
+    let changes = changes(object, &health, compat);
+    merge(&mut object.status, &changes);
+    match served {
+        Ok(served) => served.values[0].value.canonical(),
+        Err(error) => error,
+    }
+}
+
+fn failures_of(object: &ScaledObject) -> Option<i32> {
+    object.status.health.get("s0-q").and_then(|health| health.number_of_failures)
+}
+
+#[test]
+fn the_failure_after_the_threshold_falls_back() {
+    let mut object = object(&json!({"failureThreshold": 2, "replicas": 6}));
+    let down = sample("AverageValue", "10", Err("down"));
+    let served: Vec<String> =
+        (0..4).map(|_| serve_once(&mut object, &down, &facts(1, 1), Compat::Better)).collect();
+    assert_eq!(served, ["down", "down", "60", "60"]);
+    assert_eq!(object.status.conditions.state(types::FALLBACK), State::True);
+    let up = sample("AverageValue", "10", Ok("7"));
+    assert_eq!(serve_once(&mut object, &up, &facts(1, 1), Compat::Better), "7");
+    assert_eq!(failures_of(&object), Some(0));
+    assert_eq!(object.status.conditions.state(types::FALLBACK), State::False);
+}
+
+#[test]
+fn behaviors() {
+    for (behavior, current, value) in [
+        ("static", 4, "60"),
+        ("currentReplicas", 4, "40"),
+        ("currentReplicasIfHigher", 4, "60"),
+        ("currentReplicasIfHigher", 9, "90"),
+        ("currentReplicasIfLower", 4, "40"),
+        ("currentReplicasIfLower", 9, "60"),
+    ] {
+        let mut object = object(&json!({"failureThreshold": 0, "replicas": 6, "behavior": behavior}));
+        let down = sample("AverageValue", "10", Err("down"));
+        assert_eq!(
+            serve_once(&mut object, &down, &facts(current, 0), Compat::Better),
+            value,
+            "{behavior} {current}"
+        );
+    }
+}
+
+#[test]
+fn a_total_is_shared_by_the_pods_that_are_ready() {
+    let fallback = json!({"failureThreshold": 0, "replicas": 6, "behavior": "static"});
+    let down = sample("Value", "10", Err("down"));
+    assert_eq!(serve_once(&mut object(&fallback), &down, &facts(1, 3), Compat::Better), "20");
+    for unknown in [facts(1, 0), Facts::default()] {
+        let served = serve_once(&mut object(&fallback), &down, &unknown, Compat::Better);
+        assert_eq!(served, "error performing fallback");
+    }
+}
+
+#[test]
+fn only_what_is_needed_is_asked() {
+    let ask = |behavior, type_| {
+        let object = object(&json!({"failureThreshold": 0, "replicas": 6, "behavior": behavior}));
+        let metrics = Ok(vec![Metric::External(sample(type_, "10", Err("down")))]);
+        let needs = needs(&object, &[Told { trigger: 0, metrics }], Compat::Better);
+        (needs.current, needs.ready_pods)
+    };
+    assert_eq!(ask("static", "AverageValue"), (false, false));
+    assert_eq!(ask("static", "Value"), (false, true));
+    assert_eq!(ask("currentReplicas", "AverageValue"), (true, false));
+    assert_eq!(ask("scalingModifiers", "Value"), (false, false));
+}
+
+#[test]
+fn what_is_remembered_is_neither_a_success_nor_a_failure() {
+    let mut object = object(&json!({"failureThreshold": 1, "replicas": 6, "behavior": "static"}));
+    let down = sample("AverageValue", "10", Err("down"));
+    let remembered = Sample { is_remembered: true, ..down.clone() };
+    for (sample, served, failures) in
+        [(&down, "down", 1), (&remembered, "down", 1), (&down, "60", 2), (&remembered, "60", 2)]
+    {
+        assert_eq!(serve_once(&mut object, sample, &facts(1, 1), Compat::Better), served);
+        assert_eq!(failures_of(&object), Some(failures));
+    }
+    assert_eq!(serve_once(&mut object, &remembered, &facts(1, 1), Compat::Strict), "60");
+    assert_eq!(failures_of(&object), Some(3), "the original counts it again");
+}
+
+#[test]
+fn a_formula_may_have_a_target_that_is_not_whole() {
+    let mut object = object(&json!({"failureThreshold": 0, "replicas": 4, "behavior": "static"}));
+    object.spec.advanced = serde_json::from_value(json!({
+        "scalingModifiers": {"formula": "a", "target": "2.5"},
+    }))
+    .unwrap();
+    let down = sample("AverageValue", "10", Err("down"));
+    assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Strict), "down");
+    assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Better), "10");
+}
+
+#[test]
+fn without_a_formula_there_is_no_placeholder() {
+    let mut object = object(&json!({"failureThreshold": 0, "replicas": 4, "behavior": "scalingModifiers"}));
+    let down = sample("AverageValue", "10", Err("down"));
+    assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Strict), "-1");
+    assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Better), "down");
+}

@@ -1,0 +1,236 @@
+//! What can be known without running: names that nobody knows and operands that never fit are refused.
+
+mod calls;
+mod operations;
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::functions::{self, Function};
+use super::syntax::{Form, Id, Pointer, Tree, Unary};
+use super::types::Type;
+use super::value::Value;
+
+/// Checks a formula in which `names` are floats, and puts what names mean in their place.
+pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), Error> {
+    let mut checker = Checker {
+        tree,
+        names,
+        types: vec![None; tree.len()],
+        locals: Vec::new(),
+        predicates: Vec::new(),
+        found: Vec::new(),
+    };
+    checker.node(checker.tree.root)?;
+    let found = checker.found;
+    for (id, form) in found {
+        tree.replace(id, form);
+    }
+    Ok(())
+}
+
+struct Checker<'a> {
+    tree: &'a Tree,
+    names: &'a [String],
+    /// What was found out already: a node may have two parents, as `b` in `a < b < c`.
+    types: Vec<Option<Type>>,
+    /// What `let` declared and is still known.
+    locals: Vec<(Arc<str>, usize, Type)>,
+    /// What each predicate that we are in looks at.
+    predicates: Vec<Predicate>,
+    /// What is put in the place of which node.
+    found: Vec<(Id, Form)>,
+}
+
+struct Predicate {
+    item: Type,
+    has_accumulator: bool,
+}
+
+impl Checker<'_> {
+    fn node(&mut self, id: Id) -> Result<Type, Error> {
+        if let Some(Some(known)) = self.types.get(id as usize) {
+            return Ok(known.clone());
+        }
+        let found = self.look(id)?;
+        if let Some(slot) = self.types.get_mut(id as usize) {
+            *slot = Some(found.clone());
+        }
+        Ok(found)
+    }
+
+    fn look(&mut self, id: Id) -> Result<Type, Error> {
+        let tree = self.tree;
+        let node = tree.node(id);
+        let at = node.at;
+        let refused = |text: String| Err(Error::new(at, text));
+        Ok(match &node.form {
+            Form::Constant(value) => constant(value),
+            Form::Name(name) => return self.name(id, name, at),
+            Form::Variable(_) => Type::Float,
+            Form::Local(_) => Type::Any,
+            Form::All => Type::All,
+            Form::Function => Type::Function,
+            Form::Pointer(pointer) => return self.pointer(*pointer, at),
+            Form::Unary(operator, operand) => {
+                let operand = self.node(*operand)?;
+                match operator {
+                    _ if operand.is_any() => match operator {
+                        Unary::Not => Type::Bool,
+                        _ => Type::Any,
+                    },
+                    Unary::Not if operand == Type::Bool => Type::Bool,
+                    Unary::Minus | Unary::Plus if operand.is_number() => operand,
+                    Unary::Minus if operand == Type::Span => operand,
+                    _ => {
+                        return refused(format!(
+                            "invalid operation: {} (mismatched type {operand})",
+                            operator.sign()
+                        ));
+                    }
+                }
+            }
+            Form::Binary(operator, left, right) => return self.binary(id, *operator, *left, *right, at),
+            Form::Matches(text, _) => {
+                self.node(*text)?;
+                Type::Bool
+            }
+            Form::Chain(inner) => return self.node(*inner),
+            Form::Member { base, key, .. } => return self.member(id, *base, *key, at),
+            Form::Slice { base, from, to } => return self.slice(*base, *from, *to, at),
+            Form::Method { base, name, arguments, .. } => return self.method(*base, name, arguments, at),
+            Form::Call { callee } => {
+                let callee = self.node(*callee)?;
+                return refused(format!("{callee} is not callable"));
+            }
+            Form::Apply { function, arguments } => return self.apply(*function, arguments, at),
+            Form::Each { each, array, predicate, extra } => {
+                return self.each(*each, *array, *predicate, *extra);
+            }
+            Form::Choice { condition, yes, no } => {
+                let (found, at) = (self.node(*condition)?, tree.node(*condition).at);
+                if found != Type::Bool && !found.is_any() {
+                    let text = format!("non-bool expression (type {found}) used as condition");
+                    return Err(Error::new(at, text));
+                }
+                let yes = self.node(*yes)?;
+                yes.either(self.node(*no)?)
+            }
+            Form::Let { name, name_at, value, body, slot } => {
+                self.declare(name, *name_at)?;
+                let value = self.node(*value)?;
+                self.locals.push((name.clone(), *slot, value));
+                let body = self.node(*body);
+                self.locals.pop();
+                return body;
+            }
+            Form::Sequence(items) => {
+                let mut last = Type::Nil;
+                for item in items {
+                    last = self.node(*item)?;
+                }
+                last
+            }
+            Form::Array(items) => return self.array(items),
+            Form::Map(pairs) => {
+                for (key, value) in pairs {
+                    let found = self.node(*key)?;
+                    if found != Type::Text && !found.is_any() {
+                        let text = format!("cannot use {found} as map key");
+                        return Err(Error::new(tree.node(*key).at, text));
+                    }
+                    self.node(*value)?;
+                }
+                Type::Map
+            }
+        })
+    }
+
+    /// Triggers hide functions, and nothing hides what is declared.
+    fn name(&mut self, id: Id, name: &Arc<str>, at: u32) -> Result<Type, Error> {
+        if let Some((_, slot, known)) = self.locals.iter().rev().find(|(local, ..)| local == name) {
+            self.found.push((id, Form::Local(*slot)));
+            return Ok(known.clone());
+        }
+        if &**name == "$env" {
+            self.found.push((id, Form::All));
+            return Ok(Type::All);
+        }
+        if let Some(place) = self.names.iter().position(|known| **known == **name) {
+            self.found.push((id, Form::Variable(place)));
+            return Ok(Type::Float);
+        }
+        if functions::is_known(name) {
+            self.found.push((id, Form::Function));
+            return Ok(Type::Function);
+        }
+        Err(Error::new(at, format!("unknown name {name}")))
+    }
+
+    fn declare(&self, name: &Arc<str>, at: u32) -> Result<(), Error> {
+        let refused = |text: String| Err(Error::new(at, text));
+        if self.names.iter().any(|known| **known == **name) || &**name == "$env" {
+            return refused(format!("cannot redeclare {name}"));
+        }
+        if functions::is_known(name) {
+            return refused(format!("cannot redeclare builtin {name}"));
+        }
+        if self.locals.iter().any(|(known, ..)| known == name) {
+            return refused(format!("cannot redeclare variable {name}"));
+        }
+        Ok(())
+    }
+
+    fn pointer(&self, pointer: Pointer, at: u32) -> Result<Type, Error> {
+        match (pointer, self.predicates.last()) {
+            (_, None) => Err(Error::new(at, "cannot use pointer accessor outside predicate")),
+            (Pointer::Item, Some(predicate)) => Ok(predicate.item.clone()),
+            (Pointer::Index, Some(_)) => Ok(Type::Int),
+            (Pointer::Accumulator, Some(predicate)) if predicate.has_accumulator => Ok(Type::Any),
+            (Pointer::Accumulator, Some(_)) => Err(Error::new(at, "unknown pointer #acc")),
+        }
+    }
+
+    /// Items that are all of one type make an array of it.
+    fn array(&mut self, items: &[Id]) -> Result<Type, Error> {
+        let mut common: Option<Type> = None;
+        for item in items {
+            let found = self.node(*item)?;
+            common = Some(match common {
+                None => found,
+                Some(before) if before == found => before,
+                Some(_) => Type::Any,
+            });
+        }
+        Ok(Type::Array(common.unwrap_or(Type::Any).into()))
+    }
+
+    fn apply(&mut self, function: Function, arguments: &[Id], at: u32) -> Result<Type, Error> {
+        let mut types = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            types.push(self.node(*argument)?);
+        }
+        let found = function.check(&types).map_err(|text| Error::new(at, text))?;
+        if function == Function::Get
+            && let Some(item) = types.first().and_then(Type::item)
+        {
+            return Ok(item);
+        }
+        Ok(found)
+    }
+}
+
+fn constant(value: &Value) -> Type {
+    match value {
+        Value::Nil => Type::Nil,
+        Value::Bool(_) => Type::Bool,
+        Value::Int(_) => Type::Int,
+        Value::Float(_) => Type::Float,
+        Value::Text(_) => Type::Text,
+        Value::Array(_) => Type::array(),
+        Value::Map(_) => Type::Map,
+        Value::Span(_) => Type::Span,
+        Value::Time(_) => Type::Time,
+        Value::Zone(_) => Type::Zone,
+    }
+}

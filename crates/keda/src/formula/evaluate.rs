@@ -1,0 +1,316 @@
+//! Running a formula: a walk over its nodes, with a budget of steps and of memory.
+
+mod each;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::provide::Compat;
+use jiff::Timestamp;
+
+use super::error::Error;
+use super::functions::{self, Function};
+use super::operators;
+use super::syntax::{Binary, Form, Id, Pointer, Tree};
+use super::value::{Key, LARGEST, Map, Value, too_large};
+
+/// How many steps a run may take.
+const STEPS: u64 = 2_000_000;
+
+/// When a formula is run, and how exactly the original is imitated.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// What `now()` is.
+    pub now: Timestamp,
+    /// Whether integers that overflow wrap around, as they do there, or are an error.
+    pub compat: Compat,
+}
+
+/// Runs a formula.
+pub(super) fn run(tree: &Tree, names: &[String], values: &[Value], moment: Moment) -> Result<Value, Error> {
+    let locals = vec![Value::Nil; tree.locals];
+    let mut run = Run { tree, names, values, moment, locals, scopes: Vec::new(), steps: 0, memory: 0 };
+    match run.node(tree.root) {
+        Ok(value) => Ok(value),
+        Err(Stop::Absent) => Ok(Value::Nil),
+        Err(Stop::Failed(error)) => Err(*error),
+    }
+}
+
+/// One run.
+pub(super) struct Run<'a> {
+    tree: &'a Tree,
+    names: &'a [String],
+    values: &'a [Value],
+    moment: Moment,
+    locals: Vec<Value>,
+    scopes: Vec<Scope>,
+    steps: u64,
+    memory: u64,
+}
+
+/// What a predicate looks at.
+#[derive(Default)]
+struct Scope {
+    item: Value,
+    index: i64,
+    accumulator: Value,
+}
+
+/// Why a node has no value.
+enum Stop {
+    /// A chain with `?.` met nil.
+    Absent,
+    Failed(Box<Error>),
+}
+
+type Answer = Result<Value, Stop>;
+
+fn failed(at: u32) -> impl Fn(String) -> Stop {
+    move |text| Stop::Failed(Box::new(Error::new(at, text)))
+}
+
+impl Run<'_> {
+    /// What `now()` is.
+    pub(super) fn now(&self) -> Timestamp {
+        self.moment.now
+    }
+
+    /// Takes steps from the budget.
+    pub(super) fn spend(&mut self, steps: u64) -> Result<(), String> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > STEPS { Err(format!("formula takes more than {STEPS} steps")) } else { Ok(()) }
+    }
+
+    /// Takes memory from the budget.
+    pub(super) fn keep(&mut self, items: u64) -> Result<(), String> {
+        self.memory = self.memory.saturating_add(items);
+        if self.memory > LARGEST { Err(too_large()) } else { Ok(()) }
+    }
+
+    /// An array, taken from the budget.
+    pub(super) fn array(&mut self, items: Vec<Value>) -> Result<Value, String> {
+        self.keep(items.len() as u64)?;
+        Value::array(items)
+    }
+
+    /// A text, taken from the budget.
+    pub(super) fn text(&mut self, text: String) -> Result<Value, String> {
+        self.keep(text.len() as u64)?;
+        Ok(Value::Text(text.into()))
+    }
+
+    /// What integer arithmetic gave: if it overflowed, an error or what the original has.
+    pub(super) fn integer(&self, checked: Option<i64>, wrapped: i64) -> Result<i64, String> {
+        match checked {
+            Some(number) => Ok(number),
+            None if self.moment.compat.is_strict() => Ok(wrapped),
+            None => Err("integer overflow".to_owned()),
+        }
+    }
+
+    fn node(&mut self, id: Id) -> Answer {
+        let node = self.tree.node(id);
+        let at = node.at;
+        self.spend(1).map_err(failed(at))?;
+        match &node.form {
+            Form::Constant(value) => Ok(value.clone()),
+            Form::Variable(place) => Ok(self.values.get(*place).cloned().unwrap_or_default()),
+            Form::Local(slot) => Ok(self.locals.get(*slot).cloned().unwrap_or_default()),
+            Form::Pointer(pointer) => Ok(self.pointer(*pointer)),
+            Form::Unary(operator, operand) => {
+                let operand = self.node(*operand)?;
+                operators::unary(*operator, &operand, self).map_err(failed(at))
+            }
+            Form::Binary(operator, left, right) => self.binary(*operator, *left, *right, at),
+            Form::Apply { function, arguments } => self.apply(*function, arguments, at),
+            Form::Choice { condition, yes, no } => {
+                let chosen = if self.condition(*condition)? { yes } else { no };
+                self.node(*chosen)
+            }
+            Form::Each { each, array, predicate, extra } => self.each(*each, *array, *predicate, *extra, at),
+            Form::Array(items) => {
+                let items = self.nodes(items)?;
+                self.array(items).map_err(failed(at))
+            }
+            _ => self.other(id, at),
+        }
+    }
+
+    /// What is seldom met, apart, so that the frame of what is often met stays small.
+    #[inline(never)]
+    fn other(&mut self, id: Id, at: u32) -> Answer {
+        match &self.tree.node(id).form {
+            Form::Chain(inner) => match self.node(*inner) {
+                Err(Stop::Absent) => Ok(Value::Nil),
+                found => found,
+            },
+            Form::Member { base, key, optional } => {
+                let base = self.base(*base, *optional)?;
+                let key = self.node(*key)?;
+                operators::fetch(&base, &key).map_err(failed(at))
+            }
+            Form::Slice { base, from, to } => self.slice(*base, *from, *to, at),
+            Form::Method { base, name, arguments, optional } => {
+                let base = self.base(*base, *optional)?;
+                let arguments = self.nodes(arguments)?;
+                self.spend(20).map_err(failed(at))?;
+                functions::method(&base, name, &arguments).map_err(failed(at))
+            }
+            Form::Let { value, body, slot, .. } => {
+                let value = self.node(*value)?;
+                if let Some(local) = self.locals.get_mut(*slot) {
+                    *local = value;
+                }
+                self.node(*body)
+            }
+            Form::Sequence(items) => {
+                let mut last = Value::Nil;
+                for item in items {
+                    last = self.node(*item)?;
+                }
+                Ok(last)
+            }
+            Form::Map(pairs) => self.map(pairs, at),
+            Form::Matches(text, pattern) => match self.node(*text)? {
+                Value::Text(text) => {
+                    self.spend(text.len() as u64).map_err(failed(at))?;
+                    Ok(Value::Bool(pattern.is_match(&text)))
+                }
+                other => Err(failed(at)(format!("invalid operation: {} matches string", other.type_name()))),
+            },
+            Form::All => self.all().map_err(failed(at)),
+            _ => Err(failed(at)("function is not called".to_owned())),
+        }
+    }
+
+    fn nodes(&mut self, ids: &[Id]) -> Result<Vec<Value>, Stop> {
+        let mut values = Vec::with_capacity(ids.len());
+        for id in ids {
+            values.push(self.node(*id)?);
+        }
+        Ok(values)
+    }
+
+    fn pointer(&self, pointer: Pointer) -> Value {
+        let Some(scope) = self.scopes.last() else {
+            return Value::Nil;
+        };
+        match pointer {
+            Pointer::Item => scope.item.clone(),
+            Pointer::Index => Value::Int(scope.index),
+            Pointer::Accumulator => scope.accumulator.clone(),
+        }
+    }
+
+    fn condition(&mut self, id: Id) -> Result<bool, Stop> {
+        match self.node(id)? {
+            Value::Bool(flag) => Ok(flag),
+            other => {
+                let text = format!("non-bool expression (type {}) used as condition", other.type_name());
+                Err(failed(self.tree.node(id).at)(text))
+            }
+        }
+    }
+
+    fn binary(&mut self, operator: Binary, left: Id, right: Id, at: u32) -> Answer {
+        match operator {
+            Binary::And => Ok(Value::Bool(self.condition(left)? && self.condition(right)?)),
+            Binary::Or => Ok(Value::Bool(self.condition(left)? || self.condition(right)?)),
+            Binary::Coalesce => match self.node(left)? {
+                Value::Nil => self.node(right),
+                value => Ok(value),
+            },
+            Binary::In => self.membership(left, right, at),
+            _ => {
+                let (left, right) = (self.node(left)?, self.node(right)?);
+                operators::binary(operator, &left, &right, self).map_err(failed(at))
+            }
+        }
+    }
+
+    /// Whether something is in a range is known without making it.
+    fn membership(&mut self, left: Id, right: Id, at: u32) -> Answer {
+        let needle = self.node(left)?;
+        let Form::Binary(Binary::Range, from, to) = self.tree.node(right).form else {
+            let heap = self.node(right)?;
+            return operators::binary(Binary::In, &needle, &heap, self).map_err(failed(at));
+        };
+        let (from, to) = (self.node(from)?, self.node(to)?);
+        let found = match (&needle, &from, &to) {
+            (Value::Int(number), Value::Int(from), Value::Int(to)) => from <= number && number <= to,
+            (Value::Float(number), Value::Int(from), Value::Int(to)) => {
+                number.fract() == 0.0 && *from as f64 <= *number && *number <= *to as f64
+            }
+            (_, Value::Int(_), Value::Int(_)) => false,
+            _ => return operators::binary(Binary::Range, &from, &to, self).map_err(failed(at)),
+        };
+        Ok(Value::Bool(found))
+    }
+
+    fn apply(&mut self, function: Function, arguments: &[Id], at: u32) -> Answer {
+        // Calls with one or two arguments need no list of them.
+        let called = match arguments {
+            [only] => {
+                let only = self.node(*only)?;
+                function.call(std::slice::from_ref(&only), self)
+            }
+            [first, second] => {
+                let both = [self.node(*first)?, self.node(*second)?];
+                function.call(&both, self)
+            }
+            _ => {
+                let all = self.nodes(arguments)?;
+                function.call(&all, self)
+            }
+        };
+        called.map_err(failed(at))
+    }
+
+    fn base(&mut self, id: Id, optional: bool) -> Answer {
+        match self.node(id)? {
+            Value::Nil if optional => Err(Stop::Absent),
+            base => Ok(base),
+        }
+    }
+
+    fn slice(&mut self, base: Id, from: Option<Id>, to: Option<Id>, at: u32) -> Answer {
+        let base = self.node(base)?;
+        let (from, to) = (self.bound(from)?, self.bound(to)?);
+        operators::slice(&base, from, to, self).map_err(failed(at))
+    }
+
+    fn bound(&mut self, id: Option<Id>) -> Result<Option<i64>, Stop> {
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        match self.node(id)? {
+            Value::Int(bound) => Ok(Some(bound)),
+            other => {
+                let text = format!("non-integer slice index {}", other.type_name());
+                Err(failed(self.tree.node(id).at)(text))
+            }
+        }
+    }
+
+    fn map(&mut self, pairs: &[(Id, Id)], at: u32) -> Answer {
+        let mut entries = BTreeMap::new();
+        for (key, value) in pairs {
+            let key = match self.node(*key)? {
+                Value::Text(text) => Key::Text(text),
+                other => return Err(failed(at)(format!("cannot use {} as map key", other.type_name()))),
+            };
+            entries.insert(key, self.node(*value)?);
+        }
+        self.keep(entries.len() as u64).map_err(failed(at))?;
+        Map::new(entries).map(|map| Value::Map(Arc::new(map))).map_err(failed(at))
+    }
+
+    /// `$env`.
+    fn all(&mut self) -> Result<Value, String> {
+        self.keep(self.names.len() as u64)?;
+        let named = self.names.iter().zip(self.values);
+        let entries = named.map(|(name, value)| (Key::Text(name.as_str().into()), value.clone())).collect();
+        Map::new(entries).map(|map| Value::Map(Arc::new(map)))
+    }
+}

@@ -1,0 +1,208 @@
+//! Functions that look at each item of an array.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Answer, Run, Scope, Stop, failed};
+use crate::formula::functions::{Each, sort_by_keys};
+use crate::formula::operators;
+use crate::formula::syntax::{Binary, Form, Id};
+use crate::formula::value::{Key, List, Map, Value};
+
+impl Run<'_> {
+    #[inline(never)]
+    pub(super) fn each(
+        &mut self,
+        each: Each,
+        array: Id,
+        predicate: Option<Id>,
+        extra: Option<Id>,
+        at: u32,
+    ) -> Answer {
+        if each == Each::Sum
+            && predicate.is_none()
+            && let Form::Array(items) = &self.tree.node(array).form
+            && let [first, rest @ ..] = &**items
+            && !rest.is_empty()
+        {
+            // The original makes `a + b` of `sum([a, b])`.
+            return self.added(*first, rest, at);
+        }
+        let list = match self.node(array)? {
+            Value::Array(list) => list,
+            other => {
+                let text = format!("builtin {} takes only array (got {})", each.name(), other.type_name());
+                return Err(failed(self.tree.node(array).at)(text));
+            }
+        };
+        let extra = match extra {
+            Some(extra) => Some(self.node(extra)?),
+            None => None,
+        };
+        self.scopes.push(Scope::default());
+        let found = self.over(each, &list, predicate, extra, at);
+        self.scopes.pop();
+        found
+    }
+
+    fn added(&mut self, first: Id, rest: &[Id], at: u32) -> Answer {
+        let mut sum = self.node(first)?;
+        for item in rest {
+            let item = self.node(*item)?;
+            sum = operators::binary(Binary::Add, &sum, &item, self).map_err(failed(at))?;
+        }
+        Ok(sum)
+    }
+
+    fn over(
+        &mut self,
+        each: Each,
+        list: &Arc<List>,
+        predicate: Option<Id>,
+        extra: Option<Value>,
+        at: u32,
+    ) -> Answer {
+        let items = list.items();
+        match each {
+            Each::All => Ok(Value::Bool(self.first(items, predicate, false, at)?.is_none())),
+            Each::None => Ok(Value::Bool(self.first(items, predicate, true, at)?.is_none())),
+            Each::Any => Ok(Value::Bool(self.first(items, predicate, true, at)?.is_some())),
+            Each::One => Ok(Value::Bool(self.matching(items, predicate, at)?.len() == 1)),
+            Each::Count => Ok(Value::Int(self.matching(items, predicate, at)?.len() as i64)),
+            Each::Find | Each::FindIndex => {
+                let found = self.first(items, predicate, true, at)?;
+                Ok(found.map_or(Value::Nil, |index| told(each == Each::Find, items, index)))
+            }
+            Each::FindLast | Each::FindLastIndex => {
+                let found = self.last(items, predicate, at)?;
+                Ok(found.map_or(Value::Nil, |index| told(each == Each::FindLast, items, index)))
+            }
+            Each::Filter => {
+                let matching = self.matching(items, predicate, at)?;
+                let kept = matching.into_iter().filter_map(|index| items.get(index).cloned()).collect();
+                self.array(kept).map_err(failed(at))
+            }
+            Each::Map => {
+                let mut mapped = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    mapped.push(self.predicate(predicate, index, item)?);
+                }
+                self.array(mapped).map_err(failed(at))
+            }
+            Each::Sum => {
+                let mut sum = Value::Int(0);
+                for (index, item) in items.iter().enumerate() {
+                    let item = self.predicate(predicate, index, item)?;
+                    sum = operators::binary(Binary::Add, &item, &sum, self).map_err(failed(at))?;
+                }
+                Ok(sum)
+            }
+            Each::GroupBy => self.group(items, predicate, at),
+            Each::SortBy => {
+                let descending =
+                    extra.map(|order| self.descending(&order)).transpose().map_err(failed(at))?;
+                let mut keyed = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    keyed.push((self.predicate(predicate, index, item)?, item.clone()));
+                }
+                sort_by_keys(keyed, descending.unwrap_or(false), self).map_err(failed(at))
+            }
+            Each::Reduce => self.reduce(items, predicate, extra, at),
+        }
+    }
+
+    /// What the predicate says of an item; without one, the item itself.
+    fn predicate(&mut self, predicate: Option<Id>, index: usize, item: &Value) -> Answer {
+        let Some(predicate) = predicate else {
+            return Ok(item.clone());
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.item = item.clone();
+            scope.index = index as i64;
+        }
+        self.node(predicate)
+    }
+
+    fn asked(&mut self, predicate: Option<Id>, index: usize, item: &Value, at: u32) -> Result<bool, Stop> {
+        self.spend(1).map_err(failed(at))?;
+        match self.predicate(predicate, index, item)? {
+            Value::Bool(flag) => Ok(flag),
+            other => {
+                let text = format!("predicate should return boolean (got {})", other.type_name());
+                Err(failed(at)(text))
+            }
+        }
+    }
+
+    /// The first item of which the predicate says `wanted`.
+    fn first(
+        &mut self,
+        items: &[Value],
+        predicate: Option<Id>,
+        wanted: bool,
+        at: u32,
+    ) -> Result<Option<usize>, Stop> {
+        for (index, item) in items.iter().enumerate() {
+            if self.asked(predicate, index, item, at)? == wanted {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn last(&mut self, items: &[Value], predicate: Option<Id>, at: u32) -> Result<Option<usize>, Stop> {
+        for (index, item) in items.iter().enumerate().rev() {
+            if self.asked(predicate, index, item, at)? {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn matching(&mut self, items: &[Value], predicate: Option<Id>, at: u32) -> Result<Vec<usize>, Stop> {
+        let mut found = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if self.asked(predicate, index, item, at)? {
+                found.push(index);
+            }
+        }
+        Ok(found)
+    }
+
+    fn group(&mut self, items: &[Value], predicate: Option<Id>, at: u32) -> Answer {
+        let mut groups: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let key = self.predicate(predicate, index, item)?;
+            let key = Key::of(&key)
+                .ok_or_else(|| failed(at)(format!("cannot use {} as a key for groupBy", key.type_name())))?;
+            groups.entry(key).or_default().push(item.clone());
+        }
+        let mut entries = BTreeMap::new();
+        for (key, group) in groups {
+            entries.insert(key, self.array(group).map_err(failed(at))?);
+        }
+        Map::groups(entries).map(|map| Value::Map(Arc::new(map))).map_err(failed(at))
+    }
+
+    fn reduce(&mut self, items: &[Value], predicate: Option<Id>, extra: Option<Value>, at: u32) -> Answer {
+        let (mut accumulator, skipped) = match (extra, items.first()) {
+            (Some(start), _) => (start, 0),
+            (None, Some(first)) => (first.clone(), 1),
+            (None, None) => {
+                return Err(failed(at)("reduce of empty array with no initial value".to_owned()));
+            }
+        };
+        for (index, item) in items.iter().enumerate().skip(skipped) {
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.accumulator = accumulator;
+            }
+            accumulator = self.predicate(predicate, index, item)?;
+        }
+        Ok(accumulator)
+    }
+}
+
+/// The item, or its place.
+fn told(item: bool, items: &[Value], index: usize) -> Value {
+    if item { items.get(index).cloned().unwrap_or_default() } else { Value::Int(index as i64) }
+}

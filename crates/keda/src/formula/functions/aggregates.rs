@@ -1,0 +1,66 @@
+//! The largest, the smallest, the mean and the median of numbers and arrays of numbers.
+
+use super::Function;
+use crate::formula::evaluate::Run;
+use crate::formula::value::Value;
+
+pub(super) fn call(function: Function, arguments: &[Value], run: &mut Run<'_>) -> Result<Value, String> {
+    match function {
+        Function::Max | Function::Min => {
+            let mut best: Option<Value> = None;
+            each(function, arguments, run, &mut |value, number| {
+                let is_better = best.as_ref().and_then(Value::number).is_none_or(|so_far| {
+                    if function == Function::Max { so_far < number } else { number < so_far }
+                });
+                if is_better {
+                    best = Some(value.clone());
+                }
+            })?;
+            Ok(best.unwrap_or_default())
+        }
+        Function::Mean => {
+            let (mut sum, mut count) = (0.0, 0u32);
+            each(function, arguments, run, &mut |_, number| {
+                sum += number;
+                count += 1;
+            })?;
+            Ok(Value::Float(if count == 0 { 0.0 } else { sum / f64::from(count) }))
+        }
+        _ => {
+            let mut numbers = Vec::new();
+            each(function, arguments, run, &mut |_, number| numbers.push(number))?;
+            numbers.sort_by(f64::total_cmp);
+            let middle = numbers.len() / 2;
+            let upper = numbers.get(middle).copied().unwrap_or(0.0);
+            let is_odd = numbers.len() % 2 == 1;
+            let lower = middle.checked_sub(1).and_then(|index| numbers.get(index).copied());
+            Ok(Value::Float(if is_odd {
+                upper
+            } else {
+                lower.map_or(0.0, |lower| f64::midpoint(lower, upper))
+            }))
+        }
+    }
+}
+
+/// All numbers, also those in arrays within arrays; what is no number is an error.
+fn each(
+    function: Function,
+    values: &[Value],
+    run: &mut Run<'_>,
+    take: &mut dyn FnMut(&Value, f64),
+) -> Result<(), String> {
+    run.spend(values.len() as u64)?;
+    for value in values {
+        match value {
+            Value::Int(number) => take(value, *number as f64),
+            Value::Float(number) => take(value, *number),
+            Value::Array(list) => each(function, list.items(), run, take)?,
+            other => {
+                let (name, found) = (function.name(), other.type_name());
+                return Err(format!("invalid argument for {name} (type {found})"));
+            }
+        }
+    }
+    Ok(())
+}

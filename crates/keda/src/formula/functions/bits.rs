@@ -1,0 +1,27 @@
+//! Bits of integers.
+
+use super::{Function, Given};
+use crate::formula::value::Value;
+
+pub(super) fn call(function: Function, given: &Given<'_>) -> Result<Value, String> {
+    let a = given.int(0)?;
+    if function == Function::BitNot {
+        return Ok(Value::Int(!a));
+    }
+    let b = given.int(1)?;
+    let shift = || match u32::try_from(b) {
+        Ok(by) => Ok(by),
+        Err(_) if b < 0 => Err("invalid operation: negative shift count".to_owned()),
+        Err(_) => Ok(u32::MAX),
+    };
+    Ok(Value::Int(match function {
+        Function::BitAnd => a & b,
+        Function::BitOr => a | b,
+        Function::BitXor => a ^ b,
+        // Go's `&^`: the bits of the first that the second has not.
+        Function::BitNand => a & !b,
+        Function::BitShl => a.checked_shl(shift()?).unwrap_or(0),
+        Function::BitShr => a.checked_shr(shift()?).unwrap_or(if a < 0 { -1 } else { 0 }),
+        _ => (a as u64).checked_shr(shift()?).unwrap_or(0) as i64,
+    }))
+}

@@ -1,0 +1,158 @@
+//! Durations and dates as Go writes them.
+
+use api::time::{go_duration, parse_go_duration};
+use jiff::civil::DateTime;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// `1h30m`, `-1.5h`, `300ms`: nanoseconds.
+pub(super) fn parse_span(text: &str) -> Result<i64, String> {
+    parse_go_duration(text)
+        .and_then(|span| i64::try_from(span.as_nanos()).ok())
+        .ok_or_else(|| format!("time: invalid duration {text:?}"))
+}
+
+/// `1m30s`, `1.5ms`, `0s`.
+pub(in crate::formula) fn span_text(nanoseconds: i64) -> String {
+    go_duration(SignedDuration::from_nanos(nanoseconds))
+}
+
+/// The layouts that a date without one may have.
+const LAYOUTS: [&str; 7] = [
+    "2006-01-02",
+    "15:04:05",
+    "2006-01-02 15:04:05",
+    "2006-01-02T15:04:05Z07:00",
+    "02 Jan 06 15:04 MST",
+    "Monday, 02-Jan-06 15:04:05 MST",
+    "Mon, 02 Jan 2006 15:04:05 MST",
+];
+
+/// Parts of Go's layouts, the longer before what they begin with, and what they are elsewhere.
+const PARTS: [(&str, &str); 35] = [
+    ("2006", "%Y"),
+    ("January", "%B"),
+    ("Monday", "%A"),
+    ("Z07:00", "Z"),
+    ("-07:00", "%:z"),
+    ("-0700", "%z"),
+    (".000000000", ".%9f"),
+    (".000000", ".%6f"),
+    (".000", ".%3f"),
+    (".999999999", "%.f"),
+    (".999999", "%.f"),
+    (".999", "%.f"),
+    ("002", "%j"),
+    ("Jan", "%b"),
+    ("Mon", "%a"),
+    ("MST", "%Z"),
+    ("15", "%H"),
+    ("01", "%m"),
+    ("02", "%d"),
+    ("03", "%I"),
+    ("04", "%M"),
+    ("05", "%S"),
+    ("06", "%y"),
+    ("_2", "%e"),
+    ("PM", "%p"),
+    ("pm", "%P"),
+    ("%", "%%"),
+    ("1", "%-m"),
+    ("2", "%-d"),
+    ("3", "%-I"),
+    ("4", "%-M"),
+    ("5", "%-S"),
+    ("T", "T"),
+    (" ", " "),
+    (",", ","),
+];
+
+/// A layout in the words of `strftime`.
+fn translated(layout: &str) -> String {
+    let mut out = String::new();
+    let mut rest = layout;
+    while let Some(first) = rest.chars().next() {
+        let (taken, put) = PARTS
+            .iter()
+            .find(|(part, _)| rest.starts_with(part))
+            .map_or((first.len_utf8(), None), |(part, put)| (part.len(), Some(*put)));
+        match put {
+            // `Z` alone for UTC, else an offset: parsing tries both.
+            Some("Z") => out.push_str("%:z"),
+            Some(put) => out.push_str(put),
+            None => out.push(first),
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    out
+}
+
+/// Reads a date.
+pub(super) fn parse_date(text: &str, layout: Option<&str>, zone: &TimeZone) -> Result<Zoned, String> {
+    if text.len() > 200 || layout.is_some_and(|layout| layout.len() > 200) {
+        return Err("invalid date: text is too long".to_owned());
+    }
+    match layout {
+        Some(layout) => parse_with(text, layout, zone)
+            .ok_or_else(|| format!("parsing time {text:?} as {layout:?}: cannot parse")),
+        None => LAYOUTS
+            .iter()
+            .find_map(|layout| parse_with(text, layout, zone))
+            .ok_or_else(|| format!("invalid date {text}")),
+    }
+}
+
+fn parse_with(text: &str, layout: &str, zone: &TimeZone) -> Option<Zoned> {
+    let (text, layout) = match (layout.contains("Z07:00"), text.strip_suffix('Z')) {
+        (true, Some(text)) => (format!("{text}+00:00"), layout.to_owned()),
+        _ => (text.to_owned(), layout.to_owned()),
+    };
+    // A name of a zone is believed where it is UTC, and ignored elsewhere, as Go does.
+    let (text, layout, named) = match layout.strip_suffix(" MST").zip(text.rsplit_once(' ')) {
+        Some((layout, (text, name))) => {
+            let utc = matches!(name, "UTC" | "GMT" | "Z");
+            (text.to_owned(), layout.to_owned(), utc.then_some(TimeZone::UTC))
+        }
+        None => (text, layout, None),
+    };
+    // Go reads a fraction of a second also where the layout has none.
+    let mut format = translated(&layout);
+    if format.contains("%S") && !format.contains("%S.") && !format.contains("%S%.f") {
+        format = format.replace("%S", "%S%.f");
+    }
+    let broken = jiff::fmt::strtime::parse(&format, &text).ok()?;
+    let date = broken.to_date().unwrap_or(jiff::civil::date(0, 1, 1));
+    let time = broken.to_time().unwrap_or(jiff::civil::Time::midnight());
+    let civil = DateTime::from_parts(date, time);
+    let zone = match (broken.offset(), named) {
+        (Some(offset), _) if offset == Offset::UTC => TimeZone::UTC,
+        (Some(offset), _) => TimeZone::fixed(offset),
+        (None, Some(zone)) => zone,
+        (None, None) => zone.clone(),
+    };
+    civil.to_zoned(zone).ok()
+}
+
+/// Writes a date.
+pub(super) fn format_date(time: &Zoned, layout: &str) -> Result<String, String> {
+    if layout.len() > 200 {
+        return Err("layout is too long".to_owned());
+    }
+    let format = translated(layout);
+    let is_utc = layout.contains("Z07:00") && time.offset() == Offset::UTC;
+    let format = if is_utc { format.replace("%:z", "Z") } else { format };
+    jiff::fmt::strtime::format(&format, time).map_err(|error| error.to_string())
+}
+
+/// The zone with this name; `UTC` and `Local` are UTC, for we know no other place.
+pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
+    match name {
+        "" | "UTC" | "Local" => Ok(TimeZone::UTC),
+        _ => TimeZone::get(name).map_err(|_| format!("unknown time zone {name}")),
+    }
+}
+
+/// An instant so many nanoseconds after 1970.
+pub(super) fn instant(nanoseconds: i128) -> Result<Timestamp, String> {
+    Timestamp::from_nanosecond(nanoseconds).map_err(|_| "time is out of range".to_owned())
+}

@@ -1,0 +1,73 @@
+//! Rounding, conversion, length.
+
+use super::{Function, Given};
+use crate::formula::evaluate::Run;
+use crate::formula::value::Value;
+
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+    let value = given.value(0);
+    let number = || value.number().ok_or_else(|| given.refused(value));
+    Ok(match function {
+        Function::Abs => match value {
+            Value::Int(number) => Value::Int(run.integer(number.checked_abs(), number.wrapping_abs())?),
+            _ => Value::Float(number()?.abs()),
+        },
+        Function::Ceil => Value::Float(number()?.ceil()),
+        Function::Floor => Value::Float(number()?.floor()),
+        // Half away from zero.
+        Function::Round => Value::Float(number()?.round()),
+        Function::Int => Value::Int(int(value)?),
+        Function::Float => Value::Float(float(value)?),
+        Function::String => {
+            run.spend(value.size())?;
+            run.text(value.to_string())?
+        }
+        Function::Type => Value::text(type_name(value)),
+        _ => Value::Int(match value {
+            Value::Text(text) => text.chars().count() as i64,
+            Value::Array(list) => list.items().len() as i64,
+            Value::Map(map) => map.entries().len() as i64,
+            other => return Err(given.refused(other)),
+        }),
+    })
+}
+
+fn int(value: &Value) -> Result<i64, String> {
+    let refused = || format!("invalid operation: int({value})");
+    match value {
+        Value::Int(number) | Value::Span(number) => Ok(*number),
+        Value::Float(number) => {
+            // Beyond these the original's number is an accident of the processor.
+            let fits = *number >= -9_223_372_036_854_775_808.0 && *number < 9_223_372_036_854_775_808.0;
+            if fits { Ok(*number as i64) } else { Err(refused()) }
+        }
+        Value::Text(text) => text.parse().map_err(|_| refused()),
+        other => Err(format!("invalid operation: int({})", other.type_name())),
+    }
+}
+
+fn float(value: &Value) -> Result<f64, String> {
+    match value {
+        Value::Int(number) | Value::Span(number) => Ok(*number as f64),
+        Value::Float(number) => Ok(*number),
+        Value::Text(text) => {
+            crate::modifiers::parse_float(text).map_err(|_| format!("invalid operation: float({value})"))
+        }
+        other => Err(format!("invalid operation: float({})", other.type_name())),
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "nil",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        Value::Text(_) => "string",
+        Value::Array(_) => "array",
+        Value::Map(_) => "map",
+        Value::Span(_) => "time.Duration",
+        Value::Time(_) => "time.Time",
+        Value::Zone(_) => "time.Location",
+    }
+}

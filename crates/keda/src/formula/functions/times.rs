@@ -1,0 +1,147 @@
+//! Instants and lengths of time, and their methods.
+
+use std::sync::Arc;
+
+use jiff::civil::Weekday;
+use jiff::tz::TimeZone;
+use jiff::{Span, Zoned};
+
+use super::dates::{format_date, instant, parse_date, parse_span, span_text, zone};
+use super::{Function, Given};
+use crate::formula::evaluate::Run;
+use crate::formula::types::Type;
+use crate::formula::value::Value;
+
+pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
+    run.spend(20)?;
+    match function {
+        Function::Now => Ok(time(run.now().to_zoned(TimeZone::UTC))),
+        Function::Duration => parse_span(given.text(0)?).map(Value::Span),
+        Function::Timezone => zone(given.text(0)?).map(Value::Zone),
+        _ => {
+            let layout = given.is_given(1).then(|| given.text(1)).transpose()?;
+            let place = given.is_given(2).then(|| given.text(2)).transpose()?;
+            let place = place.map_or(Ok(TimeZone::UTC), zone)?;
+            parse_date(given.text(0)?, layout, &place).map(time)
+        }
+    }
+}
+
+fn time(zoned: Zoned) -> Value {
+    Value::Time(Arc::new(zoned))
+}
+
+/// `time + span`.
+pub(in crate::formula) fn later(at: &Zoned, nanoseconds: i128) -> Result<Value, String> {
+    let moved = instant(at.timestamp().as_nanosecond() + nanoseconds)?;
+    Ok(time(moved.to_zoned(at.time_zone().clone())))
+}
+
+/// `a - b`, as far as a span reaches.
+pub(in crate::formula) fn between(a: &Zoned, b: &Zoned) -> Value {
+    let difference = a.timestamp().as_nanosecond() - b.timestamp().as_nanosecond();
+    Value::Span(difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+/// What a method gives, or that there is none.
+pub(in crate::formula) fn method_type(base: &Type, name: &str) -> Option<Type> {
+    Some(match (base, name) {
+        (Type::Span, "Hours" | "Minutes" | "Seconds") => Type::Float,
+        (Type::Span, "Milliseconds" | "Microseconds" | "Nanoseconds") => Type::Int,
+        (Type::Span, "Abs" | "Round" | "Truncate") => Type::Span,
+        (Type::Time, "Sub") => Type::Span,
+        (Type::Time, "Add" | "AddDate" | "In" | "UTC" | "Local" | "Truncate" | "Round") => Type::Time,
+        (Type::Time, "Before" | "After" | "Equal" | "IsZero") => Type::Bool,
+        (Type::Span | Type::Zone, "String") | (Type::Time, "String" | "Format") => Type::Text,
+        (
+            Type::Time,
+            "Year" | "Month" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond" | "Weekday" | "YearDay"
+            | "Unix" | "UnixMilli" | "UnixMicro" | "UnixNano",
+        ) => Type::Int,
+        _ => return None,
+    })
+}
+
+/// Calls a method.
+pub(in crate::formula) fn method(base: &Value, name: &str, arguments: &[Value]) -> Result<Value, String> {
+    let found = match base {
+        Value::Span(span) => span_method(*span, name, arguments),
+        Value::Time(at) => time_method(at, name, arguments)?,
+        Value::Zone(_) if name == "String" && arguments.is_empty() => Some(Value::text(&base.to_string())),
+        Value::Nil => return Err(format!("cannot fetch {name} from <nil>")),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        format!("type {} has no method {name} with {} such arguments", base.type_name(), arguments.len())
+    })
+}
+
+fn span_method(span: i64, name: &str, arguments: &[Value]) -> Option<Value> {
+    let float = |unit: f64| Value::Float(span as f64 / unit);
+    Some(match (name, arguments) {
+        ("Hours", []) => float(3600e9),
+        ("Minutes", []) => float(60e9),
+        ("Seconds", []) => float(1e9),
+        ("Milliseconds", []) => Value::Int(span / 1_000_000),
+        ("Microseconds", []) => Value::Int(span / 1_000),
+        ("Nanoseconds", []) => Value::Int(span),
+        ("Abs", []) => Value::Span(span.saturating_abs()),
+        ("Truncate", [Value::Span(unit)]) if *unit > 0 => Value::Span(span - span % unit),
+        ("Round", [Value::Span(unit)]) if *unit > 0 => {
+            let rest = span % unit;
+            let up = rest.unsigned_abs() * 2 >= unit.unsigned_abs();
+            Value::Span((span - rest).saturating_add(if up { unit * span.signum() } else { 0 }))
+        }
+        ("Truncate" | "Round", [Value::Span(_)]) => Value::Span(span),
+        ("String", []) => Value::text(&span_text(span)),
+        _ => return None,
+    })
+}
+
+fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
+    let int = |number: i64| Ok(Some(Value::Int(number)));
+    let nanoseconds = at.timestamp().as_nanosecond();
+    match (name, arguments) {
+        ("Year", []) => int(at.year().into()),
+        ("Month", []) => int(at.month().into()),
+        ("Day", []) => int(at.day().into()),
+        ("Hour", []) => int(at.hour().into()),
+        ("Minute", []) => int(at.minute().into()),
+        ("Second", []) => int(at.second().into()),
+        ("Nanosecond", []) => int(at.subsec_nanosecond().into()),
+        ("YearDay", []) => int(at.day_of_year().into()),
+        // Sunday is 0.
+        ("Weekday", []) => int(Weekday::to_sunday_zero_offset(at.weekday()).into()),
+        ("Unix", []) => int(nanoseconds.div_euclid(1_000_000_000) as i64),
+        ("UnixMilli", []) => int(nanoseconds.div_euclid(1_000_000) as i64),
+        ("UnixMicro", []) => int(nanoseconds.div_euclid(1_000) as i64),
+        ("UnixNano", []) => int(nanoseconds as i64),
+        ("IsZero", []) => Ok(Some(Value::Bool(at.year() <= 1))),
+        ("UTC" | "Local", []) => Ok(Some(time(at.with_time_zone(TimeZone::UTC)))),
+        ("In", [Value::Zone(zone)]) => Ok(Some(time(at.with_time_zone(zone.clone())))),
+        ("Add", [Value::Span(span)]) => later(at, (*span).into()).map(Some),
+        ("Truncate", [Value::Span(unit)]) if *unit > 0 => {
+            later(at, -nanoseconds.rem_euclid((*unit).into())).map(Some)
+        }
+        ("Round", [Value::Span(unit)]) if *unit > 0 => {
+            let unit = i128::from(*unit);
+            let rest = nanoseconds.rem_euclid(unit);
+            later(at, if rest * 2 >= unit { unit - rest } else { -rest }).map(Some)
+        }
+        ("AddDate", [Value::Int(years), Value::Int(months), Value::Int(days)]) => {
+            let span = Span::new()
+                .try_years(*years)
+                .and_then(|span| span.try_months(*months))
+                .and_then(|span| span.try_days(*days));
+            let moved = span.and_then(|span| at.checked_add(span));
+            moved.map(|moved| Some(time(moved))).map_err(|_| "time is out of range".to_owned())
+        }
+        ("Sub", [Value::Time(other)]) => Ok(Some(between(at, other))),
+        ("Before", [Value::Time(other)]) => Ok(Some(Value::Bool(at.timestamp() < other.timestamp()))),
+        ("After", [Value::Time(other)]) => Ok(Some(Value::Bool(at.timestamp() > other.timestamp()))),
+        ("Equal", [Value::Time(other)]) => Ok(Some(Value::Bool(at.timestamp() == other.timestamp()))),
+        ("Format", [Value::Text(layout)]) => format_date(at, layout).map(|text| Some(Value::text(&text))),
+        ("String", []) => Ok(Some(Value::text(&Value::Time(Arc::new(at.clone())).to_string()))),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,207 @@
+//! Text becomes words.
+
+use super::error::Error;
+use super::text;
+
+/// Longest formula that is read.
+const LONGEST: usize = 64 * 1024;
+
+/// One word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Word<'a> {
+    /// A name.
+    Name(&'a str),
+    /// A number, as written.
+    Number(&'a str),
+    /// A text, without its quotes and with its escapes resolved.
+    Text(String),
+    /// `#`, `#acc` or `#index`: the name after the mark.
+    Pointer(&'a str),
+    /// A sign or a word that means something, such as `in`.
+    Sign(&'static str),
+    /// A bracket or brace.
+    Bracket(char),
+    /// The end.
+    End,
+}
+
+/// A word and the character at which it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token<'a> {
+    pub(super) word: Word<'a>,
+    pub(super) at: u32,
+}
+
+impl Word<'_> {
+    /// How error texts call it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Name(name) => format!("Identifier({name:?})"),
+            Self::Number(digits) => format!("Number({digits:?})"),
+            Self::Text(text) => format!("String({text:?})"),
+            Self::Pointer(_) => "Operator(\"#\")".to_owned(),
+            Self::Sign(sign) => format!("Operator({sign:?})"),
+            Self::Bracket(bracket) => format!("Bracket(\"{bracket}\")"),
+            Self::End => "EOF".to_owned(),
+        }
+    }
+}
+
+/// Words that are signs.
+const WORDS: [&str; 11] =
+    ["not", "in", "and", "or", "matches", "contains", "startsWith", "endsWith", "let", "if", "else"];
+
+/// Signs, the longer before what they begin with.
+const SIGNS: [&str; 27] = [
+    "**", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "..", "::", "+", "-", "*", "/", "%", "^", "<", ">",
+    "!", "|", "?", ":", ".", ",", ";", "=",
+];
+
+/// Splits a formula into words; the last is [`Word::End`].
+pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, Error> {
+    if source.len() > LONGEST {
+        return Err(Error::whole(format!("formula is longer than {LONGEST} bytes")));
+    }
+    let mut lexer = Lexer { rest: source, at: 0, tokens: Vec::new() };
+    while lexer.skip_blanks()? {
+        let (at, word) = (lexer.at, lexer.word()?);
+        lexer.tokens.push(Token { word, at });
+    }
+    // The end is shown at the last character.
+    let at = lexer.at.saturating_sub(1);
+    lexer.tokens.push(Token { word: Word::End, at });
+    Ok(lexer.tokens)
+}
+
+struct Lexer<'a> {
+    rest: &'a str,
+    at: u32,
+    tokens: Vec<Token<'a>>,
+}
+
+impl<'a> Lexer<'a> {
+    /// Skips blanks and comments; false at the end.
+    fn skip_blanks(&mut self) -> Result<bool, Error> {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            self.take(blank);
+            if self.rest.starts_with("//") {
+                let line = self.rest.find('\n').unwrap_or(self.rest.len());
+                self.take(line);
+            } else if self.rest.starts_with("/*") {
+                let Some(end) = self.rest.find("*/") else {
+                    return Err(Error::new(self.at, "unclosed comment"));
+                };
+                self.take(end + 2);
+            } else {
+                return Ok(!self.rest.is_empty());
+            }
+        }
+    }
+
+    /// Takes so many bytes, which end at a character.
+    fn take(&mut self, bytes: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        self.at += taken.chars().count() as u32;
+        taken
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|c| !wanted(c)).unwrap_or(self.rest.len());
+        self.take(end)
+    }
+
+    fn word(&mut self) -> Result<Word<'a>, Error> {
+        let mut ahead = self.rest.chars();
+        let (first, second) = (ahead.next().unwrap_or_default(), ahead.next());
+        match first {
+            '\'' | '"' | '`' => self.quoted(first),
+            '0'..='9' => self.number(),
+            '.' if second.is_some_and(|c| c.is_ascii_digit()) => self.number(),
+            '#' => {
+                self.take(1);
+                Ok(Word::Pointer(self.take_while(is_part)))
+            }
+            '(' | ')' | '[' | ']' | '{' | '}' => {
+                self.take(1);
+                Ok(Word::Bracket(first))
+            }
+            c if is_part(c) => {
+                let name = self.take_while(is_part);
+                let sign = WORDS.iter().find(|word| **word == name);
+                Ok(sign.map_or(Word::Name(name), |sign| Word::Sign(sign)))
+            }
+            _ => match SIGNS.iter().find(|sign| self.rest.starts_with(**sign)) {
+                Some(sign) => {
+                    self.take(sign.len());
+                    Ok(Word::Sign(sign))
+                }
+                None => {
+                    let text = format!("unrecognized character: U+{:04X} '{first}'", first as u32);
+                    Err(Error::new(self.at, text))
+                }
+            },
+        }
+    }
+
+    /// Digits with `_` among them; `1..3` is a range and no float.
+    fn number(&mut self) -> Result<Word<'a>, Error> {
+        let (start, at) = (self.rest, self.at);
+        let is_prefixed =
+            |prefix: &str| start.get(..2).is_some_and(|found| found.eq_ignore_ascii_case(prefix));
+        if is_prefixed("0x") || is_prefixed("0b") || is_prefixed("0o") {
+            let is_hex = is_prefixed("0x");
+            self.take(2);
+            self.take_while(|c| c == '_' || if is_hex { c.is_ascii_hexdigit() } else { c.is_ascii_digit() });
+        } else {
+            self.take_while(is_digit);
+            if self.rest.starts_with('.') && !self.rest.starts_with("..") {
+                self.take(1);
+                self.take_while(is_digit);
+            }
+            if self.rest.starts_with(['e', 'E']) {
+                self.take(1);
+                if self.rest.starts_with(['+', '-']) {
+                    self.take(1);
+                }
+                self.take_while(is_digit);
+            }
+        }
+        let length = start.len() - self.rest.len();
+        let digits = start.get(..length).unwrap_or_default();
+        if let Some(next) = self.rest.chars().next().filter(|c| is_part(*c)) {
+            return Err(Error::new(at, format!("bad number syntax: \"{digits}{next}\"")));
+        }
+        Ok(Word::Number(digits))
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<Word<'a>, Error> {
+        let at = self.at;
+        let inner = self.rest.get(1..).unwrap_or_default();
+        let mut escaped = false;
+        let end = inner.find(|c| {
+            let is_end = c == quote && !escaped;
+            escaped = c == '\\' && !escaped && quote != '`';
+            is_end
+        });
+        let Some(end) = end else {
+            return Err(Error::new(at + self.rest.chars().count() as u32, "literal not terminated"));
+        };
+        let raw = inner.get(..end).unwrap_or_default();
+        self.take(end + 2);
+        if quote == '`' {
+            return Ok(Word::Text(raw.to_owned()));
+        }
+        text::unescaped(raw).map(Word::Text).map_err(|why| Error::new(at, why))
+    }
+}
+
+fn is_digit(c: char) -> bool {
+    c == '_' || c.is_ascii_digit()
+}
+
+/// Whether a name may contain it.
+fn is_part(c: char) -> bool {
+    c == '_' || c == '$' || c.is_alphanumeric()
+}

@@ -1,0 +1,279 @@
+//! What a formula is made of. Nodes lie in one list and name each other by number, so that nothing about them is
+//! recursive but the walk over them, and that is as deep as [`DEEPEST`] allows.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::functions::{Each, Function};
+use super::value::Value;
+
+/// How many nodes a formula may have; the original has the same bound.
+pub(super) const MOST: usize = 10_000;
+
+/// How deep they may lie within each other.
+pub(super) const DEEPEST: u16 = 250;
+
+/// The number of a node.
+pub(super) type Id = u32;
+
+/// A whole formula.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    pub(super) root: Id,
+    /// How many variables `let` declares.
+    pub(super) locals: usize,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) form: Form,
+    /// The character at which it stands.
+    pub(super) at: u32,
+    /// How deep what is below it is.
+    pub(super) depth: u16,
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// A literal.
+    Constant(Value),
+    /// A name; the check replaces it by one of the next four.
+    Name(Arc<str>),
+    /// A trigger.
+    Variable(usize),
+    /// What `let` declared.
+    Local(usize),
+    /// `$env`: all triggers.
+    All,
+    /// A function that is not called.
+    Function,
+    /// `#`, `#acc`, `#index`.
+    Pointer(Pointer),
+    /// One operand.
+    Unary(Unary, Id),
+    /// Two operands.
+    Binary(Binary, Id, Id),
+    /// `matches` with a pattern that is known.
+    Matches(Id, Box<Regex>),
+    /// The end of a chain with `?.` in it.
+    Chain(Id),
+    /// `base.name`, `base[key]`.
+    Member { base: Id, key: Id, optional: bool },
+    /// `base[from:to]`.
+    Slice { base: Id, from: Option<Id>, to: Option<Id> },
+    /// `base.name(…)`.
+    Method { base: Id, name: Arc<str>, arguments: Box<[Id]>, optional: bool },
+    /// A call of something that is no function.
+    Call { callee: Id },
+    /// A call of a function.
+    Apply { function: Function, arguments: Box<[Id]> },
+    /// A call of a function that takes a predicate.
+    Each { each: Each, array: Id, predicate: Option<Id>, extra: Option<Id> },
+    /// `condition ? yes : no`.
+    Choice { condition: Id, yes: Id, no: Id },
+    /// `let name = value; body`.
+    Let { name: Arc<str>, name_at: u32, value: Id, body: Id, slot: usize },
+    /// `a; b`: the last counts.
+    Sequence(Box<[Id]>),
+    /// `[a, b]`.
+    Array(Box<[Id]>),
+    /// `{a: b}`.
+    Map(Box<[(Id, Id)]>),
+}
+
+/// What a predicate looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pointer {
+    Item,
+    Accumulator,
+    Index,
+}
+
+/// Operators with one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unary {
+    Not,
+    Minus,
+    Plus,
+}
+
+/// Operators with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binary {
+    Or,
+    And,
+    Equal,
+    Unequal,
+    Less,
+    Greater,
+    AtMost,
+    AtLeast,
+    In,
+    Matches,
+    Contains,
+    StartsWith,
+    EndsWith,
+    Range,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Power,
+    Coalesce,
+}
+
+impl Binary {
+    /// The operator with this sign, and how tightly it binds (spec 4.5).
+    pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
+        Some(match sign {
+            "or" | "||" => (Self::Or, 10),
+            "and" | "&&" => (Self::And, 15),
+            "==" => (Self::Equal, 20),
+            "!=" => (Self::Unequal, 20),
+            "<" => (Self::Less, 20),
+            ">" => (Self::Greater, 20),
+            "<=" => (Self::AtMost, 20),
+            ">=" => (Self::AtLeast, 20),
+            "in" => (Self::In, 20),
+            "matches" => (Self::Matches, 20),
+            "contains" => (Self::Contains, 20),
+            "startsWith" => (Self::StartsWith, 20),
+            "endsWith" => (Self::EndsWith, 20),
+            ".." => (Self::Range, 25),
+            "+" => (Self::Add, 30),
+            "-" => (Self::Subtract, 30),
+            "*" => (Self::Multiply, 60),
+            "/" => (Self::Divide, 60),
+            "%" => (Self::Modulo, 60),
+            "**" | "^" => (Self::Power, 100),
+            "??" => (Self::Coalesce, 500),
+            _ => return None,
+        })
+    }
+
+    /// The sign that error texts show.
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Or => "or",
+            Self::And => "and",
+            Self::Equal => "==",
+            Self::Unequal => "!=",
+            Self::Less => "<",
+            Self::Greater => ">",
+            Self::AtMost => "<=",
+            Self::AtLeast => ">=",
+            Self::In => "in",
+            Self::Matches => "matches",
+            Self::Contains => "contains",
+            Self::StartsWith => "startsWith",
+            Self::EndsWith => "endsWith",
+            Self::Range => "..",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Modulo => "%",
+            Self::Power => "**",
+            Self::Coalesce => "??",
+        }
+    }
+
+    /// Whether it can be chained: `1 < a < 5`.
+    pub(super) fn is_chained(self) -> bool {
+        matches!(self, Self::Less | Self::Greater | Self::AtMost | Self::AtLeast)
+    }
+
+    /// Whether `not` may stand before it.
+    pub(super) fn can_be_negated(self) -> bool {
+        matches!(self, Self::In | Self::Matches | Self::Contains | Self::StartsWith | Self::EndsWith)
+    }
+}
+
+impl Unary {
+    /// The operator with this sign, and how tightly it binds.
+    pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
+        Some(match sign {
+            "not" | "!" => (Self::Not, 50),
+            "-" => (Self::Minus, 90),
+            "+" => (Self::Plus, 90),
+            _ => return None,
+        })
+    }
+
+    /// The sign that error texts show.
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Not => "not",
+            Self::Minus => "-",
+            Self::Plus => "+",
+        }
+    }
+}
+
+static NOTHING: Node = Node { form: Form::Constant(Value::Nil), at: 0, depth: 0 };
+
+impl Tree {
+    /// The node with this number.
+    pub(super) fn node(&self, id: Id) -> &Node {
+        self.nodes.get(id as usize).unwrap_or(&NOTHING)
+    }
+
+    /// Puts another form in place of a node's.
+    pub(super) fn replace(&mut self, id: Id, form: Form) {
+        if let Some(node) = self.nodes.get_mut(id as usize) {
+            node.form = form;
+        }
+    }
+
+    /// Adds a node; `None` if there are too many, or too deep ones.
+    pub(super) fn add(&mut self, at: u32, form: Form) -> Option<Id> {
+        let depth = 1 + form.children(|id| self.node(id).depth);
+        if self.nodes.len() >= MOST || depth > DEEPEST {
+            return None;
+        }
+        self.nodes.push(Node { form, at, depth });
+        Some(self.nodes.len() as Id - 1)
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+impl Form {
+    /// The greatest of what `depth` says of all children.
+    fn children(&self, depth: impl Fn(Id) -> u16) -> u16 {
+        let most = |ids: &[Id]| ids.iter().map(|id| depth(*id)).max().unwrap_or(0);
+        let some = |id: &Option<Id>| id.map_or(0, &depth);
+        match self {
+            Self::Constant(_)
+            | Self::Name(_)
+            | Self::Variable(_)
+            | Self::Local(_)
+            | Self::All
+            | Self::Function
+            | Self::Pointer(_) => 0,
+            Self::Unary(_, id) | Self::Matches(id, _) | Self::Chain(id) | Self::Call { callee: id } => {
+                depth(*id)
+            }
+            Self::Binary(_, left, right) => depth(*left).max(depth(*right)),
+            Self::Member { base, key, .. } => depth(*base).max(depth(*key)),
+            Self::Slice { base, from, to } => depth(*base).max(some(from)).max(some(to)),
+            Self::Method { base, arguments, .. } => depth(*base).max(most(arguments)),
+            Self::Apply { arguments, .. } => most(arguments),
+            Self::Each { array, predicate, extra, .. } => depth(*array).max(some(predicate)).max(some(extra)),
+            Self::Choice { condition, yes, no } => depth(*condition).max(depth(*yes)).max(depth(*no)),
+            Self::Let { value, body, .. } => depth(*value).max(depth(*body)),
+            Self::Sequence(items) | Self::Array(items) => most(items),
+            Self::Map(pairs) => {
+                pairs.iter().map(|(key, value)| depth(*key).max(depth(*value))).max().unwrap_or(0)
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Labels of the objects that we make.
+
+use std::collections::BTreeMap;
+
+/// No value of a label is longer.
+const LONGEST: usize = 63;
+
+/// Labels that tell what an object is and who made it.
+pub(crate) fn own(name: &str, part_of: &str) -> BTreeMap<String, String> {
+    let labels = [
+        ("app.kubernetes.io/name", cut(name)),
+        ("app.kubernetes.io/version", api::keda::VERSION),
+        ("app.kubernetes.io/part-of", part_of),
+        ("app.kubernetes.io/managed-by", "keda-operator"),
+    ];
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// Labels of the owner without those in a list with commas, in which every character counts.
+pub(crate) fn others(
+    labels: &BTreeMap<String, String>,
+    excluded: Option<&String>,
+) -> impl Iterator<Item = (String, String)> {
+    let excluded: Vec<&str> = excluded.map(|list| list.split(',').collect()).unwrap_or_default();
+    labels
+        .iter()
+        .filter(move |(key, _)| !excluded.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+}
+
+/// As much of a name as a label holds; it must end in a letter or digit.
+fn cut(name: &str) -> &str {
+    let end = name.floor_char_boundary(LONGEST);
+    let head = name.get(..end).unwrap_or(name);
+    head.trim_end_matches(|last: char| !last.is_ascii_alphanumeric())
+}

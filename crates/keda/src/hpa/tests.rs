@@ -1,0 +1,136 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use api::autoscaling::defaults::Defaults as _;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn object(extra: serde_json::Value) -> ScaledObject {
+    let mut value = json!({
+        "metadata": {"name": "worker", "namespace": "shop", "uid": "u", "labels": {"team": "a"}, "annotations": {"note": "x"}},
+        "spec": {"scaleTargetRef": {"name": "worker"}, "maxReplicaCount": 20},
+        "status": {"scaleTargetGVKR": {"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments"}},
+    });
+    let spec = value["spec"].as_object_mut().unwrap();
+    spec.extend(extra.as_object().unwrap().clone());
+    serde_json::from_value(value).unwrap()
+}
+
+fn metric(value: serde_json::Value) -> MetricSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn cpu() -> MetricSpec {
+    let target = json!({"type": "Utilization", "averageUtilization": 70});
+    metric(json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}))
+}
+
+fn container() -> MetricSpec {
+    let target = json!({"type": "Utilization", "averageUtilization": 70});
+    metric(
+        json!({"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "app", "target": target}}),
+    )
+}
+
+fn queue(name: &str) -> MetricSpec {
+    let target = json!({"type": "AverageValue", "averageValue": "10"});
+    metric(json!({"type": "External", "external": {"metric": {"name": name}, "target": target}}))
+}
+
+fn types(hpa: &HorizontalPodAutoscaler) -> Vec<&str> {
+    hpa.spec.metrics.iter().map(|metric| &*metric.type_).collect()
+}
+
+/// The example of the specification.
+#[test]
+fn an_hpa_is_made_of_a_scaled_object() {
+    let made =
+        make(&object(json!({})), &[vec![cpu()], vec![queue("s1-redis-jobs-high")]], Compat::Better).unwrap();
+    let labels = made.hpa.metadata.labels;
+    assert_eq!(made.hpa.metadata.name, "keda-hpa-worker");
+    assert_eq!(labels["app.kubernetes.io/part-of"], "worker");
+    assert_eq!(labels["app.kubernetes.io/version"], "2.20.2");
+    assert_eq!(labels["team"], "a");
+    let metrics = serde_json::to_value(&made.hpa.spec.metrics).unwrap();
+    assert_eq!(
+        metrics,
+        json!([
+            {"type": "External", "external": {
+                "metric": {"name": "s1-redis-jobs-high", "selector": {"matchLabels": {"scaledobject.keda.sh/name": "worker"}}},
+                "target": {"type": "AverageValue", "averageValue": "10"},
+            }},
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}},
+        ])
+    );
+    assert_eq!(made.status.external_metric_names, ["s1-redis-jobs-high"]);
+    assert_eq!(made.status.resource_metric_names, ["cpu"]);
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let none = make(&object(json!({})), &[vec![], vec![]], Compat::Better).unwrap_err();
+    assert_eq!(none.to_string(), "no metric specs returned from scalers for ScaledObject shop/worker");
+    let twice = make(&object(json!({})), &[vec![queue("q")], vec![queue("q")]], Compat::Better).unwrap_err();
+    assert_eq!(twice.to_string(), "metricName q defined multiple times in ScaledObject worker");
+}
+
+#[test]
+fn a_formula_takes_the_place_of_external_metrics() {
+    let object = object(json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5555"}}}));
+    let triggers = [vec![cpu()], vec![container()], vec![queue("s2-a")]];
+    let strict = make(&object, &triggers, Compat::Strict).unwrap();
+    assert_eq!(types(&strict.hpa), ["Resource", "External"]);
+    let better = make(&object, &triggers, Compat::Better).unwrap();
+    assert_eq!(types(&better.hpa), ["ContainerResource", "Resource", "External"]);
+    let composite = better.hpa.spec.metrics[2].external.as_ref().unwrap();
+    assert_eq!(composite.metric.name, "composite-metric");
+    assert_eq!(composite.target.average_value.as_ref().unwrap().to_string(), "2555m");
+    assert_eq!(better.status.external_metric_names, ["s2-a"]);
+}
+
+#[test]
+fn a_target_beyond_all_numbers_is_the_largest_one() {
+    let object = object(json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "1e300"}}}));
+    let made = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap();
+    let target = made.hpa.spec.metrics[0].external.as_ref().unwrap().target.average_value.clone();
+    assert_eq!(target.unwrap().milli_value(), i64::MAX);
+}
+
+#[test]
+fn a_behavior_as_the_server_stores_it_is_not_written_again() {
+    let behavior = json!({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}});
+    let object = object(json!({"advanced": {"horizontalPodAutoscalerConfig": behavior}}));
+    let wanted = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap().hpa;
+    let mut found = wanted.clone();
+    found.set_defaults();
+    assert!(!needs_update(&found, &wanted, Compat::Better));
+    assert!(needs_update(&found, &wanted, Compat::Strict));
+    found.spec.behavior.as_mut().unwrap().scale_down.as_mut().unwrap().stabilization_window_seconds = Some(1);
+    assert!(needs_update(&found, &wanted, Compat::Better));
+}
+
+#[test]
+fn metrics_of_a_source_that_is_away_are_remembered() {
+    let made = make(&object(json!({})), &[vec![queue("s0-a")], vec![queue("s1-b")]], Compat::Better).unwrap();
+    assert_eq!(remembered(&made.hpa, 1), [queue("s1-b")]);
+    assert_eq!(remembered(&made.hpa, 2), []);
+}
+
+proptest! {
+    /// What was written is not written again, whatever is in it, and every difference in bounds is seen.
+    #[test]
+    fn writing_settles(min in 0..5_i32, max in 5..9_i32, pause in any::<bool>(), queues in 1..4_usize) {
+        let mut object = object(json!({"minReplicaCount": min, "maxReplicaCount": max}));
+        if pause {
+            object.metadata.annotations.insert("autoscaling.keda.sh/paused-scale-in".to_owned(), String::new());
+        }
+        let triggers: Vec<_> = (0..queues).map(|index| vec![queue(&format!("s{index}-q")), cpu()]).collect();
+        let wanted = make(&object, &triggers, Compat::Better).unwrap().hpa;
+        let mut stored = wanted.clone();
+        stored.set_defaults();
+        prop_assert!(!needs_update(&stored, &wanted, Compat::Better));
+        stored.spec.max_replicas += 1;
+        prop_assert!(needs_update(&stored, &wanted, Compat::Better));
+    }
+}

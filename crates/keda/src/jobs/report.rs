@@ -1,0 +1,98 @@
+//! What is told and remembered after a poll (spec 5.4).
+
+use api::keda::{Activity, Condition, ScaledJob, ScaledJobStatus, State, types};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Round, generate_name};
+use crate::event::Event;
+use crate::status::merge_patch;
+
+/// What is told and remembered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Events, in order.
+    pub events: Vec<Event>,
+    /// The status as it should be.
+    pub status: ScaledJobStatus,
+    /// The merge patch of the status subresource that makes it so; none if it is.
+    pub patch: Option<Value>,
+}
+
+/// What is told and remembered after a poll in which these jobs were created, or were not for these reasons.
+pub fn report(object: &ScaledJob, round: &Round, created: &[Result<(), String>], now: Timestamp) -> Report {
+    let active = round.queue.active;
+    let mut status = object.status.clone();
+    let mut events: Vec<Event> =
+        round.errors.iter().map(|error| Event::warning("KEDAScalerFailed", error.clone())).collect();
+    events.extend(creation(object, created));
+    let (ready, activity) = (ready(round), activity(active));
+    let was = status.conditions.state(types::ACTIVE) == State::True;
+    if was != active {
+        let reason = if active { "ScaledJobActive" } else { "ScaledJobInactive" };
+        events.push(Event::normal(reason, activity.message.clone()));
+    }
+    status.conditions.set(ready);
+    status.conditions.set(activity);
+    if active {
+        status.last_active_time = Some(whole_second(now));
+    }
+    let found = round.activity.iter();
+    status.triggers_activity =
+        found.map(|(name, active)| (name.clone(), Activity { is_active: *active })).collect();
+    let patch = difference(&object.status, &status);
+    Report { events, status, patch }
+}
+
+/// Told of jobs; also of those that could not be created, as KEDA counts them.
+fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
+    let name = generate_name(object);
+    let failed = created.iter().filter_map(|result| result.as_ref().err());
+    let mut events: Vec<Event> = failed
+        .map(|error| Event::warning("KEDAJobCreateFailed", format!("Failed to create job {name}: {error}")))
+        .collect();
+    if !created.is_empty() {
+        events.push(Event::normal("KEDAJobsCreated", format!("Created {} jobs", created.len())));
+    }
+    events
+}
+
+fn ready(round: &Round) -> Condition {
+    let (status, reason, message) = match (round.errors.is_empty(), round.queue.active) {
+        (true, _) => {
+            (State::True, "ScaledJobReady", "ScaledJob is defined correctly and is ready for scaling")
+        }
+        (false, true) => (
+            State::Unknown,
+            "PartialTriggerError",
+            "Some triggers defined in ScaledJob are not working correctly",
+        ),
+        (false, false) => {
+            (State::False, "TriggerError", "Triggers defined in ScaledJob are not working correctly")
+        }
+    };
+    Condition::new(types::READY, status, reason, message)
+}
+
+fn activity(active: bool) -> Condition {
+    if active {
+        let message = "Scaling is performed because triggers are active";
+        Condition::new(types::ACTIVE, State::True, "ScalerActive", message)
+    } else {
+        let message = "Scaling is not performed because triggers are not active";
+        Condition::new(types::ACTIVE, State::False, "ScalerNotActive", message)
+    }
+}
+
+/// As times are on the wire.
+fn whole_second(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+fn difference(before: &ScaledJobStatus, after: &ScaledJobStatus) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    let (before, after) = (serde_json::to_value(before).ok()?, serde_json::to_value(after).ok()?);
+    Some(json!({"status": merge_patch(&before, &after)?}))
+}

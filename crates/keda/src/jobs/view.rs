@@ -1,0 +1,113 @@
+//! Jobs and their pods, as far as they are counted.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use api::keda::annotations;
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobState {
+    /// It runs, or waits to; suspended ones too.
+    #[default]
+    Running,
+    /// It is done.
+    Complete,
+    /// It gave up.
+    Failed,
+}
+
+/// A job of a ScaledJob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobView {
+    /// Its name.
+    pub name: String,
+    /// The generation of the ScaledJob it was made for, as it stands in its annotation.
+    pub generation: Option<String>,
+    /// How far it is.
+    pub state: JobState,
+    /// When it ended, if the server says so.
+    pub completed: Option<Timestamp>,
+    /// When it was said to have ended, or else when it was created: an order for jobs that failed, for which the server
+    /// tells no end.
+    pub ended: Option<Timestamp>,
+    /// Its pods; none if nobody knows.
+    pub pods: Option<Vec<PodView>>,
+}
+
+/// A pod of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodView {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: String,
+    /// Types of the conditions that hold.
+    pub conditions: Vec<String>,
+}
+
+impl JobView {
+    /// A job as the server tells it, without its pods.
+    pub fn read(job: &Value) -> Self {
+        let metadata = |name: &str| job.pointer(&format!("/metadata/{name}"));
+        let empty = Vec::new();
+        let conditions = job.pointer("/status/conditions").and_then(Value::as_array).unwrap_or(&empty);
+        let ending = conditions.iter().filter(|condition| is_true(condition)).find_map(|condition| {
+            match condition.get("type").and_then(Value::as_str) {
+                Some("Complete") => Some((JobState::Complete, condition)),
+                Some("Failed") => Some((JobState::Failed, condition)),
+                _ => None,
+            }
+        });
+        let completed = instant(job.pointer("/status/completionTime"));
+        let told = ending.and_then(|(_, condition)| instant(condition.get("lastTransitionTime")));
+        Self {
+            name: metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            generation: metadata("annotations")
+                .and_then(|annotations| annotations.get(annotations::SCALED_JOB_GENERATION))
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            state: ending.map_or(JobState::Running, |(state, _)| state),
+            completed,
+            ended: completed.or(told).or_else(|| instant(metadata("creationTimestamp"))),
+            pods: None,
+        }
+    }
+
+    /// Whether it did not start.
+    fn is_pending(&self, conditions: &[String]) -> bool {
+        let Some(pods) = &self.pods else { return true };
+        if conditions.is_empty() {
+            return !pods.iter().any(|pod| matches!(pod.phase.as_str(), "Running" | "Succeeded"));
+        }
+        // As many as are listed, and so one that is listed twice never holds.
+        let holds = |pod: &PodView| pod.conditions.iter().filter(|own| conditions.contains(own)).count();
+        !pods.iter().any(|pod| holds(pod) == conditions.len())
+    }
+}
+
+impl PodView {
+    /// A pod as the server tells it.
+    pub fn read(pod: &Value) -> Self {
+        let empty = Vec::new();
+        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).unwrap_or(&empty);
+        let holding = conditions.iter().filter(|condition| is_true(condition));
+        Self {
+            phase: pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            conditions: holding.filter_map(|held| Some(held.get("type")?.as_str()?.to_owned())).collect(),
+        }
+    }
+}
+
+/// Jobs that run, and those among them that did not start.
+pub(super) fn count(jobs: &[JobView], conditions: &[String]) -> (i64, i64) {
+    let running = || jobs.iter().filter(|job| job.state == JobState::Running);
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    (number(running().count()), number(running().filter(|job| job.is_pending(conditions)).count()))
+}
+
+fn is_true(condition: &Value) -> bool {
+    condition.get("status").and_then(Value::as_str) == Some("True")
+}
+
+fn instant(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}

@@ -1,0 +1,115 @@
+//! What is written into the status of a ScaledObject: many writers, one small patch (spec 3.9).
+
+use std::collections::BTreeMap;
+
+use api::keda::{Activity, Condition, Health, ScaledObjectStatus};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// What a round or a query changes. Everything that is not named stays as it is, whoever wrote it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Conditions, in the order in which they are set.
+    pub conditions: Vec<Condition>,
+    /// When something was last active, in whole seconds.
+    pub last_active_time: Option<Timestamp>,
+    /// Activity of all metrics; `None` leaves it alone.
+    pub activity: Option<BTreeMap<String, Activity>>,
+    /// Health of some metrics.
+    pub health: BTreeMap<String, Health>,
+}
+
+impl Changes {
+    /// Both; of two that contradict each other, the later is right.
+    #[must_use]
+    pub fn then(mut self, later: Self) -> Self {
+        for condition in later.conditions {
+            match self.conditions.iter_mut().find(|own| own.type_ == condition.type_) {
+                Some(own) => *own = condition,
+                None => self.conditions.push(condition),
+            }
+        }
+        self.last_active_time = later.last_active_time.or(self.last_active_time);
+        self.activity = later.activity.or(self.activity);
+        self.health.extend(later.health);
+        self
+    }
+
+    /// Makes the changes.
+    pub fn apply(&self, status: &mut ScaledObjectStatus) {
+        for condition in &self.conditions {
+            status.conditions.set(condition.clone());
+        }
+        if let Some(time) = self.last_active_time {
+            status.last_active_time = Some(time);
+        }
+        if let Some(activity) = &self.activity {
+            status.triggers_activity.clone_from(activity);
+        }
+        status.health.extend(self.health.iter().map(|(name, health)| (name.clone(), health.clone())));
+    }
+}
+
+/// Makes the changes in the newest status that is known, and says which merge patch of the status subresource tells it
+/// to others; `None` if nothing changed. The array of conditions stands in it as a whole: whoever sends it should state
+/// the resource version it was made for, and try again with a newer one.
+pub fn merge(status: &mut ScaledObjectStatus, changes: &Changes) -> Option<Value> {
+    let before = status.clone();
+    changes.apply(status);
+    difference(&before, status)
+}
+
+/// The merge patch that makes one status of another.
+pub fn difference(before: &ScaledObjectStatus, after: &ScaledObjectStatus) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    let (before, after) = (serde_json::to_value(before).ok()?, serde_json::to_value(after).ok()?);
+    let patch = merge_patch(&before, &after)?;
+    Some(Value::Object(Map::from_iter([("status".to_owned(), patch)])))
+}
+
+/// The smallest JSON merge patch (RFC 7396) that makes one value of another; `None` if they are equal.
+pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return (before != after).then(|| after.clone());
+    };
+    let mut patch = Map::new();
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        patch.insert(name.clone(), Value::Null);
+    }
+    for (name, value) in new {
+        let changed = match old.get(name) {
+            Some(own) => merge_patch(own, value),
+            None => Some(value.clone()),
+        };
+        if let Some(changed) = changed {
+            patch.insert(name.clone(), changed);
+        }
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::keda::State;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_names_only_what_changed() {
+        let before = json!({"a": {"x": 1, "y": 2}, "b": [1, 2], "c": true});
+        let after = json!({"a": {"x": 1, "y": 3}, "b": [2], "d": {"z": 0}});
+        let patch = json!({"a": {"y": 3}, "b": [2], "c": null, "d": {"z": 0}});
+        assert_eq!(merge_patch(&before, &after), Some(patch));
+        assert_eq!(merge_patch(&after, &after), None);
+    }
+
+    #[test]
+    fn the_later_of_two_changes_is_right() {
+        let ready = |reason| Condition::new("Ready", State::True, reason, "");
+        let of = |reason| Changes { conditions: vec![ready(reason)], ..Changes::default() };
+        assert_eq!(of("A").then(of("B")), of("B"));
+    }
+}

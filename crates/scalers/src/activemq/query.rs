@@ -1,0 +1,66 @@
+//! Addresses of Jolokia, and what it answers. Artemis has the same one.
+
+use serde_json::Value;
+
+use crate::Error;
+use crate::answers::{excerpt, json, kind};
+use crate::urls::{host, is_request_uri, path};
+
+/// What a template of the address says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    pub(super) endpoint: String,
+    pub(super) broker: String,
+    pub(super) destination: String,
+}
+
+/// The address of a queue's size.
+pub(super) fn url(endpoint: &str, broker: &str, destination: &str) -> String {
+    format!(
+        "http://{endpoint}/api/jolokia/read/org.apache.activemq:type=Broker,brokerName={broker},\
+         destinationType=Queue,destinationName={destination}/QueueSize"
+    )
+}
+
+/// Reads the names out of a template.
+pub(super) fn template(url: &str) -> Result<Template, Error> {
+    if !is_request_uri(url) {
+        return Err(Error::new(format!("unable to parse ActiveMQ restAPITemplate: {url:?} is not an address")));
+    }
+    let unusable = |why: &str| Error::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {url}"));
+    let (_, names) = path(url).split_once(':').ok_or_else(|| unusable("it names no MBean"))?;
+    let names = names.split_once('/').map_or(names, |(names, _)| names);
+    let named = |key: &str| {
+        names.split(',').find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key)).map(|(_, value)| value)
+    };
+    let broker = named("brokerName").ok_or_else(|| unusable("brokerName is missing"))?;
+    if broker.is_empty() {
+        return Err(Error::new(format!("no brokerName given: {url}")));
+    }
+    let destination = named("destinationName").ok_or_else(|| unusable("destinationName is missing"))?;
+    if destination.is_empty() {
+        return Err(Error::new("no destinationName is given"));
+    }
+    Ok(Template { endpoint: host(url).to_owned(), broker: broker.to_owned(), destination: destination.to_owned() })
+}
+
+/// The number that Jolokia read. It says what went wrong in the body, even where the status is 200.
+pub(crate) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
+    if status != 200 {
+        return Err(Error::new(format!("ActiveMQ management endpoint returned {status}: {}", excerpt(body))));
+    }
+    let answer = json(body)?;
+    match answer.get("status").and_then(Value::as_u64) {
+        Some(200) => {}
+        Some(status) => {
+            let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
+            let why = excerpt(why.as_bytes());
+            return Err(Error::new(format!("ActiveMQ management endpoint returned status {status}: {why}")));
+        }
+        None => {
+            let found = kind(answer.get("status"));
+            return Err(Error::new(format!("the answer has {found} at status; it is not one of Jolokia")));
+        }
+    }
+    crate::answers::number(&answer, "/value")
+}

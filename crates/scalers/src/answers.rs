@@ -1,0 +1,92 @@
+//! Reading what servers answer, without IO: JSON, numbers, and an error that shows what came instead.
+
+use serde_json::Value;
+
+use crate::Error;
+
+/// So much of an unexpected answer stands in an error.
+const SHOWN: usize = 200;
+
+/// An answer that should be JSON.
+pub(crate) fn json(body: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(body)
+        .map_err(|error| Error::new(format!("the answer is not JSON ({error}): {}", excerpt(body))))
+}
+
+/// The beginning of an answer, on one line.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    let head = body.get(..4 * SHOWN).unwrap_or(body);
+    let text = String::from_utf8_lossy(head);
+    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.retain(|c| !c.is_control());
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None if line.is_empty() => "(nothing)".to_owned(),
+        None => line,
+    }
+}
+
+/// What kind of thing a JSON value is, for errors.
+pub(crate) fn kind(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "nothing",
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "a bool",
+        Some(Value::Number(_)) => "a number",
+        Some(Value::String(_)) => "a string",
+        Some(Value::Array(_)) => "a list",
+        Some(Value::Object(_)) => "an object",
+    }
+}
+
+/// The number at a JSON pointer; texts are not numbers.
+pub(crate) fn number(answer: &Value, pointer: &str) -> Result<f64, Error> {
+    let found = answer.pointer(pointer);
+    found.and_then(Value::as_f64).filter(|number| number.is_finite()).ok_or_else(|| {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        Error::new(format!("the answer has {} at {path} instead of a number", kind(found)))
+    })
+}
+
+/// The number of a text; `NaN` and infinities are none.
+pub(crate) fn parsed(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn html_is_shown() {
+        let error = json(b"<html>\n  <body>Sign in</body></html>").unwrap_err();
+        assert!(error.0.contains("is not JSON"), "{error}");
+        assert!(error.0.ends_with("<html> <body>Sign in</body></html>"), "{error}");
+    }
+
+    #[test]
+    fn long_answers_are_cut() {
+        assert_eq!(excerpt("ä".repeat(10_000).as_bytes()).chars().count(), SHOWN + 1);
+        assert_eq!(excerpt(b""), "(nothing)");
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error() {
+        assert!(json("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn only_numbers_are_numbers() {
+        let answer = json(br#"{"a": {"b": 2.5, "c": "3", "d": null}}"#).unwrap();
+        assert_eq!(number(&answer, "/a/b"), Ok(2.5));
+        assert_eq!(
+            number(&answer, "/a/c").unwrap_err().0,
+            "the answer has a string at a.c instead of a number"
+        );
+        assert_eq!(number(&answer, "/a/d").unwrap_err().0, "the answer has null at a.d instead of a number");
+        assert_eq!(number(&answer, "/x").unwrap_err().0, "the answer has nothing at x instead of a number");
+        assert_eq!(parsed("NaN"), None);
+        assert_eq!(parsed(" 1e3 "), Some(1000.0));
+    }
+}

@@ -1,0 +1,34 @@
+//! A cursor, and its first result.
+
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::answers::{excerpt, json as read, kind};
+use crate::web::path_escaped;
+
+/// Where cursors of a database are made.
+pub(super) fn url(endpoint: &str, database: &str) -> String {
+    format!("{}/_db/{}/_api/cursor", endpoint.trim_end_matches('/'), path_escaped(database))
+}
+
+/// A cursor that is gone at once: nobody reads on.
+pub(super) fn body(query: &str) -> String {
+    json!({"query": query, "batchSize": 1, "ttl": 5}).to_string()
+}
+
+/// The number of the first result.
+pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
+    let answer = read(body)?;
+    if !(200..300).contains(&status) {
+        let said = answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
+        return Err(Error::new(format!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()))));
+    }
+    let results = answer.get("result");
+    let Some(first) = results.and_then(Value::as_array).and_then(|list| list.first()) else {
+        return Err(Error::new(format!("the query has no result ({} at result)", kind(results))));
+    };
+    let number = first.as_f64().or_else(|| first.get("value").and_then(Value::as_f64));
+    number.ok_or_else(|| {
+        Error::new(format!("the first result is {} instead of a number or an object with `value`", kind(Some(first))))
+    })
+}

@@ -1,0 +1,45 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{Template, template, url};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn templates() {
+    let expected = Template {
+        endpoint: "a:8161".into(),
+        broker: "\"b\"".into(),
+        address: "\"x\"".into(),
+        queue: "\"q\"".into(),
+    };
+    assert_eq!(template(&url("a:8161", "b", "x", "q")).unwrap(), expected);
+    for bad in ["", "x", "http://h", "http://h/a:broker=\"b\"/c", "http://h/a:broker=\"\",address=\"a\",queue=\"q\"/c"] {
+        assert!(template(bad).is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn asks() {
+    let url = server(|head| {
+        assert!(head.starts_with("GET /console/jolokia/read/org.apache.activemq.artemis:broker=%22b%22,"), "{head}");
+        assert!(head.contains("queue=%22q%22/MessageCount HTTP"), "{head}");
+        assert!(head.contains("origin: https://console\r\n"), "{head}");
+        Act::Answer(200, r#"{"value":10,"status":200}"#.to_owned())
+    })
+    .await;
+    let endpoint = url.strip_prefix("http://").unwrap();
+    let mut trigger = trigger(
+        "artemis-queue",
+        &[
+            ("managementEndpoint", endpoint),
+            ("brokerName", "b"),
+            ("brokerAddress", "x"),
+            ("queueName", "q"),
+            ("corsHeader", "https://console"),
+        ],
+    );
+    trigger.auth = texts(&[("username", "u"), ("password", "p")]);
+    // More than ten make it active, unlike elsewhere.
+    assert!(!read(&trigger).await.unwrap().active);
+    trigger.metadata.insert("activationQueueLength".into(), "9".into());
+    assert!(read(&trigger).await.unwrap().active);
+}

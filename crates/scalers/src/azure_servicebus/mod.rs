@@ -1,0 +1,219 @@
+//! azure-servicebus: messages in queues and subscriptions.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use regex::{Regex, RegexBuilder};
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::parameters::Secret;
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+use query::{Connection, Entity, PAGE};
+
+/// A namespace has at most so many queues, and a topic so many subscriptions.
+const ENTITIES: usize = 10_000;
+/// Patterns larger than this are not compiled.
+const PATTERN: usize = 1 << 20;
+/// How long a signature is good at least; those who ask within the same span share it.
+const SPAN: i64 = 600;
+
+/// azure-servicebus.
+pub const TYPE: Type = Type {
+    name: "azure-servicebus",
+    about: "How many active messages are in queues or subscriptions of Azure Service Bus.",
+    display: "azureServiceBusScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What azure-servicebus accepts: a queue, or a topic and a subscription.
+    pub struct Parameters of "error parsing azure service bus metadata" {
+        /// The queue; with `useRegex`, a pattern that whole names must fit.
+        queue_name: String = "queueName" in [Metadata];
+        /// The topic.
+        topic_name: String = "topicName" in [Metadata];
+        /// The subscription of the topic; with `useRegex`, a pattern that whole names must fit.
+        subscription_name: String = "subscriptionName" in [Metadata];
+        /// How many messages one replica is for.
+        message_count: i64 = "messageCount" in [Metadata], default "5";
+        /// The trigger is active above so many messages.
+        activation_message_count: i64 = "activationMessageCount" in [Metadata], default "0";
+        /// Counts all queues or subscriptions that fit a pattern.
+        use_regex: bool = "useRegex" in [Metadata], default "false";
+        /// What their counts become.
+        operation: String = "operation" in [Metadata], default "sum", one_of ["sum", "max", "avg"];
+        /// The connection string, with a key that may manage.
+        connection: Secret = "connection" in [Authentication, Environment];
+        /// The namespace of Service Bus, for `azure-workload`.
+        namespace: String = "namespace" in [Metadata];
+        /// The cloud, for `azure-workload`.
+        cloud: String = "cloud" in [Metadata];
+        /// The end of the host names of a private cloud, for `azure-workload`.
+        endpoint_suffix: String = "endpointSuffix" in [Metadata];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        let (queue, topic, subscription) =
+            (!self.queue_name.is_empty(), !self.topic_name.is_empty(), !self.subscription_name.is_empty());
+        if queue && subscription {
+            return Err("subscription name provided with queue name".to_owned());
+        }
+        if queue && topic {
+            return Err("both topic and queue name metadata provided".to_owned());
+        }
+        if topic && !subscription {
+            return Err("no subscription name provided with topic name".to_owned());
+        }
+        if !queue && !topic {
+            return Err("no service bus entity type set".to_owned());
+        }
+        if self.use_regex {
+            let (name, text) = match queue {
+                true => ("queueName", &self.queue_name),
+                false => ("subscriptionName", &self.subscription_name),
+            };
+            whole_name(text).map_err(|_| format!("{name} is not a valid regular expression"))?;
+        }
+        Ok(())
+    }
+
+    /// The connection string, or that there is none because of an identity.
+    fn identity(&self, trigger: &Trigger) -> Result<Option<Secret>, Error> {
+        match &*trigger.identity.provider {
+            "" | "none" if self.connection.reveal().is_empty() => Err(Error::new("no connection setting given")),
+            "" | "none" => Ok(Some(self.connection.clone())),
+            "azure-workload" => {
+                if self.namespace.is_empty() {
+                    return Err(Error::new("namespace are required when using pod identity"));
+                }
+                match &*self.cloud.to_ascii_uppercase() {
+                    "PRIVATE" if self.endpoint_suffix.is_empty() => {
+                        Err(Error::new("endpointSuffix must be provided for Private cloud type"))
+                    }
+                    "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => Ok(None),
+                    _ => Err(Error::new(format!("invalid cloud environment {}", self.cloud))),
+                }
+            }
+            other => Err(Error::new(format!("azure service bus doesn't support pod identity {other}"))),
+        }
+    }
+}
+
+/// A pattern that whole names must fit.
+fn whole_name(pattern: &str) -> Result<Regex, regex::Error> {
+    // On its own first: it must not end the group that it is put into.
+    Regex::new(pattern)?;
+    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(PATTERN).build()
+}
+
+struct ServiceBus {
+    parameters: Parameters,
+    connection: Option<Secret>,
+    pattern: Option<Regex>,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing azure service bus metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let connection = parameters.identity(trigger).map_err(|error| error.inside(PREFIX))?;
+    let Parameters { queue_name, topic_name, subscription_name, use_regex, .. } = &parameters;
+    let is_queue = !queue_name.is_empty();
+    let name = match (use_regex, is_queue) {
+        (true, true) => "queue-regex",
+        (true, false) => "topic-regex",
+        (false, true) => queue_name,
+        (false, false) => topic_name,
+    };
+    let spec = external(trigger, &format!("azure-servicebus-{name}"), whole(parameters.message_count));
+    let pattern = match use_regex {
+        true => whole_name(if is_queue { queue_name } else { subscription_name }).ok(),
+        false => None,
+    };
+    let activation = parameters.activation_message_count as f64;
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    let source = ServiceBus { parameters, connection, pattern, within, web };
+    Ok(Arc::new(Single { spec, activation, source }))
+}
+
+impl ServiceBus {
+    fn connection(&self) -> Result<Connection, Error> {
+        let Some(text) = &self.connection else {
+            return Err(Error::new(
+                "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
+            ));
+        };
+        query::connection(text.reveal())
+    }
+
+    async fn get(&self, connection: &Connection, url: String) -> Result<(u16, bytes::Bytes), Error> {
+        let until = (Timestamp::now().as_second() / SPAN + 2) * SPAN;
+        let call = Call::get(url, self.within).header("authorization", &connection.authorization(until))?;
+        ask(&self.web, call).await
+    }
+
+    /// All entities whose names fit.
+    async fn fitting(&self, connection: &Connection, pattern: &Regex) -> Result<Vec<Entity>, Error> {
+        let mut found = Vec::new();
+        for skip in (0..ENTITIES).step_by(PAGE) {
+            let url = match &*self.parameters.topic_name {
+                "" => connection.queues(skip),
+                topic => connection.subscriptions(topic, skip),
+            };
+            let (status, body) = self.get(connection, url).await?;
+            let page = query::entities(status, &body)?;
+            let last = page.len() < PAGE;
+            found.extend(page.into_iter().filter(|entity| pattern.is_match(&entity.name)));
+            if last {
+                return Ok(found);
+            }
+        }
+        Err(Error::new(format!("there are more than {ENTITIES} queues or subscriptions")))
+    }
+}
+
+/// Counts as one; the average is a whole number.
+fn operated(operation: &str, counts: &[u64]) -> u64 {
+    let sum = counts.iter().copied().fold(0, u64::saturating_add);
+    match operation {
+        "max" => counts.iter().copied().max().unwrap_or(0),
+        "avg" => sum.checked_div(counts.len() as u64).unwrap_or(0),
+        _ => sum,
+    }
+}
+
+impl Source for ServiceBus {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let connection = self.connection()?;
+            let Parameters { queue_name, topic_name, subscription_name, operation, .. } = &self.parameters;
+            if let Some(pattern) = &self.pattern {
+                let found = self.fitting(&connection, pattern).await?;
+                let counts: Vec<u64> = found.iter().map(|entity| entity.active).collect();
+                return Ok(operated(operation, &counts) as f64);
+            }
+            let url = match queue_name.is_empty() {
+                false => connection.queue(queue_name),
+                true => connection.subscription(topic_name, subscription_name),
+            };
+            let (status, body) = self.get(&connection, url).await?;
+            Ok(query::entity(status, &body)?.active as f64)
+        })
+    }
+}

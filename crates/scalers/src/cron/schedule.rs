@@ -1,0 +1,270 @@
+//! Schedules in five fields, and when they come next (as robfig/cron v3 has it, on which people's schedules rely).
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::{Offset, TimeZone};
+
+/// Days and hours are looked through for so many years; what does not come by then never comes.
+const YEARS: i16 = 5;
+
+/// Minute, hour, day of month, month, day of week.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    minutes: Field,
+    hours: Field,
+    days: Field,
+    months: Field,
+    weekdays: Field,
+    /// The zone that stood in front of it, which outranks the trigger's.
+    zone: Option<TimeZone>,
+}
+
+/// Numbers of one field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Field {
+    bits: u64,
+    /// Whether it is any number, which matters for days.
+    any: bool,
+}
+
+impl Field {
+    fn has(self, number: i8) -> bool {
+        u32::try_from(number).is_ok_and(|number| self.bits >> number.min(63) & 1 == 1)
+    }
+}
+
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// A zone by its exact name.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    let zone = TimeZone::get(name).ok()?;
+    // The database does not care for capitals; KEDA does.
+    (zone.iana_name() == Some(name)).then_some(zone)
+}
+
+impl Schedule {
+    /// Reads five fields, after `TZ=zone` if there is one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut rest, mut own) = (text.trim(), None);
+        if let Some(named) = rest.strip_prefix("TZ=").or_else(|| rest.strip_prefix("CRON_TZ=")) {
+            let (name, after) = named.split_once(' ').ok_or("a schedule must follow the time zone")?;
+            own = Some(zone(name).ok_or_else(|| format!("provided bad location {name}: unknown time zone"))?);
+            rest = after.trim();
+        }
+        if rest.is_empty() {
+            return Err("empty spec string".to_owned());
+        }
+        if rest.starts_with('@') {
+            return Err(format!("parser does not accept descriptors: {rest}"));
+        }
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let [minute, hour, day, month, weekday] = *fields else {
+            let (count, all) = (fields.len(), fields.join(" "));
+            return Err(format!("expected exactly 5 fields, found {count}: [{all}]"));
+        };
+        Ok(Self {
+            minutes: field(minute, 0, 59, &[])?,
+            hours: field(hour, 0, 23, &[])?,
+            days: field(day, 1, 31, &[])?,
+            months: field(month, 1, 12, &MONTHS)?,
+            weekdays: field(weekday, 0, 6, &WEEKDAYS)?,
+            zone: own,
+        })
+    }
+
+    /// The first time after `now` that it comes; none if it does not come for years.
+    ///
+    /// Local times that a change of clocks skips do not come; those that come twice count the first time they are met.
+    pub fn next(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let zone = self.zone.as_ref().unwrap_or(zone);
+        let mut at = Moment { second: now.as_second().checked_add(1)?, zone };
+        let last_year = at.local()?.year().checked_add(YEARS)?;
+        let mut cut = false;
+        'again: loop {
+            let mut local = at.local()?;
+            if local.year() > last_year {
+                return None;
+            }
+            while !self.months.has(local.month()) {
+                if !cut {
+                    cut = true;
+                    at = at.set(local.date().first_of_month().to_datetime(jiff::civil::Time::midnight()))?;
+                }
+                at = at.next_month()?;
+                local = at.local()?;
+                if local.month() == 1 {
+                    continue 'again;
+                }
+            }
+            while !self.has_day(local) {
+                if !cut {
+                    cut = true;
+                    at = at.set(local.date().to_datetime(jiff::civil::Time::midnight()))?;
+                }
+                at = at.next_day()?;
+                local = at.local()?;
+                if local.day() == 1 {
+                    continue 'again;
+                }
+            }
+            while !self.hours.has(local.hour()) {
+                if !cut {
+                    cut = true;
+                    at = at.set(local.date().at(local.hour(), 0, 0, 0))?;
+                }
+                at.second += 3600;
+                local = at.local()?;
+                if local.hour() == 0 {
+                    continue 'again;
+                }
+            }
+            while !self.minutes.has(local.minute()) {
+                if !cut {
+                    cut = true;
+                    at.second -= at.second.rem_euclid(60);
+                }
+                at.second += 60;
+                local = at.local()?;
+                if local.minute() == 0 {
+                    continue 'again;
+                }
+            }
+            while local.second() != 0 {
+                cut = true;
+                at.second += 1;
+                local = at.local()?;
+                if local.second() == 0 {
+                    continue 'again;
+                }
+            }
+            return Timestamp::from_second(at.second).ok();
+        }
+    }
+
+    /// Days of the month and of the week: both must fit if one of them is any, else one is enough.
+    fn has_day(&self, local: DateTime) -> bool {
+        let day = self.days.has(local.day());
+        let weekday = self.weekdays.has(local.weekday().to_sunday_zero_offset());
+        if self.days.any || self.weekdays.any { day && weekday } else { day || weekday }
+    }
+}
+
+/// A second, seen in a zone.
+#[derive(Clone, Copy)]
+struct Moment<'a> {
+    second: i64,
+    zone: &'a TimeZone,
+}
+
+impl Moment<'_> {
+    fn local(&self) -> Option<DateTime> {
+        let instant = Timestamp::from_second(self.second).ok()?;
+        Some(self.zone.to_datetime(instant))
+    }
+
+    /// The second that is called so here. A time that was skipped, or comes twice, is taken with the offset that holds where
+    /// the offset at the same time in UTC leads: Go does it so, and schedules around changes of clocks rest on it.
+    fn set(self, local: DateTime) -> Option<Self> {
+        let plain = Offset::UTC.to_timestamp(local).ok()?.as_second();
+        let offset = |second: i64| {
+            let instant = Timestamp::from_second(second).ok()?;
+            Some(i64::from(self.zone.to_offset(instant).seconds()))
+        };
+        let second = plain - offset(plain - offset(plain)?)?;
+        Some(Self { second, ..self })
+    }
+
+    /// The same day and time in the next month; it is always the first of a month.
+    fn next_month(self) -> Option<Self> {
+        let local = self.local()?;
+        let (year, month) = match local.month() {
+            12 => (local.year().checked_add(1)?, 1),
+            month => (local.year(), month + 1),
+        };
+        let first = jiff::civil::Date::new(year, month, 1).ok()?;
+        let days = jiff::Span::new().try_days(i64::from(local.day()) - 1).ok()?;
+        self.set(first.checked_add(days).ok()?.to_datetime(local.time()))
+    }
+
+    /// The same time on the next day, moved back to midnight if a change of clocks lies between them.
+    fn next_day(self) -> Option<Self> {
+        let local = self.local()?;
+        let mut next = self.set(local.date().tomorrow().ok()?.to_datetime(local.time()))?;
+        match i64::from(next.local()?.hour()) {
+            0 => {}
+            hour @ 13.. => next.second += (24 - hour) * 3600,
+            hour => next.second -= hour * 3600,
+        }
+        Some(next)
+    }
+}
+
+/// Numbers, ranges and steps, with commas between them.
+fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, String> {
+    let mut all = Field::default();
+    for range in text.split(',').filter(|range| !range.is_empty()) {
+        let found = self::range(range, least, most, names)?;
+        all.bits |= found.bits;
+        all.any |= found.any;
+    }
+    Ok(all)
+}
+
+fn range(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (range, step) = match *parts {
+        [range] => (range, None),
+        [range, step] => (range, Some(step)),
+        _ => return Err(format!("too many slashes: {text}")),
+    };
+    let ends: Vec<&str> = range.split('-').collect();
+    let (first, mut last, mut any) = match *ends {
+        ["*" | "?", ..] => (least, most, true),
+        [one] => (named(one, least, names)?, named(one, least, names)?, false),
+        [first, last] => (named(first, least, names)?, named(last, least, names)?, false),
+        _ => return Err(format!("too many hyphens: {text}")),
+    };
+    let step = match step {
+        None => 1,
+        Some(step) => {
+            let step = number(step)?;
+            if let [_] = *ends {
+                last = most;
+            }
+            any &= step <= 1;
+            step
+        }
+    };
+    if first < least {
+        return Err(format!("beginning of range ({first}) below minimum ({least}): {text}"));
+    }
+    if last > most {
+        return Err(format!("end of range ({last}) above maximum ({most}): {text}"));
+    }
+    if first > last {
+        return Err(format!("beginning of range ({first}) beyond end of range ({last}): {text}"));
+    }
+    if step == 0 {
+        return Err(format!("step of range should be a positive number: {text}"));
+    }
+    let step = usize::try_from(step).unwrap_or(usize::MAX);
+    let bits = (first..=last).step_by(step).fold(0, |bits, number| bits | 1 << number);
+    Ok(Field { bits, any })
+}
+
+fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, String> {
+    let lower = text.to_lowercase();
+    match names.iter().position(|name| *name == lower) {
+        Some(at) => Ok(at as u64 + least),
+        None => number(text),
+    }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    // Larger numbers than these do not exist in Go.
+    let number =
+        text.parse::<i64>().map_err(|_| format!("failed to parse int from {text}: it is no whole number"))?;
+    u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+}

@@ -1,0 +1,129 @@
+//! When a schedule comes next.
+#![allow(clippy::unwrap_used)]
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::Cron;
+use super::schedule::{Schedule, zone};
+use crate::stage::trigger;
+
+fn next(schedule: &str, zone_name: &str, now: &str) -> Option<String> {
+    let now: Timestamp = now.parse().unwrap();
+    let next = Schedule::parse(schedule).unwrap().next(now, &zone(zone_name).unwrap());
+    next.map(|next| next.to_string())
+}
+
+#[test]
+fn the_next_time_is_later_than_now() {
+    let at = |schedule: &str, now: &str| next(schedule, "UTC", now).unwrap();
+    assert_eq!(at("0 8 * * *", "2025-06-03T07:59:59.5Z"), "2025-06-03T08:00:00Z");
+    assert_eq!(at("0 8 * * *", "2025-06-03T08:00:00Z"), "2025-06-04T08:00:00Z");
+    assert_eq!(at("*/15 * * * *", "2025-12-31T23:46:00Z"), "2026-01-01T00:00:00Z");
+    assert_eq!(at("0 0 29 2 *", "2025-06-03T00:00:00Z"), "2028-02-29T00:00:00Z");
+    assert_eq!(at("5/20 1-3 * JAN,jul mon-FRI", "2025-06-03T00:00:00Z"), "2025-07-01T01:05:00Z");
+    assert_eq!(next("0 0 30 2 *", "UTC", "2025-06-03T00:00:00Z"), None);
+}
+
+#[test]
+fn either_day_will_do_if_both_are_given() {
+    // The 13th is a Friday in June; any Friday, or any 13th.
+    let at = |schedule: &str, now: &str| next(schedule, "UTC", now).unwrap();
+    assert_eq!(at("0 0 13 * 5", "2025-06-01T00:00:00Z"), "2025-06-06T00:00:00Z");
+    assert_eq!(at("0 0 13 * *", "2025-06-01T00:00:00Z"), "2025-06-13T00:00:00Z");
+    // A step is not any day.
+    assert_eq!(at("0 0 */10 * 5", "2025-06-01T00:00:00Z"), "2025-06-06T00:00:00Z");
+    assert_eq!(at("0 0 ? * 1", "2025-06-01T00:00:00Z"), "2025-06-02T00:00:00Z");
+}
+
+#[test]
+fn clocks_change() {
+    // 02:30 does not exist on that day in Berlin; 02:30 comes twice in autumn and counts once met.
+    let at = |schedule: &str, now: &str| next(schedule, "Europe/Berlin", now).unwrap();
+    assert_eq!(at("30 2 * * *", "2025-03-30T00:00:00Z"), "2025-03-31T00:30:00Z");
+    assert_eq!(at("30 2 * * *", "2025-10-25T22:00:00Z"), "2025-10-26T00:30:00Z");
+    assert_eq!(at("30 2 * * *", "2025-10-26T00:30:00Z"), "2025-10-26T01:30:00Z");
+}
+
+#[test]
+fn a_schedule_may_have_its_own_zone() {
+    let tokyo = next("TZ=Asia/Tokyo 0 8 * * *", "UTC", "2025-06-03T00:00:00Z");
+    assert_eq!(tokyo.as_deref(), Some("2025-06-03T23:00:00Z"));
+    for bad in ["TZ=UTC", "TZ=Mars/Phobos 0 8 * * *", "TZ= 0 8 * * *"] {
+        assert!(Schedule::parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_no_schedule_is_refused() {
+    for bad in [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 13 *",
+        "* * * * 7",
+        "@daily",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "1-2-3 * * * *",
+        "*/1/2 * * * *",
+        "-1 * * * *",
+        "1.5 * * * *",
+        "* * * FOO *",
+        "99999999999999999999 * * * *",
+        "0 8 L * *",
+    ] {
+        assert!(Schedule::parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn zones_have_exact_names() {
+    for good in ["UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"] {
+        assert!(zone(good).is_some(), "{good}");
+    }
+    for bad in ["", "utc", "europe/london", "+02:00", "../etc/passwd", "UTC+1", "Mars/Phobos"] {
+        assert!(zone(bad).is_none(), "{bad}");
+    }
+}
+
+#[test]
+fn open_between_start_and_end() {
+    let metadata =
+        [("start", "0 8 * * *"), ("end", "0 18 * * *"), ("timezone", "UTC"), ("desiredReplicas", "4")];
+    let cron = Cron::new(&trigger("cron", &metadata)).unwrap();
+    let at = |now: &str| {
+        let read = cron.at("m", now.parse().unwrap()).unwrap();
+        (read.values.first().unwrap().value.to_string(), read.active)
+    };
+    assert_eq!(at("2025-06-03T07:59:59Z"), ("0".into(), false));
+    assert_eq!(at("2025-06-03T08:00:00Z"), ("4".into(), true));
+    assert_eq!(at("2025-06-03T17:59:59Z"), ("4".into(), true));
+    assert_eq!(at("2025-06-03T18:00:00Z"), ("0".into(), false));
+}
+
+proptest! {
+    #[test]
+    fn nothing_crashes_and_all_that_comes_fits(
+        text in "[0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-6*/,?-]{1,4}",
+        second in -10_000_000_000_i64..10_000_000_000,
+    ) {
+        if let Ok(schedule) = Schedule::parse(&text) {
+            let now = Timestamp::from_second(second).unwrap();
+            let zone = zone("America/Sao_Paulo").unwrap();
+            if let Some(next) = schedule.next(now, &zone) {
+                prop_assert!(next > now);
+                prop_assert_eq!(zone.to_datetime(next).second(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,60}") {
+        let _ = Schedule::parse(&text);
+    }
+}

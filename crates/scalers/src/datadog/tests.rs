@@ -1,0 +1,99 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::query::{Aggregator, agent_url, agent_value, metric, value};
+use super::{Datadog, Parameters};
+use crate::single::Source as _;
+use crate::stage::{Act, Ground, backends, server, texts, trigger};
+
+const SERIES: &str = r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
+
+#[test]
+fn names() {
+    assert_eq!(metric("sum:a.b{x}.as_count()").unwrap(), "sum:a.b");
+    assert!(metric("a.b").is_err());
+    assert!(metric("a{b").is_err());
+    let url = agent_url("svc", "dd", 8443, "default", "datadogmetric@default:m");
+    let path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/datadogmetric@default:m";
+    assert_eq!(url, format!("https://svc.dd:8443{path}"));
+}
+
+#[test]
+fn answers() {
+    let of = |body: &str, how, back| value(200, body.as_bytes(), how, back);
+    let one = r#"{"series":[{"pointlist":[[1,3],[2,4.5],[3,null]]}]}"#;
+    assert_eq!(of(one, None, 0), Ok(Some(4.5)));
+    assert_eq!(of(one, None, 1), Ok(Some(3.0)));
+    assert_eq!(of(one, None, 2), Ok(None));
+    assert_eq!(of(SERIES, Some(Aggregator::Max), 0), Ok(Some(10.0)));
+    assert_eq!(of(SERIES, Some(Aggregator::Average), 0), Ok(Some(7.25)));
+    assert_eq!(of(r#"{"series":[]}"#, None, 0), Ok(None));
+    assert_eq!(of(r#"{"series":[{"pointlist":[]}]}"#, None, 0), Ok(None));
+    for (bad, why) in [
+        (of(SERIES, None, 0), "more than 1 series"),
+        (of(r#"{"status":"error","error":"Rule 'x' failed"}"#, None, 0), "Rule 'x' failed"),
+        (of(r#"{"series":null}"#, None, 0), "null at series"),
+        (of(r#"{"series":[{}]}"#, None, 0), "nothing at pointlist"),
+        (of(r#"{"series":[{"pointlist":[[1,"2"]]}]}"#, None, 0), "a string instead of a value"),
+        (of("<html>", None, 0), "not JSON"),
+        (value(429, b"", None, 0), "rate limit"),
+        (value(403, b"Forbidden", None, 0), "403: Forbidden"),
+    ] {
+        let error = bad.unwrap_err().0;
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
+
+#[test]
+fn answers_of_the_agent() {
+    let of = |body: &str| agent_value(200, body.as_bytes());
+    assert_eq!(of(r#"{"kind":"ExternalMetricValueList","items":[{"metricName":"m","value":"2500m"}]}"#), Ok(Some(2.5)));
+    assert_eq!(of(r#"{"items":[]}"#), Ok(None));
+    assert!(of(r#"{"items":[{"value":2}]}"#).is_err());
+    assert!(of(r#"{"items":[{"value":"x"}]}"#).is_err());
+    assert!(of(r#"{"items":null}"#).is_err());
+    assert!(agent_value(404, b"no").is_err());
+}
+
+fn source(url: String, parameters: Parameters) -> Datadog {
+    let aggregator = Some(Aggregator::Max);
+    let web = Arc::clone(&backends(Ground::default()).web);
+    Datadog { parameters, aggregator, url, within: Duration::from_secs(10), web }
+}
+
+#[tokio::test]
+async fn asks_datadog() {
+    let url = server(|head| {
+        assert!(head.starts_with("GET /api/v1/query?from="), "{head}");
+        assert!(head.contains("&query=sum%3Ax%7Ba%7D "), "{head}");
+        assert!(head.contains("dd-api-key: a\r\n") && head.contains("dd-application-key: b\r\n"), "{head}");
+        let number = |key: &str| -> i64 {
+            let rest = head.split_once(key).unwrap().1;
+            rest.split(['&', ' ']).next().unwrap().parse().unwrap()
+        };
+        assert_eq!(number("to=") - number("from="), 120, "{head}");
+        Act::Answer(200, SERIES.to_owned())
+    })
+    .await;
+    let mut trigger = trigger("datadog", &[("query", "sum:x{a}"), ("queryValue", "7"), ("age", "120")]);
+    trigger.auth = texts(&[("apiKey", "a"), ("appKey", "b")]);
+    let datadog = source(url, Parameters::read(&trigger).unwrap());
+    assert_eq!(datadog.value().await, Ok(10.0));
+}
+
+#[tokio::test]
+async fn asks_the_agent() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
+        Act::Answer(200, r#"{"items":[]}"#.to_owned())
+    })
+    .await;
+    let mut trigger = trigger("datadog", &[("useClusterAgentProxy", "true")]);
+    trigger.auth = texts(&[("token", "t")]);
+    let none = source(url.clone(), Parameters::read(&trigger).unwrap());
+    assert!(none.value().await.unwrap_err().0.contains("no Datadog metrics"));
+    trigger.metadata.insert("metricUnavailableValue".into(), "1.5".into());
+    assert_eq!(source(url, Parameters::read(&trigger).unwrap()).value().await, Ok(1.5));
+}

@@ -1,0 +1,86 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::query::{Progress, progress, selected, selector_url};
+use crate::stage::{Act, build, read, server, texts, trigger};
+
+#[test]
+fn selectors() {
+    let url = selector_url("https://dt/", "builtin:x:fold", "now-2h");
+    assert_eq!(url, "https://dt/api/v2/metrics/query?metricSelector=builtin%3Ax%3Afold&from=now-2h");
+    let of = |status, body: &str| selected(status, body.as_bytes());
+    assert_eq!(of(200, r#"{"result":[{"metricId":"x","data":[{"timestamps":[1],"values":[2.5]}]}]}"#), Ok(2.5));
+    for (status, bad, why) in [
+        (200, r#"{"result":[]}"#, "nothing instead of a value"),
+        (200, r#"{"result":[{"data":[{"values":[null]}]}]}"#, "null instead of a value"),
+        (200, r#"{"result":[{"data":[{"values":["1"]}]}]}"#, "a string instead of a value"),
+        (200, "<html>", "not JSON"),
+        (403, r#"{"error":{"code":403,"message":"Token is missing required scope"}}"#, "403: Token is missing"),
+    ] {
+        let error = of(status, bad).unwrap_err().0;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn queries() {
+    let of = |body: &str| progress(200, body.as_bytes());
+    let done = |records: &str| of(&format!(r#"{{"state":"SUCCEEDED","result":{{"records":{records}}}}}"#));
+    assert_eq!(done(r#"[{"r":5,"x":1}]"#), Ok(Progress::Done(5.0)));
+    assert_eq!(done(r#"[{"r":"5"}]"#), Ok(Progress::Done(5.0)));
+    assert_eq!(done(r#"[{"count":5,"name":"x"}]"#), Ok(Progress::Done(5.0)));
+    assert_eq!(of(r#"{"state":"RUNNING","requestToken":"t"}"#), Ok(Progress::Running(Some("t".into()))));
+    for (bad, why) in [
+        (done("[]"), "0 records"),
+        (done(r#"[{"r":1},{"r":2}]"#), "2 records"),
+        (done(r#"[{"r":null}]"#), "null as r"),
+        (done(r#"[{"a":1,"b":2}]"#), "no field r"),
+        (of(r#"{"state":"FAILED"}"#), "FAILED"),
+        (of("{}"), "nothing at state"),
+        (of("null"), "nothing at state"),
+    ] {
+        let error = bad.unwrap_err().0;
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn asks_for_a_selector() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: Api-Token t\r\n"), "{head}");
+        Act::Answer(200, r#"{"result":[{"data":[{"values":[9]}]}]}"#.to_owned())
+    })
+    .await;
+    let mut trigger = trigger("dynatrace", &[("host", &url), ("metricSelector", "x"), ("threshold", "3")]);
+    trigger.auth = texts(&[("token", "t")]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "9");
+    trigger.metadata.insert("query".into(), "fetch logs".into());
+    assert!(build(&trigger).err().unwrap().0.contains("only one of"));
+}
+
+#[tokio::test]
+async fn asks_until_a_query_is_done() {
+    let looks = AtomicUsize::new(0);
+    let url = server(move |head| {
+        assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
+        if head.starts_with("POST /platform/storage/query/v1/query:execute ") {
+            assert!(head.ends_with(r#"{"query":"fetch logs","fetchTimeoutSeconds":10}"#), "{head}");
+            return Act::Answer(202, r#"{"state":"RUNNING","requestToken":"a b"}"#.to_owned());
+        }
+        assert!(head.starts_with("GET /platform/storage/query/v1/query:poll?request-token=a+b "), "{head}");
+        Act::Answer(200, match looks.fetch_add(1, Ordering::SeqCst) {
+            0 => r#"{"state":"RUNNING"}"#.to_owned(),
+            _ => r#"{"state":"SUCCEEDED","result":{"records":[{"r":4}]}}"#.to_owned(),
+        })
+    })
+    .await;
+    let mut trigger = trigger(
+        "dynatrace",
+        &[("host", &url), ("query", "fetch logs"), ("threshold", "3"), ("queryPollingWait", "1ms")],
+    );
+    trigger.auth = texts(&[("token", "t")]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "4");
+    trigger.metadata.insert("queryPollingTries".into(), "0".into());
+    assert!(read(&trigger).await.unwrap_err().0.contains("no result after 0 tries"));
+}

@@ -1,0 +1,65 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{Search, cloud, value};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn searches() {
+    let plain = Search::new(&["a".into(), "b*".into()], "{}", "", &[]);
+    assert_eq!((&*plain.path, &*plain.body), ("/a,b%2A/_search", "{}"));
+    let template = Search::new(&["a".into()], "", "t", &["x:1".into(), "y: a:b".into(), "z".into()]);
+    assert_eq!(template.path, "/a/_search/template");
+    assert_eq!(template.body, r#"{"id":"t","params":{"x":"1","y":"a:b"}}"#);
+}
+
+#[test]
+fn clouds() {
+    // eu.aws.elastic-cloud.com:9243$abc$def
+    let id = "mine:ZXUuYXdzLmVsYXN0aWMtY2xvdWQuY29tOjkyNDMkYWJjJGRlZg==";
+    assert_eq!(cloud(id).unwrap(), "https://abc.eu.aws.elastic-cloud.com:9243");
+    for bad in ["", "cl", "x:!!", "x:YQ=="] {
+        assert!(cloud(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn answers() {
+    let of = |status, body: &str, ignore| value("elasticsearch", status, body.as_bytes(), "hits.total.value", ignore);
+    assert_eq!(of(200, r#"{"hits":{"total":{"value":5}}}"#, false), Ok(5.0));
+    assert_eq!(of(200, r#"{"hits":{"total":{"value":"5.5"}}}"#, false), Ok(5.5));
+    assert_eq!(of(200, r#"{"hits":{"total":{"value":null}}}"#, true), Ok(0.0));
+    for (status, bad, why) in [
+        (200, r#"{"hits":{"total":{"value":null}}}"#, "'Null'"),
+        (200, "{}", "'Null'"),
+        (200, r#"{"hits":{"total":{"value":"x"}}}"#, "'String'"),
+        (200, r#"{"hits":{"total":{"value":[]}}}"#, "'JSON'"),
+        (200, "<html>", "not JSON"),
+        (401, "{}", "check username and password"),
+        (403, "{}", "insufficient permissions"),
+        (500, r#"{"hits":{"total":{"value":5}}}"#, "returned 500"),
+    ] {
+        let error = of(status, bad, false).unwrap_err().0;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn asks_the_first_that_is_there() {
+    let url = server(|head| {
+        assert!(head.starts_with("POST /i/_search ") && head.contains("authorization: Basic dTpw\r\n"), "{head}");
+        Act::Answer(200, r#"{"v":3}"#.to_owned())
+    })
+    .await;
+    let addresses = format!("http://127.0.0.1:1,{url}");
+    let pairs = [
+        ("addresses", &*addresses),
+        ("index", "i"),
+        ("query", "{}"),
+        ("valueLocation", "v"),
+        ("targetValue", "1"),
+        ("username", "u"),
+    ];
+    let mut trigger = trigger("elasticsearch", &pairs);
+    trigger.auth = texts(&[("password", "p")]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "3");
+}

@@ -1,0 +1,145 @@
+//! etcd: a number under a key, through the JSON gateway.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sources::http::Endpoint;
+
+use crate::backends::Backends;
+use crate::metric::{external, milli, target_type};
+use crate::parameters::Secret;
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+
+/// etcd.
+pub const TYPE: Type = Type {
+    name: "etcd",
+    about: "A number under a key of etcd.",
+    display: "etcdScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What etcd accepts.
+    pub struct Parameters of "error parsing redis metadata" {
+        /// Where etcd is, e.g. `http://etcd-0.etcd:2379,http://etcd-1.etcd:2379`; the first that answers counts.
+        endpoints: Vec<String> = "endpoints" in [Metadata], required;
+        /// The key.
+        watch_key: String = "watchKey" in [Metadata], required;
+        /// The number that one replica is for.
+        value: f64 = "value" in [Metadata], required;
+        /// The trigger is active above it.
+        activation_value: f64 = "activationValue" in [Metadata], default "0";
+        /// After so many seconds without news a watch is made anew.
+        watch_progress_notify_interval: isize = "watchProgressNotifyInterval" in [Metadata], default "600";
+        /// User.
+        username: String = "username" in [Authentication, Metadata, Environment];
+        /// Password.
+        password: Secret = "password" in [Authentication, Environment];
+        /// Speaks TLS with our certificate.
+        tls: String = "tls" in [Authentication], default "disable", one_of ["enable", "disable"];
+        /// Our certificate (PEM).
+        certificate: String = "cert" in [Authentication];
+        /// Its key (PEM).
+        key: Secret = "key" in [Authentication];
+        /// The password of the key; keys must not be encrypted here.
+        key_password: Secret = "keyPassword" in [Authentication];
+        /// The authority that the server's certificate must be of (PEM).
+        authority: String = "ca" in [Authentication];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        if self.watch_progress_notify_interval <= 0 {
+            return Err("watchProgressNotifyInterval must be greater than 0".to_owned());
+        }
+        let (certificate, key) = (!self.certificate.is_empty(), !self.key.reveal().is_empty());
+        match self.tls == "enable" && certificate != key {
+            true if certificate => Err("key must be provided with cert".to_owned()),
+            true => Err("cert must be provided with key".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Trust and certificate.
+    fn trust(&self) -> Endpoint {
+        let own = self.tls == "enable" && !self.certificate.is_empty();
+        let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
+        Endpoint {
+            certificate: own.then(|| self.certificate.clone().into_bytes()),
+            key: own.then(|| self.key.clone()),
+            system_too: authority.is_some(),
+            ca_bundle: authority,
+            ..Endpoint::default()
+        }
+    }
+}
+
+struct Etcd {
+    parameters: Parameters,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing kubernetes workload metadata"))?;
+    let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
+    let activation = parameters.activation_value;
+    let source = Etcd { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    Ok(Arc::new(Single { spec, activation, source }))
+}
+
+impl Etcd {
+    async fn post(&self, endpoint: &str, path: &str, body: String, token: &str) -> Result<(u16, bytes::Bytes), Error> {
+        let scheme = if self.parameters.tls == "enable" { "https" } else { "http" };
+        let endpoint = endpoint.trim_end_matches('/');
+        let url = match endpoint.contains("://") {
+            true => format!("{endpoint}{path}"),
+            false => format!("{scheme}://{endpoint}{path}"),
+        };
+        let mut call = Call::post(url, body, self.within).access(self.parameters.trust());
+        if !token.is_empty() {
+            call = call.header("authorization", token)?;
+        }
+        ask(&self.web, call).await
+    }
+
+    async fn read(&self, endpoint: &str) -> Result<f64, Error> {
+        let Parameters { watch_key, username, password, .. } = &self.parameters;
+        let mut token = String::new();
+        if !username.is_empty() {
+            let body = query::credentials(username, password.reveal());
+            let (status, body) = self.post(endpoint, "/v3/auth/authenticate", body, "").await?;
+            token = query::token(status, &body)?;
+        }
+        let (status, body) = self.post(endpoint, "/v3/kv/range", query::range(watch_key), &token).await?;
+        query::value(status, &body, watch_key)
+    }
+}
+
+impl Source for Etcd {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let mut failed = Error::new("no endpoints are given");
+            for endpoint in &self.parameters.endpoints {
+                match self.read(endpoint).await {
+                    Ok(value) => return Ok(value),
+                    Err(error) => failed = error,
+                }
+            }
+            Err(failed)
+        })
+    }
+}

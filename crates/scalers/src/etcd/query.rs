@@ -1,0 +1,52 @@
+//! What the JSON gateway is asked, and what it answers. Keys and values are in base64.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::answers::{excerpt, json as read, kind, parsed};
+
+/// A question for one key.
+pub(super) fn range(key: &str) -> String {
+    json!({"key": STANDARD.encode(key)}).to_string()
+}
+
+/// A question for a token.
+pub(super) fn credentials(user: &str, password: &str) -> String {
+    json!({"name": user, "password": password}).to_string()
+}
+
+/// The token in an answer, which errors do not repeat.
+pub(super) fn token(status: u16, body: &[u8]) -> Result<String, Error> {
+    let answer = successful(status, body)?;
+    let token = answer.get("token").and_then(Value::as_str);
+    token.map(str::to_owned).ok_or_else(|| Error::new("etcd answered without a token"))
+}
+
+/// The number under a key.
+pub(super) fn value(status: u16, body: &[u8], key: &str) -> Result<f64, Error> {
+    let answer = successful(status, body)?;
+    let Some(pair) = answer.pointer("/kvs/0") else {
+        return Err(Error::new(format!("watchKey {key} doesn't exist")));
+    };
+    // An empty value is not written at all.
+    let coded = pair.get("value").and_then(Value::as_str).unwrap_or_default();
+    let text = STANDARD.decode(coded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let number = text.as_deref().and_then(parsed);
+    number.ok_or_else(|| Error::new(format!("the value of watchKey {key} is not a number")))
+}
+
+fn successful(status: u16, body: &[u8]) -> Result<Value, Error> {
+    let answer = read(body);
+    if status == 200 {
+        let answer = answer?;
+        return match answer.is_object() {
+            true => Ok(answer),
+            false => Err(Error::new(format!("etcd answered {} instead of an object", kind(Some(&answer))))),
+        };
+    }
+    let said = answer.ok().and_then(|answer| answer.get("error").and_then(Value::as_str).map(str::to_owned));
+    let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
+    Err(Error::new(format!("etcd returned {status}: {said}")))
+}

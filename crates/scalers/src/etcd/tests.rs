@@ -1,0 +1,45 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{token, value};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn answers() {
+    let of = |body: &str| value(200, body.as_bytes(), "/a");
+    // 2.5
+    assert_eq!(of(r#"{"kvs":[{"key":"L2E=","value":"Mi41"}],"count":"1"}"#), Ok(2.5));
+    for (bad, why) in [
+        (r#"{"header":{}}"#, "watchKey /a doesn't exist"),
+        (r#"{"kvs":[{"key":"L2E="}]}"#, "not a number"),
+        (r#"{"kvs":[{"value":"!!"}]}"#, "not a number"),
+        (r#"{"kvs":[{"value":"TmFO"}]}"#, "not a number"),
+        ("[]", "a list instead of an object"),
+        ("<html>", "not JSON"),
+    ] {
+        let error = of(bad).unwrap_err().0;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    assert!(value(401, br#"{"error":"etcdserver: user name is empty"}"#, "/a").unwrap_err().0.ends_with("user name is empty"));
+    assert_eq!(token(200, br#"{"token":"t"}"#).unwrap(), "t");
+    assert!(token(200, b"{}").is_err());
+}
+
+#[tokio::test]
+async fn asks_with_a_token() {
+    let url = server(|head| {
+        if head.starts_with("POST /v3/auth/authenticate ") {
+            assert!(head.ends_with(r#"{"name":"u","password":"p"}"#), "{head}");
+            return Act::Answer(200, r#"{"token":"t"}"#.to_owned());
+        }
+        assert!(head.starts_with("POST /v3/kv/range ") && head.contains("authorization: t\r\n"), "{head}");
+        assert!(head.ends_with(r#"{"key":"L2E="}"#), "{head}");
+        Act::Answer(200, r#"{"kvs":[{"value":"Nw=="}]}"#.to_owned())
+    })
+    .await;
+    let endpoints = format!("http://127.0.0.1:1,{url}");
+    let mut trigger = trigger("etcd", &[("endpoints", &endpoints), ("watchKey", "/a"), ("value", "5")]);
+    trigger.auth = texts(&[("username", "u"), ("password", "p")]);
+    let reading = read(&trigger).await.unwrap();
+    assert_eq!(reading.values.first().unwrap().value.canonical(), "7");
+    assert!(reading.active);
+}

@@ -1,0 +1,259 @@
+//! Channels, shared by every trigger that asks the same server in the same way.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use external_scaler::ScaledObjectRef;
+use external_scaler::protocol::external_scaler_client::ExternalScalerClient;
+use external_scaler::protocol::{GetMetricSpecResponse, GetMetricsRequest, GetMetricsResponse};
+use futures::future::BoxFuture;
+use rustls::crypto::aws_lc_rs;
+use sources::http::Cause;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Request, Status};
+
+use super::query::{self, Place};
+use crate::Error;
+use crate::tls::Tls;
+
+/// How long an answer may take, the connection included. KEDA sets no limit: a server that hangs blocks its object.
+const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long nobody tries to connect after it failed: many triggers may want the same server.
+const REST: Duration = Duration::from_secs(1);
+/// Dead streams are noticed by TCP: servers written in Go close connections that are pinged more often than every 5 minutes.
+const ALIVE: Duration = Duration::from_secs(30);
+
+/// A server, and how to speak with it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Destination {
+    /// As the trigger writes it.
+    pub(super) address: String,
+    /// None for plain text.
+    pub(super) tls: Option<Tls>,
+}
+
+/// The connection to a server.
+pub(super) struct Channel {
+    destination: Destination,
+    /// Held while connecting: one connects, the others wait.
+    state: tokio::sync::Mutex<State>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    New,
+    Connected(transport::Channel),
+    Failed(Error, Instant),
+}
+
+static CHANNELS: LazyLock<Mutex<HashMap<Destination, Weak<Channel>>>> = LazyLock::new(Mutex::default);
+
+/// How one of the questions is asked.
+type Ask<Q, T> = fn(
+    ExternalScalerClient<transport::Channel>,
+    Request<Q>,
+) -> BoxFuture<'static, Result<tonic::Response<T>, Status>>;
+
+/// Why a call has no answer.
+enum Fault {
+    /// The server said so.
+    Said(Error),
+    /// The connection broke.
+    Broke(Error),
+}
+
+impl Channel {
+    /// The channel of a destination; nothing is connected yet.
+    pub(super) fn of(destination: Destination) -> Arc<Self> {
+        let mut channels = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(channel) = channels.get(&destination).and_then(Weak::upgrade) {
+            return channel;
+        }
+        channels.retain(|_, channel| channel.strong_count() > 0);
+        let state = tokio::sync::Mutex::default();
+        let channel = Arc::new(Self { destination: destination.clone(), state });
+        channels.insert(destination, Arc::downgrade(&channel));
+        channel
+    }
+
+    /// As the trigger writes it.
+    pub(super) fn address(&self) -> &str {
+        &self.destination.address
+    }
+
+    pub(super) async fn metric_spec(&self, object: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Error> {
+        self.call("GetMetricSpec", object, |mut client, request| {
+            Box::pin(async move { client.get_metric_spec(request).await })
+        })
+        .await
+    }
+
+    pub(super) async fn metrics(&self, asked: &GetMetricsRequest) -> Result<GetMetricsResponse, Error> {
+        self.call("GetMetrics", asked, |mut client, request| {
+            Box::pin(async move { client.get_metrics(request).await })
+        })
+        .await
+    }
+
+    pub(super) async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Error> {
+        let answer = self
+            .call("IsActive", object, |mut client, request| {
+                Box::pin(async move { client.is_active(request).await })
+            })
+            .await?;
+        Ok(answer.result)
+    }
+
+    /// Passes on what the server tells until it ends the stream; an error if it did not do so in order.
+    pub(super) async fn listen(
+        &self,
+        object: &ScaledObjectRef,
+        tell: &mpsc::Sender<bool>,
+    ) -> Result<(), Error> {
+        let name = "StreamIsActive";
+        let opened = timeout(WITHIN, async {
+            let (channel, _) = self.connected().await?;
+            let answer = ExternalScalerClient::new(channel).stream_is_active(object.clone()).await;
+            match answer.map_err(|status| self.fault(name, &status)) {
+                Ok(answer) => Ok(answer.into_inner()),
+                Err(Fault::Said(error)) => Err(error),
+                Err(Fault::Broke(error)) => {
+                    self.forget().await;
+                    Err(error)
+                }
+            }
+        });
+        let mut stream = opened.await.map_err(|_| self.late(name))??;
+        loop {
+            tokio::select! {
+                message = stream.message() => match message {
+                    Ok(Some(message)) => {
+                        if tell.send(message.result).await.is_err() {
+                            return Ok(());
+                        }
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(status) => {
+                        return match self.fault(name, &status) {
+                            Fault::Said(error) | Fault::Broke(error) => Err(error),
+                        };
+                    }
+                },
+                () = tell.closed() => return Ok(()),
+            }
+        }
+    }
+
+    /// Asks; once more if the connection turns out to be dead.
+    async fn call<Q: Clone, T>(&self, name: &str, message: &Q, ask: Ask<Q, T>) -> Result<T, Error> {
+        let begun = Instant::now();
+        let attempts = async {
+            loop {
+                let (channel, used) = self.connected().await?;
+                let left = WITHIN.saturating_sub(begun.elapsed());
+                let mut request = Request::new(message.clone());
+                // So that the server knows how long somebody waits; our own clock ends it.
+                request.set_timeout(left + WITHIN / 10);
+                let answer = ask(ExternalScalerClient::new(channel), request).await;
+                match answer.map_err(|status| self.fault(name, &status)) {
+                    Ok(answer) => return Ok(answer.into_inner()),
+                    Err(Fault::Said(error)) => return Err(error),
+                    Err(Fault::Broke(error)) => {
+                        self.forget().await;
+                        if !used {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+        };
+        if let Ok(answer) = timeout(WITHIN, attempts).await {
+            return answer;
+        }
+        // Perhaps nobody is there any more; who connects at this moment will find out.
+        if let Ok(mut state) = self.state.try_lock() {
+            *state = State::New;
+        }
+        Err(self.late(name))
+    }
+
+    /// A connection, and whether it was there before.
+    async fn connected(&self) -> Result<(transport::Channel, bool), Error> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Connected(channel) => return Ok((channel.clone(), true)),
+            State::Failed(error, at) if at.elapsed() < REST => return Err(error.clone()),
+            _ => {}
+        }
+        let made = match self.destination.endpoint() {
+            Ok(endpoint) => endpoint.connect().await.map_err(|error| Cause::of(&error).to_string()),
+            Err(reason) => Err(reason),
+        };
+        match made {
+            Ok(channel) => {
+                *state = State::Connected(channel.clone());
+                Ok((channel, false))
+            }
+            Err(reason) => {
+                let error = Error::new(format!("external scaler {}: {reason}", self.address()));
+                *state = State::Failed(error.clone(), Instant::now());
+                Err(error)
+            }
+        }
+    }
+
+    async fn forget(&self) {
+        *self.state.lock().await = State::New;
+    }
+
+    fn late(&self, name: &str) -> Error {
+        Error::new(format!("external scaler {}: no answer to {name} within {WITHIN:?}", self.address()))
+    }
+
+    fn fault(&self, name: &str, status: &Status) -> Fault {
+        let address = self.address();
+        // What the transport says about itself has a source, what the server says has none.
+        if let Some(source) = std::error::Error::source(status) {
+            let cause = Cause::of(source);
+            return Fault::Broke(Error::new(format!("external scaler {address}: {name} failed: {cause}")));
+        }
+        let words = query::words(status.message());
+        let text = match status.code() {
+            Code::Unimplemented => format!("external scaler {address} does not know {name} ({words})"),
+            code if words.is_empty() => format!("external scaler {address} refused {name}: {code:?}"),
+            code => format!("external scaler {address} refused {name}: {words} ({code:?})"),
+        };
+        Fault::Said(Error::new(text))
+    }
+}
+
+impl Destination {
+    fn endpoint(&self) -> Result<Endpoint, String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let uri = match query::place(&self.address)? {
+            Place::Host(host) => format!("{scheme}://{host}"),
+            Place::Socket(path) if self.tls.is_none() => format!("unix://{path}"),
+            Place::Socket(_) => return Err("there is no TLS over a socket of the file system".to_owned()),
+        };
+        let endpoint = Endpoint::from_shared(uri)
+            .map_err(|error| Cause::of(&error).to_string())?
+            .connect_timeout(CONNECT)
+            .tcp_keepalive(Some(ALIVE))
+            .tcp_nodelay(true);
+        let Some(tls) = &self.tls else { return Ok(endpoint) };
+        let mut config = ClientTlsConfig::new();
+        if !tls.certificate.is_empty() || !tls.key.reveal().is_empty() {
+            // Whether it can be used is said in our words.
+            tls.config(&[]).map_err(|error| error.0)?;
+            config = config.identity(Identity::from_pem(&tls.certificate, tls.key.reveal()));
+        }
+        let verifier = tls.verifier(Arc::new(aws_lc_rs::default_provider())).map_err(|error| error.0)?;
+        endpoint.tls_config_with_verifier(config, verifier).map_err(|error| Cause::of(&error).to_string())
+    }
+}

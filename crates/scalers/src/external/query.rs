@@ -1,0 +1,150 @@
+//! Addresses, metadata, specs, values and delays, without IO.
+
+use std::time::Duration;
+
+use api::autoscaling::v2;
+use api::provide::Compat;
+use external_scaler::ScaledObjectRef;
+use external_scaler::protocol::{MetricSpec, MetricValue};
+
+use crate::{Trigger, metric};
+
+/// How long to wait after a stream ended for the first time; it doubles each time.
+pub(super) const FIRST_DELAY: Duration = Duration::from_secs(2);
+/// How long to wait at most.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// The port of addresses without one, as gRPC has it.
+const PORT: u16 = 443;
+/// More of what a server says than this does not help anybody.
+const WORDS: usize = 300;
+
+/// Where a scaler is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `host:port`; an IPv6 address is in brackets.
+    Host(String),
+    /// A socket in the file system.
+    Socket(String),
+}
+
+/// The place of an address as gRPC writes them: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
+pub(super) fn place(address: &str) -> Result<Place, String> {
+    if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("the address has spaces in it".to_owned());
+    }
+    if let Some(path) = address.strip_prefix("unix:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return Ok(Place::Socket(path.to_owned()));
+    }
+    let host = match address.split_once("://") {
+        // Between the slashes stands a name server; we ask the system's.
+        Some(("dns" | "passthrough", rest)) => rest.split_once('/').map_or("", |(_, host)| host),
+        Some((scheme @ ("http" | "https" | "grpc" | "grpcs"), rest)) => {
+            let rest = rest.split('/').next().unwrap_or_default();
+            return Err(format!("{scheme}:// does not belong here: write {rest}"));
+        }
+        Some((scheme, _)) => return Err(format!("{scheme}: is no scheme of gRPC that is known here")),
+        None => {
+            ["dns:", "passthrough:"].iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address)
+        }
+    };
+    with_port(host).map(Place::Host)
+}
+
+fn with_port(host: &str) -> Result<String, String> {
+    let bad = |reason: &str| Err(format!("{reason}: write host:port"));
+    let (name, port) = match host.strip_prefix('[') {
+        Some(inside) => match inside.split_once(']') {
+            Some((name, "")) => (format!("[{name}]"), None),
+            Some((name, port)) if port.starts_with(':') => (format!("[{name}]"), port.get(1..)),
+            _ => return bad("a bracket is not closed"),
+        },
+        // More than one colon: an IPv6 address that nobody put into brackets.
+        None if host.matches(':').count() > 1 => (format!("[{host}]"), None),
+        None => match host.split_once(':') {
+            Some((name, port)) => (name.to_owned(), Some(port)),
+            None => (host.to_owned(), None),
+        },
+    };
+    if name.is_empty() || name == "[]" {
+        return bad("there is no host");
+    }
+    if !name.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) {
+        return bad("that is no host");
+    }
+    match port.map(str::parse::<u16>) {
+        None => Ok(format!("{name}:{PORT}")),
+        Some(Ok(port @ 1..)) => Ok(format!("{name}:{port}")),
+        Some(_) => bad("that is no port"),
+    }
+}
+
+/// What the server is told: all of the metadata; of keys that end in `FromEnv` the variable's value, under the same key.
+pub(super) fn object(trigger: &Trigger) -> ScaledObjectRef {
+    let metadata = trigger.metadata.iter().filter_map(|(key, value)| {
+        let value = if key.ends_with("FromEnv") {
+            trigger.environment.get(value).filter(|value| !value.is_empty())?
+        } else {
+            value
+        };
+        Some((key.clone(), value.clone()))
+    });
+    ScaledObjectRef {
+        name: trigger.owner.name.clone(),
+        namespace: trigger.owner.namespace.clone(),
+        scaler_metadata: metadata.collect(),
+    }
+}
+
+/// A metric of the server as it stands in an HPA. Its name stays as it is.
+pub(super) fn spec(trigger: &Trigger, spec: &MetricSpec) -> v2::MetricSpec {
+    let target = if spec.target_size_float > 0.0 {
+        metric::milli(spec.target_size_float)
+    } else {
+        metric::whole(spec.target_size)
+    };
+    metric::external_named(trigger, format!("s{}-{}", trigger.index, spec.metric_name), target)
+}
+
+/// What the server calls a metric.
+pub(super) fn own_name(index: usize, metric: &str) -> &str {
+    metric.strip_prefix(&*format!("s{index}-")).unwrap_or(metric)
+}
+
+/// Its values, under the name that was asked for.
+pub(super) fn values(
+    asked: &str,
+    values: &[MetricValue],
+    compat: Compat,
+) -> Result<Vec<crate::MetricValue>, String> {
+    let one = |value: &MetricValue| {
+        // KEDA makes a zero of infinity, and a zero scales away what is needed.
+        if value.metric_value_float.is_infinite() && !compat.is_strict() {
+            return Err(format!("the value of {asked} is infinite"));
+        }
+        let amount = if value.metric_value_float > 0.0 {
+            metric::milli(value.metric_value_float)
+        } else {
+            metric::whole(value.metric_value.max(0))
+        };
+        Ok(crate::MetricValue { name: asked.to_owned(), value: amount })
+    };
+    values.iter().map(one).collect()
+}
+
+/// How long to wait now that a stream ended, and how long after the next end. A clean end, or a stream that lived longer than
+/// any wait, begins anew.
+pub(super) fn reconnect(delay: Duration, clean: bool, lived: Duration) -> (Duration, Duration) {
+    let wait = if clean || lived > LONGEST_DELAY { FIRST_DELAY } else { delay };
+    let next = if clean { FIRST_DELAY } else { (wait * 2).min(LONGEST_DELAY) };
+    (wait, next)
+}
+
+/// What a server said, cut to a length that fits into an event.
+pub(super) fn words(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match text.char_indices().nth(WORDS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

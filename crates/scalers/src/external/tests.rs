@@ -1,0 +1,311 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use api::provide::Compat;
+use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, Server, Status};
+use futures::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::query::{self, Place};
+use super::*;
+use crate::web::Settings;
+
+/// A scaler whose metadata say what it answers.
+#[derive(Clone, Default)]
+struct Play {
+    asked: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Option<ScaledObjectRef>>>,
+    streams: Arc<AtomicUsize>,
+}
+
+impl ExternalScaler for Play {
+    async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        *self.seen.lock().unwrap() = Some(object.clone());
+        match object.text("specs").unwrap_or("one") {
+            "hang" => std::future::pending().await,
+            "refuse" => Err(Status::failed_precondition("not today")),
+            "none" => Ok(Vec::new()),
+            _ => Ok(vec![MetricSpec::new("letters", object.number_or("target", 5.0)?)]),
+        }
+    }
+
+    async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        let whole = object.number_or("whole", 0.0)? as i64;
+        let float = object.text("float").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let value = |name: &str| MetricValue {
+            metric_name: name.to_owned(),
+            metric_value: whole,
+            metric_value_float: float,
+        };
+        Ok(vec![value(metric), value("another name")])
+    }
+
+    async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
+        match object.text("active").unwrap_or("yes") {
+            "refuse" => Err(Status::unavailable("asleep")),
+            text => Ok(text == "yes"),
+        }
+    }
+
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+        let count = self.streams.fetch_add(1, Ordering::SeqCst);
+        let end = object.text("stream").unwrap_or("eof") == "eof";
+        let told = futures::stream::iter([Ok(count % 2 == 0)]);
+        if end { Ok(Box::pin(told)) } else { Ok(Box::pin(told.chain(futures::stream::pending()))) }
+    }
+}
+
+async fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+fn serve_on(listener: TcpListener, play: &Play) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    let (end, ended) = oneshot::channel::<()>();
+    let server = Server::new(play.clone());
+    let task = tokio::spawn(async move {
+        let ended = async move { drop(ended.await) };
+        server.serve_until(listener, ended).await.unwrap();
+    });
+    (end, task)
+}
+
+async fn served() -> (String, Play, oneshot::Sender<()>) {
+    let (listener, address) = listener().await;
+    let play = Play::default();
+    let (end, _) = serve_on(listener, &play);
+    (address, play, end)
+}
+
+/// A server that does this with every connection.
+async fn odd<F: Future<Output = ()> + Send + 'static>(
+    what: impl Fn(TcpStream) -> F + Send + 'static,
+) -> String {
+    let (listener, address) = listener().await;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(what(stream));
+        }
+    });
+    address
+}
+
+fn trigger(address: &str, metadata: &[(&str, &str)]) -> Trigger {
+    let mut trigger = Trigger { type_: "external".into(), index: 3, ..Trigger::default() };
+    trigger.owner.name = "so".into();
+    trigger.owner.namespace = "ns".into();
+    trigger.metadata.insert("scalerAddress".into(), address.into());
+    trigger.metadata.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    trigger
+}
+
+fn built(compat: Compat, trigger: &Trigger) -> Arc<dyn Scaler> {
+    let backends = Backends::without_cluster(Settings::default(), compat);
+    (if trigger.type_ == "external" { TYPE } else { PUSH }.build)(trigger, &backends).unwrap()
+}
+
+fn better(address: &str, metadata: &[(&str, &str)]) -> Arc<dyn Scaler> {
+    built(Compat::Better, &trigger(address, metadata))
+}
+
+fn texts(reading: &Reading) -> Vec<(String, String)> {
+    reading.values.iter().map(|value| (value.name.clone(), value.value.to_string())).collect()
+}
+
+#[tokio::test]
+async fn specs_and_values_are_asked_for_and_named_as_the_hpa_names_them() {
+    let (address, play, _end) = served().await;
+    let mut trigger = trigger(&address, &[("float", "1.25"), ("pwFromEnv", "PW"), ("goneFromEnv", "GONE")]);
+    trigger.environment.insert("PW".into(), "secret".into());
+    trigger.auth.insert("token".into(), "hidden".into());
+    let scaler = built(Compat::Better, &trigger);
+    let specs = scaler.specs().await.unwrap();
+    let external = specs[0].external.as_ref().unwrap();
+    assert_eq!(external.metric.name, "s3-letters");
+    assert_eq!(external.target.average_value.as_ref().unwrap().to_string(), "5");
+    let reading = scaler.read("s3-letters").await.unwrap();
+    assert!(reading.active);
+    let expected = ("s3-letters".to_owned(), "1.250".to_owned());
+    assert_eq!(texts(&reading), [expected.clone(), expected]);
+
+    let seen = play.seen.lock().unwrap().clone().unwrap();
+    let keys: Vec<&str> = seen.scaler_metadata.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["float", "pwFromEnv", "scalerAddress"]);
+    assert_eq!(seen.scaler_metadata["pwFromEnv"], "secret");
+    assert_eq!((&*seen.name, &*seen.namespace), ("so", "ns"));
+}
+
+#[tokio::test]
+async fn specs_are_asked_once_in_a_while_and_each_time_if_strict() {
+    let (address, play, _end) = served().await;
+    let scaler = better(&address, &[]);
+    for _ in 0..3 {
+        scaler.specs().await.unwrap();
+    }
+    assert_eq!(play.asked.load(Ordering::SeqCst), 1);
+    let scaler = built(Compat::Strict, &trigger(&address, &[]));
+    for _ in 0..3 {
+        scaler.specs().await.unwrap();
+    }
+    assert_eq!(play.asked.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn refusals_are_errors_with_the_servers_words_and_strictly_no_metrics() {
+    let (address, _play, _end) = served().await;
+    let refused = better(&address, &[("specs", "refuse")]).specs().await.unwrap_err();
+    assert_eq!(
+        refused.0,
+        format!("external scaler {address} refused GetMetricSpec: not today (FailedPrecondition)")
+    );
+    let strict = built(Compat::Strict, &trigger(&address, &[("specs", "refuse")]));
+    assert_eq!(strict.specs().await.unwrap(), []);
+    let asleep = better(&address, &[("active", "refuse")]).read("s3-letters").await.unwrap_err();
+    assert_eq!(asleep.0, format!("external scaler {address} refused IsActive: asleep (Unavailable)"));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_costs_its_deadline() {
+    let (address, _play, _end) = served().await;
+    let late = better(&address, &[("specs", "hang")]).specs().await.unwrap_err();
+    assert_eq!(late.0, format!("external scaler {address}: no answer to GetMetricSpec within 2s"));
+
+    let silent = odd(|stream| async move {
+        let _held = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let late = better(&silent, &[]).read("s3-letters").await.unwrap_err();
+    assert_eq!(late.0, format!("external scaler {silent}: no answer to GetMetrics within 2s"));
+}
+
+#[tokio::test]
+async fn servers_that_close_or_talk_nonsense_are_errors_that_name_the_server() {
+    let closing = odd(|stream| async move { drop(stream) }).await;
+    let error = better(&closing, &[]).read("s3-letters").await.unwrap_err();
+    assert!(error.0.starts_with(&format!("external scaler {closing}: ")), "{error}");
+
+    let nonsense = odd(|mut stream| async move {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let error = better(&nonsense, &[]).read("s3-letters").await.unwrap_err();
+    assert!(error.0.starts_with(&format!("external scaler {nonsense}: ")), "{error}");
+
+    let (free, address) = listener().await;
+    drop(free);
+    let error = better(&address, &[]).specs().await.unwrap_err();
+    assert_eq!(error.0, format!("external scaler {address}: connection refused"));
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_asked_again() {
+    let (listener, address) = listener().await;
+    let play = Play::default();
+    let (end, task) = serve_on(listener, &play);
+    let scaler = better(&address, &[("float", "2")]);
+    assert!(scaler.read("s3-letters").await.is_ok());
+    end.send(()).unwrap();
+    task.await.unwrap();
+    assert!(scaler.read("s3-letters").await.is_err());
+    let listener = TcpListener::bind(&address).await.unwrap();
+    let (_end, _task) = serve_on(listener, &play);
+    let until = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = scaler.read("s3-letters").await {
+        assert!(Instant::now() < until, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn pushes_arrive_and_an_ended_stream_is_opened_again() {
+    let (address, play, _end) = served().await;
+    let mut trigger = trigger(&address, &[("stream", "eof")]);
+    assert!(built(Compat::Better, &trigger).push(mpsc::channel(1).0).is_none());
+    trigger.type_ = "external-push".into();
+    let (tell, mut told) = mpsc::channel(4);
+    let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
+    let begun = Instant::now();
+    assert_eq!(told.recv().await, Some(true));
+    assert_eq!(told.recv().await, Some(false));
+    assert!(begun.elapsed() >= query::FIRST_DELAY);
+    assert_eq!(play.streams.load(Ordering::SeqCst), 2);
+    listening.abort();
+    assert_eq!(told.recv().await, None);
+}
+
+#[tokio::test]
+async fn channels_are_shared_by_equal_destinations_only() {
+    let plain = |address: &str| Destination { address: address.into(), tls: None };
+    let channel = Channel::of(plain("shared:1"));
+    assert!(Arc::ptr_eq(&channel, &Channel::of(plain("shared:1"))));
+    assert!(!Arc::ptr_eq(&channel, &Channel::of(plain("shared:2"))));
+    let tls = Destination { address: "shared:1".into(), tls: Some(Tls::default()) };
+    assert!(!Arc::ptr_eq(&channel, &Channel::of(tls)));
+}
+
+#[test]
+fn addresses_are_those_of_grpc() {
+    let host = |address: &str| query::place(address).unwrap();
+    assert_eq!(host("mail.ns.svc:6000"), Place::Host("mail.ns.svc:6000".into()));
+    assert_eq!(host("mail"), Place::Host("mail:443".into()));
+    assert_eq!(host("dns:///mail:6000"), Place::Host("mail:6000".into()));
+    assert_eq!(host("dns:mail:6000"), Place::Host("mail:6000".into()));
+    assert_eq!(host("dns://9.9.9.9/mail:6000"), Place::Host("mail:6000".into()));
+    assert_eq!(host("passthrough:///mail:1"), Place::Host("mail:1".into()));
+    assert_eq!(host("[::1]:6000"), Place::Host("[::1]:6000".into()));
+    assert_eq!(host("::1"), Place::Host("[::1]:443".into()));
+    assert_eq!(host("unix:///run/mail"), Place::Socket("/run/mail".into()));
+    for bad in
+        ["", " padded:1 ", "a b", "x,y;z=w", "{}[]<>|", "a:b", "a:0", "a:70000", "a/b", "xds:///a", ":1"]
+    {
+        assert!(query::place(bad).is_err(), "{bad}");
+    }
+    assert_eq!(query::place("http://mail:1/x").unwrap_err(), "http:// does not belong here: write mail:1");
+}
+
+#[test]
+fn the_float_counts_only_above_zero_and_nothing_is_negative() {
+    let read = |whole, float, compat| {
+        let value = MetricValue { metric_name: "x".into(), metric_value: whole, metric_value_float: float };
+        let values = query::values("s0-x", &[value], compat)?;
+        Ok::<_, String>(values[0].value.to_string())
+    };
+    assert_eq!(read(7, 0.25, Compat::Better).unwrap(), "250m");
+    assert_eq!(read(7, 0.0, Compat::Better).unwrap(), "7");
+    assert_eq!(read(7, -2.0, Compat::Better).unwrap(), "7");
+    assert_eq!(read(-7, -2.0, Compat::Better).unwrap(), "0");
+    assert_eq!(read(7, f64::NAN, Compat::Better).unwrap(), "7");
+    assert_eq!(read(i64::MAX, 0.0, Compat::Better).unwrap(), "9223372036854775807");
+    assert_eq!(read(7, f64::INFINITY, Compat::Strict).unwrap(), "0");
+    assert!(read(7, f64::INFINITY, Compat::Better).is_err());
+}
+
+#[test]
+fn streams_are_opened_again_after_longer_and_longer_waits() {
+    let seconds = Duration::from_secs;
+    let mut delay = query::FIRST_DELAY;
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let (wait, next) = query::reconnect(delay, false, Duration::ZERO);
+        waits.push(wait.as_secs());
+        delay = next;
+    }
+    assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(query::reconnect(delay, true, Duration::ZERO), (seconds(2), seconds(2)));
+    assert_eq!(query::reconnect(delay, false, seconds(3600)), (seconds(2), seconds(4)));
+}
+
+#[test]
+fn words_of_servers_are_cut() {
+    assert_eq!(query::words("a\nb"), "a b");
+    assert_eq!(query::words(&"é".repeat(1000)).chars().count(), 301);
+}

@@ -1,0 +1,77 @@
+//! forgejo-runner: jobs that wait for a runner.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::parameters::Secret;
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+
+/// forgejo-runner.
+pub const TYPE: Type = Type {
+    name: "forgejo-runner",
+    about: "How many jobs of Forgejo Actions wait for a runner with some labels.",
+    display: "forgejoRunnerScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What forgejo-runner accepts. Jobs are those of a repository (`owner` and `repo`), of an organisation (`org`), of the
+    /// whole instance (`global`), or else of the token's user.
+    pub struct Parameters of "error parsing forgejo metadata" {
+        /// The token of the API.
+        token: Secret = "token" in [Authentication, Environment], required;
+        /// Where Forgejo is, e.g. `https://code.example.org`.
+        address: String = "address" in [Metadata], required;
+        /// The name of the runner; has no effect.
+        name: Option<String> = "name" in [Metadata];
+        /// The labels of the runners, e.g. `ubuntu-latest,docker`.
+        labels: String = "labels" in [Metadata], required;
+        /// Counts the jobs of the whole instance.
+        global: bool = "global" in [Metadata], default "false";
+        /// The owner of the repository.
+        owner: String = "owner" in [Metadata];
+        /// The organisation.
+        org: String = "org" in [Metadata];
+        /// The repository.
+        repo: String = "repo" in [Metadata];
+    }
+}
+
+struct Forgejo {
+    url: String,
+    token: Secret,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing Forgejo Runner metadata"))?;
+    let url = query::url(&parameters);
+    let source =
+        Forgejo { url, token: parameters.token, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    Ok(Arc::new(Single { spec: external(trigger, "forgejo", whole(1)), activation: 0.0, source }))
+}
+
+impl Source for Forgejo {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let call = Call::get(&self.url, self.within);
+            let call = call.header("authorization", &format!("token {}", self.token.reveal()))?;
+            let (status, body) = ask(&self.web, call).await?;
+            query::jobs(status, &body)
+        })
+    }
+}

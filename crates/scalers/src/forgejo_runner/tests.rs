@@ -1,0 +1,40 @@
+#![allow(clippy::unwrap_used)]
+
+use super::Parameters;
+use super::query::{jobs, url};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn addresses() {
+    let of = |set: &dyn Fn(&mut Parameters)| {
+        let mut parameters = Parameters { address: "https://f/".into(), labels: "a,b".into(), ..Parameters::default() };
+        set(&mut parameters);
+        url(&parameters)
+    };
+    assert_eq!(of(&|_| {}), "https://f/api/v1/user/actions/runners/jobs?labels=a%2Cb");
+    assert_eq!(of(&|p| p.global = true), "https://f/api/v1/admin/runners/jobs?labels=a%2Cb");
+    assert_eq!(of(&|p| p.org = "o".into()), "https://f/api/v1/orgs/o/actions/runners/jobs?labels=a%2Cb");
+    let repository = of(&|p| (p.owner, p.repo) = ("o".into(), "r".into()));
+    assert_eq!(repository, "https://f/api/v1/repos/o/r/actions/runners/jobs?labels=a%2Cb");
+}
+
+#[test]
+fn answers() {
+    assert_eq!(jobs(200, br#"[{"id":1},{"id":2}]"#), Ok(2.0));
+    assert_eq!(jobs(200, b"null"), Ok(0.0));
+    for (status, bad) in [(200, "{}"), (200, "<html>"), (200, ""), (403, "[]")] {
+        assert!(jobs(status, bad.as_bytes()).is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn asks() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: token t\r\n"), "{head}");
+        Act::Answer(200, "[{}]".to_owned())
+    })
+    .await;
+    let mut trigger = trigger("forgejo-runner", &[("address", &url), ("labels", "a")]);
+    trigger.auth = texts(&[("token", "t")]);
+    assert!(read(&trigger).await.unwrap().active);
+}

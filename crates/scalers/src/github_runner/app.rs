@@ -1,0 +1,67 @@
+//! Applications of GitHub: a token of an installation for an assertion that the application's key signed (RFC 7519).
+
+use std::time::Duration;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::query;
+use crate::Error;
+use crate::parameters::Secret;
+use crate::single::ask;
+use crate::web::{Call, Web};
+
+/// Tokens are good for an hour.
+const GOOD: Duration = Duration::from_mins(50);
+
+/// An application, and the token of its installation.
+pub(super) struct App {
+    pub(super) id: i64,
+    pub(super) installation: i64,
+    pub(super) key: Secret,
+    pub(super) token: Mutex<Option<(Secret, Instant)>>,
+}
+
+impl App {
+    /// The token, a new one if need be. `now` is in seconds since 1970.
+    pub(super) async fn token(&self, web: &Web, api: &str, within: Duration, now: i64) -> Result<Secret, Error> {
+        let mut kept = self.token.lock().await;
+        if let Some((token, until)) = &*kept
+            && Instant::now() < *until
+        {
+            return Ok(token.clone());
+        }
+        let assertion = assertion(self.id, self.key.reveal(), now)?;
+        let call = Call::post(query::token_url(api, self.installation), "", within)
+            .header("authorization", &format!("Bearer {assertion}"))?
+            .header("accept", "application/vnd.github+json")?;
+        let (status, body) = ask(web, call).await?;
+        let token = Secret::new(query::token(status, &body)?);
+        *kept = Some((token.clone(), Instant::now() + GOOD));
+        Ok(token)
+    }
+}
+
+/// What the application says of itself, signed.
+pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, Error> {
+    let bad = || Error::new("appKey is no RSA private key in PEM form");
+    let pair = match PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| bad())? {
+        PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
+        PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
+        _ => return Err(bad()),
+    };
+    let pair = pair.map_err(|_| bad())?;
+    let head = URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","typ":"JWT"}"#);
+    // Clocks differ: it begins a little earlier.
+    let claims = format!(r#"{{"iat":{},"exp":{},"iss":"{id}"}}"#, now - 60, now + 540);
+    let signed = format!("{head}.{}", URL_SAFE_NO_PAD.encode(claims));
+    let mut signature = vec![0; pair.public_modulus_len()];
+    pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).map_err(|_| bad())?;
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}

@@ -1,0 +1,200 @@
+//! github-runner: jobs that wait for a runner or are being done by one.
+
+mod app;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::parameters::Secret;
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+use app::App;
+use query::{Labels, PAGE};
+
+/// So much is asked at a time.
+const AT_ONCE: usize = 8;
+/// More pages than this are not read.
+const PAGES: usize = 50;
+
+/// github-runner.
+pub const TYPE: Type = Type {
+    name: "github-runner",
+    about: "How many jobs of GitHub Actions wait for self-hosted runners, or are being done by them.",
+    display: "githubRunnerScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What github-runner accepts. The trigger is active as soon as there are as many jobs as one replica is for.
+    pub struct Parameters of "error parsing github runner metadata" {
+        /// Where GitHub's API is.
+        api: String = "githubApiURL" in [Metadata, Environment], default "https://api.github.com";
+        /// The owner of the repositories.
+        owner: String = "owner" in [Metadata, Environment], required;
+        /// Whose runners they are: of an organisation, an enterprise or repositories.
+        runner_scope: String = "runnerScope" in [Metadata, Environment], required, one_of ["org", "ent", "repo"];
+        /// A token of a person.
+        personal_access_token: Secret = "personalAccessToken" in [Authentication, Environment];
+        /// The repositories, e.g. `shop,site`; by default all of the owner.
+        repos: Vec<String> = "repos" in [Metadata, Environment];
+        /// The labels of the runners, e.g. `gpu,large`.
+        labels: Vec<String> = "labels" in [Metadata, Environment];
+        /// Whether the runners do not have the labels `self-hosted`, `linux` and `x64`.
+        no_default_labels: bool = "noDefaultLabels" in [Metadata, Environment], default "false";
+        /// Has no effect: answers are shared for a few seconds anyway.
+        enable_etags: bool = "enableEtags" in [Metadata, Environment], default "false";
+        /// Has no effect: a source that fails is asked less often anyway.
+        enable_backoff: bool = "enableBackoff" in [Metadata, Environment], default "false";
+        /// Whether jobs without labels are for runners without labels.
+        match_unlabeled: bool = "matchUnlabeledJobsWithUnlabeledRunners" in [Metadata, Environment], default "false";
+        /// How many jobs one replica is for.
+        target: i64 = "targetWorkflowQueueLength" in [Metadata, Environment], default "1";
+        /// An application, instead of a token.
+        application_id: Option<i64> = "applicationID" in [Metadata, Environment];
+        /// Its installation.
+        installation_id: Option<i64> = "installationID" in [Metadata, Environment];
+        /// Its private key (PEM).
+        app_key: Secret = "appKey" in [Authentication, Environment];
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        let (token, key) = (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
+        if !token && !key {
+            return Err("no personalAccessToken or appKey given".to_owned());
+        }
+        if key || self.application_id.is_some() || self.installation_id.is_some() {
+            let missing = match (self.application_id, self.installation_id) {
+                (None, _) => "no applicationID given",
+                (_, None) => "no installationID given",
+                _ if !key => "no appKey given",
+                _ => return Ok(()),
+            };
+            return Err(missing.to_owned());
+        }
+        Ok(())
+    }
+}
+
+struct GitHub {
+    parameters: Parameters,
+    labels: Labels,
+    app: Option<App>,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing GitHub Runner metadata"))?;
+    let name = format!("github-runner-{}", parameters.owner);
+    let spec = external(trigger, &name, whole(parameters.target));
+    // As many as the target are enough, and jobs are whole.
+    let activation = parameters.target as f64 - 1.0;
+    let app = match (parameters.application_id, parameters.installation_id) {
+        (Some(id), Some(installation)) => {
+            Some(App { id, installation, key: parameters.app_key.clone(), token: Mutex::default() })
+        }
+        _ => None,
+    };
+    let labels = Labels::new(&parameters.labels, !parameters.no_default_labels, parameters.match_unlabeled);
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    Ok(Arc::new(Single { spec, activation, source: GitHub { parameters, labels, app, within, web } }))
+}
+
+impl GitHub {
+    async fn get(&self, url: String, token: &Secret) -> Result<(u16, bytes::Bytes), Error> {
+        let call = Call::get(url, self.within)
+            .header("authorization", &format!("Bearer {}", token.reveal()))?
+            .header("accept", "application/vnd.github+json")?
+            .header("x-github-api-version", "2022-11-28")?;
+        ask(&self.web, call).await
+    }
+
+    async fn token(&self) -> Result<Secret, Error> {
+        match &self.app {
+            Some(app) => {
+                app.token(&self.web, &self.parameters.api, self.within, Timestamp::now().as_second()).await
+            }
+            None => Ok(self.parameters.personal_access_token.clone()),
+        }
+    }
+
+    async fn repositories(&self, token: &Secret) -> Result<Vec<String>, Error> {
+        let Parameters { api, owner, runner_scope, repos, .. } = &self.parameters;
+        if !repos.is_empty() {
+            return Ok(repos.clone());
+        }
+        let mut all = Vec::new();
+        for page in 1..=PAGES {
+            let url = query::repositories_url(api, runner_scope, owner, page);
+            let (status, body) = self.get(url, token).await?;
+            let some = query::repositories(status, &body)?;
+            let last = some.len() < PAGE;
+            all.extend(some);
+            if last {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// How many jobs of a repository wait or are being done.
+    async fn jobs(&self, repository: &str, token: &Secret) -> Result<usize, Error> {
+        let Parameters { api, owner, .. } = &self.parameters;
+        let mut runs = Vec::new();
+        for state in ["queued", "in_progress"] {
+            for page in 1..=PAGES {
+                let url = query::runs_url(api, owner, repository, state, page);
+                let (status, body) = self.get(url, token).await?;
+                let some = query::runs(status, &body)?;
+                let last = some.len() < PAGE;
+                runs.extend(some);
+                if last {
+                    break;
+                }
+            }
+        }
+        // One that was queued may be in progress a moment later.
+        runs.sort_unstable();
+        runs.dedup();
+        let mut count = 0;
+        for some in runs.chunks(AT_ONCE) {
+            let asked = some.iter().map(async |run| {
+                let (status, body) = self.get(query::jobs_url(api, owner, repository, *run), token).await?;
+                query::jobs(status, &body, &self.labels)
+            });
+            count += try_join_all(asked).await?.into_iter().sum::<usize>();
+        }
+        Ok(count)
+    }
+}
+
+impl Source for GitHub {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let token = self.token().await?;
+            let mut count = 0;
+            for repository in self.repositories(&token).await? {
+                count += self.jobs(&repository, &token).await?;
+            }
+            Ok(count as f64)
+        })
+    }
+}

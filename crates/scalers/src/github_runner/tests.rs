@@ -1,0 +1,83 @@
+#![allow(clippy::unwrap_used)]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::app::assertion;
+use super::query::{Labels, jobs, repositories, runs, token};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn whose_jobs() {
+    let count = |list: &str, labels: &Labels| jobs(200, format!(r#"{{"jobs":{list}}}"#).as_bytes(), labels).unwrap();
+    let plain = Labels::new(&[], true, false);
+    let job = |status: &str, labels: &str| format!(r#"[{{"status":"{status}","labels":{labels}}}]"#);
+    assert_eq!(count(&job("queued", r#"["self-hosted","Linux"]"#), &plain), 1);
+    assert_eq!(count(&job("in_progress", r#"["self-hosted"]"#), &plain), 1);
+    assert_eq!(count(&job("completed", r#"["self-hosted"]"#), &plain), 0);
+    assert_eq!(count(&job("queued", r#"["self-hosted","gpu"]"#), &plain), 0);
+    assert_eq!(count(&job("queued", r#"["self-hosted","gpu"]"#), &Labels::new(&["GPU".into()], true, false)), 1);
+    assert_eq!(count(&job("queued", r#"["self-hosted"]"#), &Labels::new(&["gpu".into()], false, false)), 0);
+    assert_eq!(count(&job("queued", "[]"), &plain), 0);
+    assert_eq!(count(&job("queued", "[]"), &Labels::new(&[], false, true)), 1);
+    assert_eq!(count(&job("queued", "null"), &plain), 0);
+}
+
+#[test]
+fn answers() {
+    assert_eq!(repositories(200, br#"[{"name":"a"},{"name":"b"}]"#).unwrap(), ["a", "b"]);
+    assert_eq!(runs(200, br#"{"total_count":1,"workflow_runs":[{"id":7}]}"#).unwrap(), [7]);
+    assert_eq!(token(201, br#"{"token":"t"}"#).unwrap(), "t");
+    assert!(repositories(200, br#"[{"id":1}]"#).is_err());
+    assert!(repositories(200, b"{}").is_err());
+    assert!(runs(200, br#"{"workflow_runs":null}"#).is_err());
+    assert!(runs(200, br#"{"workflow_runs":[{"id":"7"}]}"#).is_err());
+    assert!(jobs(200, b"{}", &Labels::default()).is_err());
+    assert!(jobs(200, b"<html>", &Labels::default()).is_err());
+    let error = runs(403, br#"{"message":"API rate limit exceeded"}"#).unwrap_err().0;
+    assert_eq!(error, "the GitHub REST API returned 403: API rate limit exceeded");
+}
+
+#[tokio::test]
+async fn asks() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
+        let path = head.split(' ').nth(1).unwrap();
+        Act::Answer(200, match path {
+            "/orgs/o/repos?per_page=100&page=1" => r#"[{"name":"r"}]"#.to_owned(),
+            "/repos/o/r/actions/runs?status=queued&per_page=100&page=1" => r#"{"workflow_runs":[{"id":1},{"id":2}]}"#.to_owned(),
+            "/repos/o/r/actions/runs?status=in_progress&per_page=100&page=1" => r#"{"workflow_runs":[{"id":2}]}"#.to_owned(),
+            _ if path.ends_with("/jobs?per_page=100") => r#"{"jobs":[{"status":"queued","labels":["self-hosted"]}]}"#.to_owned(),
+            _ => panic!("{path}"),
+        })
+    })
+    .await;
+    let mut trigger = trigger("github-runner", &[("githubApiURL", &url), ("owner", "o"), ("runnerScope", "org")]);
+    trigger.auth = texts(&[("personalAccessToken", "t")]);
+    // As many as the target are enough.
+    trigger.metadata.insert("targetWorkflowQueueLength".into(), "2".into());
+    let reading = read(&trigger).await.unwrap();
+    assert_eq!(reading.values.first().unwrap().value.canonical(), "2");
+    assert!(reading.active);
+    trigger.metadata.insert("targetWorkflowQueueLength".into(), "3".into());
+    assert!(!read(&trigger).await.unwrap().active);
+}
+
+#[test]
+fn assertions() {
+    for bad in ["", "secret", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"] {
+        let error = assertion(1, bad, 1_000).unwrap_err().0;
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();
+    let der = aws_lc_rs::encoding::AsDer::<aws_lc_rs::encoding::Pkcs8V1Der<'_>>::as_der(&pair).unwrap();
+    let coded = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{coded}\n-----END PRIVATE KEY-----\n");
+    let signed = assertion(7, &key, 1_000).unwrap();
+    let (text, signature) = signed.rsplit_once('.').unwrap();
+    let claims = URL_SAFE_NO_PAD.decode(text.split_once('.').unwrap().1).unwrap();
+    assert_eq!(String::from_utf8(claims).unwrap(), r#"{"iat":940,"exp":1540,"iss":"7"}"#);
+    let public = aws_lc_rs::signature::KeyPair::public_key(&pair);
+    let public = aws_lc_rs::signature::UnparsedPublicKey::new(&aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256, public);
+    public.verify(text.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+}

@@ -1,0 +1,36 @@
+//! The MQSC command, and its answer.
+
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::answers::{excerpt, json as read, kind};
+
+/// The command that displays the depth of a queue.
+pub(super) fn command(queue: &str) -> String {
+    json!({
+        "type": "runCommandJSON",
+        "command": "display",
+        "qualifier": "qlocal",
+        "name": queue,
+        "responseParameters": ["CURDEPTH"],
+    })
+    .to_string()
+}
+
+/// The depth of a queue.
+pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Error> {
+    if status != 200 {
+        return Err(Error::new(format!("IBM MQ returned {status} for queue {queue}: {}", excerpt(body))));
+    }
+    let answer = read(body)?;
+    let found = answer.get("commandResponse");
+    let Some(first) = found.and_then(|list| list.get(0)) else {
+        return Err(Error::new(format!("IBM MQ answered {} at commandResponse for queue {queue}", kind(found))));
+    };
+    let depth = first.pointer("/parameters/curdepth");
+    depth.and_then(Value::as_f64).ok_or_else(|| {
+        let said: Vec<&str> = first.get("message").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let said = if said.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(said.join(" ").as_bytes()) };
+        Error::new(format!("IBM MQ does not tell the depth of queue {queue}: {said}"))
+    })
+}

@@ -1,0 +1,126 @@
+//! influxdb: the result of a query in Flux (version 2), SQL or InfluxQL (version 3).
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backends::Backends;
+use crate::metric::{external, milli, target_type};
+use crate::parameters::{Removed, Secret};
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+
+/// influxdb.
+pub const TYPE: Type = Type {
+    name: "influxdb",
+    about: "The result of a query to InfluxDB, version 2 or 3.",
+    display: "influxDBScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What influxdb accepts.
+    pub struct Parameters of "error parsing influxdb metadata" {
+        /// `authToken` must not stand in plain sight.
+        plain_token: Removed = "authToken" in [Metadata],
+            removed "The 'authToken' setting from triggerMetadata is DEPRECATED and is removed in v2.20 - Use 'authToken' from resolvedEnv or authParams instead";
+        /// The token.
+        token: Secret = "authToken" in [Environment, Authentication];
+        /// Where InfluxDB is, e.g. `http://influxdb.monitoring:8086`.
+        server_url: String = "serverURL" in [Metadata, Authentication], required;
+        /// The query: Flux for version 2, SQL or InfluxQL for version 3.
+        query: String = "query" in [Metadata], required;
+        /// The value that one replica is for.
+        threshold: Option<f64> = "thresholdValue" in [Metadata];
+        /// The trigger is active above it.
+        activation_threshold: f64 = "activationThresholdValue" in [Metadata], default "0";
+        /// The version of InfluxDB.
+        version: String = "influxVersion" in [Metadata], default "2", one_of ["2", "3"];
+        /// The organisation (version 2).
+        organization: String = "organizationName" in [Metadata, Environment, Authentication];
+        /// The database (version 3).
+        database: String = "database" in [Metadata, Authentication];
+        /// The column of the value (version 3).
+        metric_key: String = "metricKey" in [Metadata];
+        /// The language (version 3): `InfluxQL`, or `FlightSQL` for SQL.
+        query_type: String = "queryType" in [Metadata], default "InfluxQL";
+        /// Accepts any certificate of the server (version 2).
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        match &*self.version {
+            "2" if self.organization.is_empty() => Err("organizationName is required if influxVersion is 2".to_owned()),
+            "3" if self.database.is_empty() => Err("database is required if influxVersion is 3".to_owned()),
+            "3" if self.metric_key.is_empty() => Err("metricKey is required if influxVersion is 3".to_owned()),
+            "3" if !["influxql", "flightsql"].contains(&&*self.query_type.to_lowercase()) => {
+                Err("query type must be 'influxql' or 'flightsql'".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_three(&self) -> bool {
+        self.version == "3"
+    }
+}
+
+struct InfluxDb {
+    parameters: Parameters,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing influxdb metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    if parameters.threshold.is_none() && !trigger.feeds_formula {
+        return Err(Error::new("no threshold value given").inside(PREFIX));
+    }
+    let three = parameters.is_three();
+    if three && parameters.token.reveal().is_empty() {
+        return Err(Error::new("error creating influxdb v3 client: no token specified"));
+    }
+    let name = format!("influxdb-{}", if three { &parameters.database } else { &parameters.organization });
+    let spec = external(trigger, &name, milli(parameters.threshold.unwrap_or(0.0)));
+    let activation = parameters.activation_threshold;
+    let source = InfluxDb { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    Ok(Arc::new(Single { spec, activation, source }))
+}
+
+impl Source for InfluxDb {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let Parameters { server_url, query, organization, database, metric_key, query_type, .. } = &self.parameters;
+            let three = self.parameters.is_three();
+            let (url, body) = match three {
+                true => query::rows_question(server_url, database, query, query_type),
+                false => query::flux_question(server_url, organization, query),
+            };
+            let mut call = Call::post(url, body, self.within)
+                .unsafe_ssl(self.parameters.unsafe_ssl && !three)
+                .header("content-type", "application/json")?;
+            let token = self.parameters.token.reveal();
+            if !token.is_empty() {
+                let scheme = if three { "Bearer" } else { "Token" };
+                call = call.header("authorization", &format!("{scheme} {token}"))?;
+            }
+            let (status, body) = ask(&self.web, call).await?;
+            match three {
+                true => query::rows(status, &body, metric_key),
+                false => query::table(status, &body),
+            }
+        })
+    }
+}

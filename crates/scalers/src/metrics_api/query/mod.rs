@@ -1,0 +1,179 @@
+//! Reads a number from an answer; builds addresses; without IO.
+//!
+//! ```text
+//! json        paths through JSON (and YAML and XML, once they are trees)
+//! xml         XML as a tree
+//! exposition  the text format of Prometheus
+//! ```
+
+pub mod exposition;
+pub mod json;
+pub mod xml;
+
+use std::collections::BTreeSet;
+
+use quantity::Quantity;
+use serde_json::Value;
+
+use crate::Error;
+use crate::web::escaped;
+
+/// What an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// XML.
+    Xml,
+    /// The text format of Prometheus.
+    Prometheus,
+}
+
+impl Format {
+    /// By its name; what is not known is JSON.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "yaml" => Self::Yaml,
+            "xml" => Self::Xml,
+            "prometheus" => Self::Prometheus,
+            _ => Self::Json,
+        }
+    }
+}
+
+/// The number in an answer.
+pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, Error> {
+    let text = std::str::from_utf8(body).map_err(|_| Error::new("the answer is not text"))?;
+    let tree = match format {
+        Format::Prometheus => return exposition::read(text, location),
+        Format::Json => {
+            let tree = serde_json::from_str(text)
+                .map_err(|error| Error::new(format!("the answer is not JSON: {error}")))?;
+            return number(json::find(&tree, location)?.as_deref(), location);
+        }
+        Format::Yaml => yaml(text)?,
+        Format::Xml => {
+            xml::parse(text).map_err(|error| Error::new(format!("the answer is not XML: {error}")))?
+        }
+    };
+    number(json::walk(&tree, location), location)
+}
+
+/// The first document of a YAML text.
+pub fn yaml(text: &str) -> Result<Value, Error> {
+    let documents = api::text::parse(&api::text::Source::new("answer", text))
+        .map_err(|problem| Error::new(format!("the answer is not YAML: {problem}")))?;
+    Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
+}
+
+fn number(value: Option<&Value>, location: &str) -> Result<f64, Error> {
+    let found = match value {
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => Quantity::parse(text.trim()).ok().map(|quantity| quantity.as_f64()),
+        _ => None,
+    };
+    found.filter(|number| number.is_finite()).ok_or_else(|| {
+        let what = "must point to a numeric value or a string parseable as a Quantity";
+        Error::new(format!("valueLocation {} {what}, got {}", api::gotext::quote(location), kind(value)))
+    })
+}
+
+/// What kind of value there is, for messages.
+fn kind(value: Option<&Value>) -> &'static str {
+    match value {
+        None | Some(Value::Null) => "Null",
+        Some(Value::Bool(true)) => "True",
+        Some(Value::Bool(false)) => "False",
+        Some(Value::Number(_)) => "Number",
+        Some(Value::String(_)) => "String",
+        Some(Value::Array(_) | Value::Object(_)) => "JSON",
+    }
+}
+
+/// A URL with one more parameter; the same parameter is not sent twice.
+pub fn with_parameter(url: &str, name: &str, value: &str) -> String {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let name = escaped(name);
+    let others = query.split('&').filter(|pair| !pair.is_empty());
+    let others = others.filter(|pair| pair.split_once('=').map_or(*pair, |(key, _)| key) != name);
+    let own = format!("{name}={}", escaped(value));
+    let all: Vec<&str> = others.chain([&*own]).collect();
+    format!("{base}?{}", all.join("&"))
+}
+
+/// The path of a URL, for messages: neither credentials nor parameters.
+pub fn path(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("")
+}
+
+/// A service that a URL names, and what to ask of its endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    scheme: String,
+    path: String,
+}
+
+impl Service {
+    /// The service of `http://{service}.{namespace}[.svc…][:port]/path`.
+    pub fn of(url: &str) -> Result<Self, Error> {
+        let bad = || Error::new("the host of url must be SERVICE.NAMESPACE to aggregate from its endpoints");
+        let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = host.split_once(':').map_or(host, |(host, _)| host);
+        let mut labels = host.split('.');
+        match (labels.next(), labels.next()) {
+            (Some(name), Some(namespace)) if !name.is_empty() && !namespace.is_empty() => Ok(Self {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                scheme: scheme.to_owned(),
+                path: path(url).to_owned(),
+            }),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// The addresses to ask, each once.
+pub fn endpoints(service: &Service, addresses: Vec<(String, Option<u16>)>) -> Vec<String> {
+    let Service { scheme, path, .. } = service;
+    let urls: BTreeSet<String> = addresses
+        .into_iter()
+        .map(|(address, port)| {
+            let host = if address.contains(':') { format!("[{address}]") } else { address };
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{scheme}://{host}{port}{path}")
+        })
+        .collect();
+    urls.into_iter().collect()
+}
+
+/// Several numbers as one. Those that failed do not count unless all did: then the first says why.
+pub fn aggregated(how: &str, answers: Vec<Result<f64, Error>>) -> Result<f64, Error> {
+    let (mut numbers, mut error) = (Vec::new(), None);
+    for answer in answers {
+        match answer {
+            Ok(number) => numbers.push(number),
+            Err(why) => error = error.or(Some(why)),
+        }
+    }
+    let sum: f64 = numbers.iter().sum();
+    let found = match how {
+        "sum" => Some(sum),
+        "max" => numbers.iter().copied().reduce(f64::max),
+        "min" => numbers.iter().copied().reduce(f64::min),
+        _ => Some(sum / numbers.len() as f64),
+    };
+    match found {
+        Some(number) if !numbers.is_empty() => Ok(number),
+        _ => Err(error.unwrap_or_else(|| Error::new("no endpoint answered"))),
+    }
+}

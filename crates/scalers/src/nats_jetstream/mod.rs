@@ -1,0 +1,173 @@
+//! nats-jetstream: messages that a consumer has not got or not acknowledged.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+use query::{Consumer, Jetstream};
+
+/// nats-jetstream.
+pub const TYPE: Type = Type {
+    name: "nats-jetstream",
+    about: "How many messages of a stream a consumer has not got or not acknowledged.",
+    display: "natsJetStreamScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What nats-jetstream accepts.
+    pub struct Parameters of "error parsing nats metadata" {
+        /// Host and port of the monitoring endpoint, e.g. `nats.nats.svc:8222`.
+        endpoint: String = "natsServerMonitoringEndpoint" in [Authentication, Metadata], required;
+        /// The account, e.g. `$G`. It or its id must be given.
+        account: String = "account" in [Authentication, Metadata];
+        /// The id of the account; by default its name.
+        account_id: String = "accountID" in [Authentication, Metadata];
+        /// The stream.
+        stream: String = "stream" in [Metadata], required;
+        /// The consumer.
+        consumer: String = "consumer" in [Metadata], required;
+        /// How many messages one replica is for.
+        lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
+        /// The trigger is active above so many messages.
+        activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
+        /// Speaks HTTPS with the monitoring endpoint.
+        use_https: bool = "useHttps" in [Metadata], default "false";
+    }
+}
+
+struct Nats {
+    parameters: Parameters,
+    within: Duration,
+    web: Arc<Web>,
+    /// The server that led the consumer last time: it is asked first.
+    leader: Mutex<Option<Place>>,
+}
+
+/// A server of a cluster.
+#[derive(Clone)]
+struct Place {
+    name: String,
+    url: String,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing NATS JetStream metadata";
+    target_type(trigger)?;
+    let mut parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    if parameters.account_id.is_empty() {
+        if parameters.account.is_empty() {
+            return Err(Error::new("no account name or id given").inside(PREFIX));
+        }
+        parameters.account_id.clone_from(&parameters.account);
+    }
+    let name = format!("nats-jetstream-{}", parameters.stream);
+    let spec = external(trigger, &name, whole(parameters.lag_threshold));
+    let activation = parameters.activation_lag_threshold as f64;
+    let web = Arc::clone(&backends.web);
+    let source = Nats { parameters, within: trigger.http_timeout, web, leader: Mutex::default() };
+    Ok(Arc::new(Single { spec, activation, source }))
+}
+
+impl Nats {
+    fn url(&self, endpoint: &str) -> String {
+        format!("{}://{endpoint}", if self.parameters.use_https { "https" } else { "http" })
+    }
+
+    async fn get(&self, server: &str, path: &str) -> Result<Bytes, Error> {
+        ask(&self.web, Call::get(format!("{server}{path}"), self.within)).await.map(|(_, body)| body)
+    }
+
+    async fn jetstream(&self, server: &str) -> Result<Jetstream, Error> {
+        let Parameters { account_id, stream, consumer, .. } = &self.parameters;
+        let body = self.get(server, &query::jsz(account_id)).await?;
+        query::jetstream(&body, account_id, stream, consumer)
+    }
+
+    /// The consumer as a server sees it that leads it.
+    async fn led_by(&self, place: &Place) -> Result<Option<Consumer>, Error> {
+        let consumer = self.jetstream(&place.url).await?.consumer;
+        Ok(consumer.filter(|consumer| consumer.leader == place.name))
+    }
+
+    fn remembered(&self) -> Option<Place> {
+        self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn remember(&self, place: Option<Place>) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }
+
+    /// Looks for the server that leads the consumer, since only that one knows how far it is.
+    async fn search(&self, base: &str, first: Jetstream) -> Result<Consumer, Error> {
+        let this = query::server(&self.get(base, "/varz").await?)?;
+        if let Some(consumer) = first.consumer.filter(|consumer| consumer.leader == this.name) {
+            self.remember(Some(Place { name: this.name, url: base.to_owned() }));
+            return Ok(consumer);
+        }
+        let endpoint = &self.parameters.endpoint;
+        let mut failed = None;
+        let named = this.labels.iter().filter(|_| this.hosts.is_empty());
+        let mut places: Vec<(Option<String>, String)> = named
+            .map(|label| (Some(label.clone()), self.url(&format!("{label}.{endpoint}"))))
+            .collect();
+        places.extend(this.hosts.iter().map(|host| (None, self.url(&query::at_host(endpoint, host)))));
+        for (name, url) in places {
+            let found = async {
+                let name = match name {
+                    Some(name) => name,
+                    None => query::server(&self.get(&url, "/varz").await?)?.name,
+                };
+                let place = Place { name, url };
+                Ok(self.led_by(&place).await?.map(|consumer| (place, consumer)))
+            };
+            match found.await {
+                Ok(Some((place, consumer))) => {
+                    self.remember(Some(place));
+                    return Ok(consumer);
+                }
+                Ok(None) => {}
+                Err(error) => failed = Some::<Error>(error),
+            }
+        }
+        let text = format!("leader node not found for consumer {}", self.parameters.consumer);
+        Err(Error::new(match failed {
+            Some(error) => format!("{text}: {error}"),
+            None => text,
+        }))
+    }
+}
+
+impl Source for Nats {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            if let Some(place) = self.remembered() {
+                if let Ok(Some(consumer)) = self.led_by(&place).await {
+                    return Ok(consumer.lag as f64);
+                }
+                self.remember(None);
+            }
+            let base = self.url(&self.parameters.endpoint);
+            let first = self.jetstream(&base).await?;
+            if first.servers > 1 {
+                return self.search(&base, first).await.map(|consumer| consumer.lag as f64);
+            }
+            let Parameters { consumer, stream, .. } = &self.parameters;
+            let missing = || Error::new(format!("consumer {consumer:?} not found in stream {stream:?}"));
+            first.consumer.map(|consumer| consumer.lag as f64).ok_or_else(missing)
+        })
+    }
+}

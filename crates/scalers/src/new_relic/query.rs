@@ -1,0 +1,47 @@
+//! A question in NerdGraph, and its answer.
+
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::answers::{excerpt, json as read, kind};
+
+/// Where a region is asked.
+pub(super) fn url(region: &str) -> &'static str {
+    match &*region.to_ascii_uppercase() {
+        "EU" => "https://api.eu.newrelic.com/graphql",
+        "STAGING" => "https://staging-api.newrelic.com/graphql",
+        _ => "https://api.newrelic.com/graphql",
+    }
+}
+
+/// A query for an account. It is a variable: nothing in it can end it early.
+pub(super) fn question(account: isize, nrql: &str) -> String {
+    let query = "query($account: Int!, $nrql: Nrql!) \
+                 { actor { account(id: $account) { nrql(query: $nrql) { results } } } }";
+    json!({"query": query, "variables": {"account": account, "nrql": nrql}}).to_string()
+}
+
+/// The number in the first result; `None` if there is no result.
+pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
+    if status != 200 {
+        return Err(Error::new(format!("New Relic returned {status}: {}", excerpt(body))));
+    }
+    let answer = read(body)?;
+    if let Some(error) = answer.pointer("/errors/0") {
+        let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        return Err(Error::new(format!("New Relic answered with an error: {}", excerpt(said.as_bytes()))));
+    }
+    let found = answer.pointer("/data/actor/account/nrql/results");
+    let Some(results) = found.and_then(Value::as_array) else {
+        return Err(Error::new(format!("the answer has {} instead of a list of results", kind(found))));
+    };
+    let Some(first) = results.first().and_then(Value::as_object) else { return Ok(None) };
+    if let Some(number) = first.values().find_map(Value::as_f64) {
+        return Ok(Some(number));
+    }
+    // An aggregate over nothing is null.
+    match first.values().all(Value::is_null) {
+        true => Ok(None),
+        false => Err(Error::new("the first result has no number in it")),
+    }
+}

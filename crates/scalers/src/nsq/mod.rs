@@ -1,0 +1,122 @@
+//! nsq: messages that wait for a channel.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+
+/// So many nsqd are asked at a time.
+const AT_ONCE: usize = 16;
+
+/// nsq.
+pub const TYPE: Type = Type {
+    name: "nsq",
+    about: "How many messages wait for a channel of an NSQ topic.",
+    display: "nsqScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What nsq accepts.
+    pub struct Parameters of "error parsing nsq metadata" {
+        /// Hosts and ports of nsqlookupd, e.g. `nsqlookupd-0.nsq:4161,nsqlookupd-1.nsq:4161`.
+        lookupds: Vec<String> = "nsqLookupdHTTPAddresses" in [Metadata, Environment], required;
+        /// The topic.
+        topic: String = "topic" in [Metadata, Environment], required;
+        /// The channel. Until it exists, the messages of the topic count; while it is paused, none do.
+        channel: String = "channel" in [Metadata, Environment], required;
+        /// How many messages one replica is for.
+        depth_threshold: i64 = "depthThreshold" in [Metadata, Environment], default "10";
+        /// The trigger is active above so many messages.
+        activation_depth_threshold: i64 = "activationDepthThreshold" in [Metadata, Environment], default "0";
+        /// Speaks HTTPS with nsqlookupd and nsqd.
+        use_https: bool = "useHttps" in [Metadata, Environment], default "false";
+        /// Accepts any certificate of the servers.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata, Environment], default "false";
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        if self.lookupds.is_empty() {
+            return Err("no nsqLookupdHTTPAddresses given".to_owned());
+        }
+        if self.depth_threshold <= 0 {
+            return Err("depthThreshold must be a positive integer".to_owned());
+        }
+        if self.activation_depth_threshold < 0 {
+            return Err("activationDepthThreshold must be greater than or equal to 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+struct Nsq {
+    parameters: Parameters,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing NSQ metadata"))?;
+    let name = format!("nsq-{}-{}", parameters.topic, parameters.channel);
+    let spec = external(trigger, &name, whole(parameters.depth_threshold));
+    let activation = parameters.activation_depth_threshold as f64;
+    let source = Nsq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    Ok(Arc::new(Single { spec, activation, source }))
+}
+
+impl Nsq {
+    fn scheme(&self) -> &'static str {
+        if self.parameters.use_https { "https" } else { "http" }
+    }
+
+    async fn get(&self, url: String) -> Result<(u16, bytes::Bytes), Error> {
+        ask(&self.web, Call::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl)).await
+    }
+
+    async fn producers(&self, lookupd: &str) -> Result<BTreeSet<String>, Error> {
+        let url = query::lookup_url(self.scheme(), lookupd, &self.parameters.topic);
+        let (status, body) = self.get(url).await?;
+        query::producers(status, &body).map_err(|error| error.inside(lookupd))
+    }
+
+    async fn depth(&self, nsqd: &str) -> Result<u64, Error> {
+        let Parameters { topic, channel, .. } = &self.parameters;
+        let (status, body) = self.get(query::stats_url(self.scheme(), nsqd, topic, channel)).await?;
+        query::depth(status, &body, topic, channel).map_err(|error| error.inside(nsqd))
+    }
+}
+
+impl Source for Nsq {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            // All must answer: what one does not tell would be missing in the sum.
+            let lookups = self.parameters.lookupds.iter().map(|lookupd| self.producers(lookupd));
+            let nsqds: BTreeSet<String> = try_join_all(lookups).await?.into_iter().flatten().collect();
+            let nsqds: Vec<String> = nsqds.into_iter().collect();
+            let mut depth = 0_u64;
+            for some in nsqds.chunks(AT_ONCE) {
+                let depths = try_join_all(some.iter().map(|nsqd| self.depth(nsqd))).await?;
+                depth = depths.into_iter().fold(depth, u64::saturating_add);
+            }
+            Ok(depth as f64)
+        })
+    }
+}

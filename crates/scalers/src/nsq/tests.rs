@@ -1,0 +1,61 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{depth, producers};
+use crate::stage::{Act, read, server, trigger};
+
+#[test]
+fn who_has_a_topic() {
+    let found = |status, body: &str| producers(status, body.as_bytes());
+    let two = r#"{"channels":["c"],"producers":[
+        {"broadcast_address":"nsqd-0","http_port":4151},{"broadcast_address":"::1","http_port":4151}]}"#;
+    assert_eq!(found(200, two).unwrap().into_iter().collect::<Vec<_>>(), ["[::1]:4151", "nsqd-0:4151"]);
+    assert_eq!(found(200, r#"{"status_code":200,"data":{"producers":[]}}"#).unwrap().len(), 0);
+    assert_eq!(found(404, r#"{"message":"TOPIC_NOT_FOUND"}"#).unwrap().len(), 0);
+    for (status, bad, why) in [
+        (404, "<html>", "returned 404"),
+        (500, r#"{"message":"TOPIC_NOT_FOUND"}"#, "returned 500"),
+        (200, r#"{"producers":null}"#, "null at producers"),
+        (200, r#"{"producers":[{"http_port":1}]}"#, "without broadcast_address"),
+        (200, r#"{"producers":[{"broadcast_address":"h","http_port":70000}]}"#, "without broadcast_address or http_port"),
+    ] {
+        let error = found(status, bad).unwrap_err().0;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn how_much_waits() {
+    let of = |topic: &str| depth(200, format!(r#"{{"topics":[{topic}]}}"#).as_bytes(), "t", "c");
+    let channel = |rest: &str| format!(r#"{{"topic_name":"t","depth":3,"channels":[{{"channel_name":"c",{rest}}}]}}"#);
+    assert_eq!(of(&channel(r#""depth":7,"paused":false"#)), Ok(7));
+    assert_eq!(of(&channel(r#""depth":7,"paused":true"#)), Ok(0));
+    assert_eq!(of(r#"{"topic_name":"t","depth":3,"channels":[]}"#), Ok(3));
+    assert_eq!(of(r#"{"topic_name":"other","depth":3,"channels":[]}"#), Ok(0));
+    assert!(of(&channel(r#""depth":"7""#)).is_err());
+    assert!(of(&channel(r#""depth":-1"#)).is_err());
+    assert!(of(r#"{"topic_name":"t","depth":3}"#).is_err());
+    assert!(depth(200, b"<html>", "t", "c").is_err());
+    assert!(depth(503, br#"{"topics":[]}"#, "t", "c").is_err());
+}
+
+#[tokio::test]
+async fn adds_up_all_nsqd_once() {
+    let nsqd = server(|head| {
+        assert!(head.starts_with("GET /stats?format=json&include_clients=false&include_mem=false&topic=t&channel=c "), "{head}");
+        Act::Answer(200, r#"{"topics":[{"topic_name":"t","depth":1,"channels":[{"channel_name":"c","depth":4}]}]}"#.into())
+    })
+    .await;
+    let port = nsqd.rsplit_once(':').unwrap().1.to_owned();
+    let lookupd = server(move |head| {
+        assert!(head.starts_with("GET /lookup?topic=t "), "{head}");
+        Act::Answer(200, format!(r#"{{"producers":[{{"broadcast_address":"127.0.0.1","http_port":{port}}}]}}"#))
+    })
+    .await;
+    let host = lookupd.strip_prefix("http://").unwrap();
+    let both = format!("{host}, {host}");
+    let mut trigger = trigger("nsq", &[("nsqLookupdHTTPAddresses", &both), ("topic", "t"), ("channel", "c")]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "4");
+    // One that does not answer makes the sum unknown.
+    trigger.metadata.insert("nsqLookupdHTTPAddresses".into(), format!("{host},127.0.0.1:1"));
+    assert!(read(&trigger).await.unwrap_err().0.contains("refused"));
+}

@@ -1,0 +1,28 @@
+#![allow(clippy::unwrap_used)]
+
+use crate::stage::{Act, read, server, trigger};
+
+#[tokio::test]
+async fn asks() {
+    let url = server(|head| {
+        assert!(head.starts_with("POST /a,b/_search/template ") && !head.contains("authorization"), "{head}");
+        assert!(head.ends_with(r#"{"id":"t","params":{"x":"1"}}"#), "{head}");
+        Act::Answer(200, r#"{"hits":{"total":{"value":3}}}"#.to_owned())
+    })
+    .await;
+    let pairs = [
+        ("addresses", &*url),
+        ("index", "a;b"),
+        ("searchTemplateName", "t"),
+        ("parameters", "x:1"),
+        ("valueLocation", "hits.total.value"),
+        ("targetValue", "1"),
+    ];
+    assert_eq!(read(&trigger("opensearch", &pairs)).await.unwrap().values.first().unwrap().value.canonical(), "3");
+}
+
+#[tokio::test]
+async fn nobody_there_is_an_error() {
+    let pairs = [("addresses", "http://127.0.0.1:1"), ("index", "a"), ("query", "{}"), ("valueLocation", "v"), ("targetValue", "1")];
+    assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().0.contains("refused"));
+}

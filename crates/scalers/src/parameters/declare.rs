@@ -1,0 +1,169 @@
+//! `parameters!`: from one declaration the struct, its reference page and its reader.
+
+use super::{Parameter, Place};
+
+/// Declares what a scaler accepts.
+///
+/// ```text
+/// parameters! {
+///     /// About.
+///     pub struct Parameters of "text in front of every error" {
+///         /// About, for the reference page.
+///         field: Type = "key" | "alias" in [Metadata, Authentication], rule, rule "text", rule ["a", "b"];
+///         /// Parameters that others declare, too.
+///         shared: Group;
+///     }
+///     check Parameters::check
+/// }
+/// ```
+///
+/// Types: [`super::Value`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
+/// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
+/// the type `Removed`), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
+/// `fn(&mut Self, &Trigger) -> Result<(), String>`; like KEDA it is asked even if parameters are wrong (those are empty
+/// then), and its error comes last.
+///
+/// Makes the struct (`Clone`, `Debug`, `Default`), `PARAMETERS`, `read(&Trigger) -> Result<Self, Error>`, and
+/// [`super::Group`], so that it can stand in another one.
+#[macro_export]
+macro_rules! parameters {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident $(of $prefix:literal)? {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident : $type:ty
+                    $(= $key:literal $(| $alias:literal)* in [$($place:ident),+ $(,)?]
+                        $(, $rule:ident $($text:literal)? $([$($item:literal),* $(,)?])?)*)?;
+            )*
+        }
+        $(check $check:expr)?
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default)]
+        // What a group in it is, the group says.
+        #[allow(dead_code, missing_docs, unreachable_pub, clippy::allow_attributes)]
+        $visibility struct $name {
+            $( $(#[doc = $doc])* pub $field: $type, )*
+        }
+
+        #[allow(dead_code, unreachable_pub, clippy::allow_attributes)]
+        impl $name {
+            /// What there is, for the reference page.
+            pub const PARAMETERS: &'static [$crate::parameters::Parameter] =
+                <Self as $crate::parameters::Group>::PARAMETERS;
+
+            /// Reads all of it, or says all that is wrong.
+            pub fn read(trigger: &$crate::Trigger) -> Result<Self, $crate::Error> {
+                let prefix: &[&str] = &[$($prefix)?];
+                $crate::parameters::Reader::read(trigger, prefix.first().copied())
+            }
+        }
+
+        impl $crate::parameters::Group for $name {
+            const PARAMETERS: &'static [$crate::parameters::Parameter] = {
+                const PARTS: &[&[$crate::parameters::Parameter]] = &[$(
+                    $crate::parameters!(@part [$($doc)*] $type;
+                        $($key $(| $alias)* in [$($place),+] $(, $rule $($text)? $([$($item),*])?)*)?),
+                )*];
+                const COUNT: usize = {
+                    let mut parts = PARTS;
+                    let mut count = 0;
+                    while let [first, rest @ ..] = parts {
+                        count += first.len();
+                        parts = rest;
+                    }
+                    count
+                };
+                const ALL: [$crate::parameters::Parameter; COUNT] = $crate::parameters::flat(PARTS);
+                &ALL
+            };
+
+            #[allow(unused_mut, unused_variables, clippy::allow_attributes)]
+            fn fill(reader: &mut $crate::parameters::Reader<'_>) -> Self {
+                let mut read = Self {
+                    $( $field: $crate::parameters!(@read reader [$($doc)*] $type;
+                        $($key $(| $alias)* in [$($place),+] $(, $rule $($text)? $([$($item),*])?)*)?), )*
+                };
+                $( reader.check(&mut read, $check); )?
+                read
+            }
+        }
+    };
+
+    (@part [$($doc:literal)*] $type:ty; ) => { <$type as $crate::parameters::Group>::PARAMETERS };
+    (@part [$($doc:literal)*] $type:ty; $($rest:tt)+) => {
+        &[$crate::parameters!(@parameter [$($doc)*] $type; $($rest)+)]
+    };
+
+    (@read $reader:ident [$($doc:literal)*] $type:ty; ) => {
+        <$type as $crate::parameters::Group>::fill($reader)
+    };
+    (@read $reader:ident [$($doc:literal)*] $type:ty; $($rest:tt)+) => {{
+        const PARAMETER: $crate::parameters::Parameter =
+            $crate::parameters!(@parameter [$($doc)*] $type; $($rest)+);
+        $reader.value::<$type>(&PARAMETER)
+    }};
+
+    (@parameter [$($doc:literal)*] $type:ty; $key:literal $(| $alias:literal)* in [$($place:ident),+]
+        $(, $rule:ident $($text:literal)? $([$($item:literal),*])?)*
+    ) => {{
+        #[allow(unused_mut, clippy::allow_attributes)]
+        let mut parameter = $crate::parameters::plain(
+            &[$key $(, $alias)*],
+            concat!($($doc, "\n"),*).trim_ascii(),
+            <$type as $crate::parameters::Value>::KIND,
+            &[$($crate::parameters::Place::$place),+],
+        );
+        $( $crate::parameters!(@rule parameter $rule $($text)? $([$($item),*])?); )*
+        parameter
+    }};
+
+    (@rule $parameter:ident required) => { $parameter.required = true };
+    (@rule $parameter:ident default $text:literal) => { $parameter.default = Some($text) };
+    (@rule $parameter:ident separator $text:literal) => { $parameter.separator = $text };
+    (@rule $parameter:ident removed $text:literal) => { $parameter.removed = Some($text) };
+    (@rule $parameter:ident deprecated $text:literal) => { $parameter.deprecated = Some($text) };
+    (@rule $parameter:ident one_of [$($item:literal),*]) => { $parameter.one_of = &[$($item),*] };
+    (@rule $parameter:ident only_one_of [$($item:literal),*]) => { $parameter.only_one_of = &[$($item),*] };
+}
+
+/// A parameter without rules.
+pub const fn plain(
+    keys: &'static [&'static str],
+    about: &'static str,
+    kind: &'static str,
+    places: &'static [Place],
+) -> Parameter {
+    Parameter {
+        keys,
+        about,
+        kind,
+        places,
+        default: None,
+        required: false,
+        one_of: &[],
+        only_one_of: &[],
+        separator: ',',
+        removed: None,
+        deprecated: None,
+    }
+}
+
+/// Lists in a row. There must be room for all.
+pub const fn flat<const N: usize>(mut parts: &[&[Parameter]]) -> [Parameter; N] {
+    let mut all = [plain(&[], "", "", &[]); N];
+    let mut done = 0;
+    while let [first, others @ ..] = parts {
+        let mut list = *first;
+        while let [parameter, rest @ ..] = list {
+            if let (_, [place, ..]) = all.split_at_mut(done) {
+                *place = *parameter;
+            }
+            done += 1;
+            list = rest;
+        }
+        parts = others;
+    }
+    all
+}

@@ -1,0 +1,235 @@
+//! Every way in which a parameter can be right or wrong.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Trigger;
+
+crate::parameters! {
+    /// All kinds.
+    pub struct All {
+        /// A text
+        /// of two lines.
+        text: String = "text" | "words" in [Metadata, Environment, Authentication], required;
+        /// A whole number.
+        whole: i64 = "whole" in [Metadata], default "5";
+        /// Another.
+        small: Option<isize> = "small" in [Metadata];
+        /// A number.
+        number: f64 = "number" in [Metadata], default "0";
+        /// A truth.
+        truth: bool = "truth" in [Metadata], default "true";
+        /// A time.
+        time: Option<Duration> = "time" in [Metadata];
+        /// A list.
+        list: Vec<String> = "list" in [Metadata], separator ';', one_of ["a", "b", "c"], only_one_of ["a", "b"];
+        /// Numbers.
+        ranges: Ranges = "ranges" in [Metadata];
+        /// Pairs.
+        pairs: Pairs = "pairs" in [Metadata];
+        /// A query.
+        query: QueryValues = "query" in [Metadata];
+        /// Something hidden.
+        secret: Secret = "secret" in [Authentication];
+        /// Gone.
+        gone: Removed = "gone" in [Metadata], removed "It is gone.";
+        /// Going.
+        going: Option<String> = "going" in [Metadata], deprecated "It will go.";
+        /// Some more.
+        more: More;
+    }
+    check All::check
+}
+
+crate::parameters! {
+    /// Stands in another one.
+    pub struct More {
+        /// A mode.
+        mode: Option<String> = "mode" in [Authentication, Metadata], one_of ["x", "y"];
+    }
+}
+
+impl All {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), String> {
+        if self.whole == 0 { Err(format!("{} has nothing to do", trigger.type_)) } else { Ok(()) }
+    }
+}
+
+fn trigger(metadata: &[(&str, &str)]) -> Trigger {
+    let pairs =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Trigger { type_: "all".into(), metadata: pairs(metadata), ..Trigger::default() }
+}
+
+fn error(metadata: &[(&str, &str)]) -> String {
+    All::read(&trigger(metadata)).unwrap_err().0
+}
+
+#[test]
+fn everything_is_read() {
+    let mut given = trigger(&[
+        ("words", "  several words "),
+        ("small", "-7"),
+        ("number", "1e3"),
+        ("truth", "F"),
+        ("time", "1500"),
+        ("list", "a; c"),
+        ("ranges", "1-4,7,-2"),
+        ("pairs", "a=b, c = d"),
+        ("query", "a=b+c&d=%26"),
+    ]);
+    given.auth.insert("secret".into(), "hush".into());
+    given.auth.insert("mode".into(), "y".into());
+    let all = All::read(&given).unwrap();
+    assert_eq!(all.text, "several words");
+    assert_eq!((all.whole, all.small, all.number, all.truth), (5, Some(-7), 1000.0, false));
+    assert_eq!(all.time, Some(Duration::from_millis(1500)));
+    assert_eq!(all.list, ["a", "c"]);
+    assert_eq!(all.ranges.0, [1, 2, 3, 4, 7, -2]);
+    assert_eq!(all.pairs.0["c"], "d");
+    assert_eq!(all.query.0, [("a".to_owned(), "b c".to_owned()), ("d".to_owned(), "&".to_owned())]);
+    assert_eq!(all.more.mode.as_deref(), Some("y"));
+    assert!(!format!("{all:?}").contains("hush"), "{all:?}");
+}
+
+#[test]
+fn places_come_in_their_order_and_empty_counts_as_missing() {
+    let mut given = trigger(&[("text", "  "), ("wordsFromEnv", "WORDS"), ("textFromEnv", "NOT_SET")]);
+    given.auth.insert("text".into(), "from authentication".into());
+    assert_eq!(All::read(&given).unwrap().text, "from authentication");
+    given.environment.insert("WORDS".into(), "from environment".into());
+    assert_eq!(All::read(&given).unwrap().text, "from environment");
+    given.metadata.insert("words".into(), "from metadata".into());
+    assert_eq!(All::read(&given).unwrap().text, "from metadata");
+    // It does not say that it reads variables.
+    given.metadata.insert("numberFromEnv".into(), "WORDS".into());
+    assert!(All::read(&given).is_ok());
+}
+
+#[test]
+fn all_errors_are_told_in_order() {
+    assert_eq!(
+        error(&[]),
+        r#"missing required parameter "text,words" in [triggerMetadata resolvedEnv authParams]"#
+    );
+    let text = error(&[("whole", "5.0"), ("truth", "yes"), ("gone", "x"), ("mode", "z"), ("list", "a;b")]);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(lines[1].starts_with(
+        r#"unable to set param "whole" value "5.0": unable to unmarshal to field type int64: "#
+    ));
+    assert!(
+        lines[2]
+            .starts_with(r#"unable to set param "truth" value "yes": unable to parse boolean value "yes": "#)
+    );
+    assert_eq!(lines[3], r#"parameter "list" value "a;b" must contain only one of [a b]"#);
+    assert_eq!(lines[4], "scaler all info: It is gone.");
+    assert_eq!(lines[5], r#"parameter "mode" value "z" must be one of [x y]"#);
+    // What is wrong is empty, and the check sees it so.
+    assert_eq!(lines[6], "all has nothing to do");
+}
+
+#[test]
+fn numbers_are_those_of_json() {
+    for bad in [
+        "05", "+5", ".5", "5.", "1_000", "0x10", "NaN", "Inf", "null", "true", "\"7\"", "1,5", "1e400", "5 5",
+    ] {
+        let text = error(&[("text", "x"), ("number", bad)]);
+        let begin =
+            format!("unable to set param \"number\" value {}: unable to unmarshal", api::gotext::quote(bad));
+        assert!(text.starts_with(&begin), "{text}");
+    }
+    for bad in ["1e3", "1.5", "99999999999999999999", "-9223372036854775809"] {
+        assert!(error(&[("text", "x"), ("whole", bad)]).contains("field type int64: "), "{bad}");
+        assert!(error(&[("text", "x"), ("small", bad)]).contains("field type int: "), "{bad}");
+    }
+    let read = All::read(&trigger(&[
+        ("text", "x"),
+        ("number", "99999999999999999999"),
+        ("whole", "-9223372036854775808"),
+    ]));
+    let read = read.unwrap();
+    assert_eq!((read.number, read.whole), (1e20, i64::MIN));
+}
+
+#[test]
+fn durations() {
+    let time =
+        |text: &str| All::read(&trigger(&[("text", "x"), ("time", text)])).map(|all| all.time.unwrap());
+    assert_eq!(time("10"), Ok(Duration::from_millis(10)));
+    assert_eq!(time("1m30s"), Ok(Duration::from_secs(90)));
+    assert_eq!(time("0"), Ok(Duration::ZERO));
+    let wrong = |text: &str| time(text).unwrap_err().0;
+    assert_eq!(
+        wrong("3 s"),
+        "unable to set param \"time\" value \"3 s\": unable to parse duration value \"3 s\": must be either a duration \
+         string (e.g. '30s', '5m') or a number of milliseconds"
+    );
+    assert!(wrong("-5").ends_with(": duration cannot be negative: -5 milliseconds"));
+    assert!(wrong("-5s").contains("duration cannot be negative"));
+    assert!(wrong("9999999999999h").contains("unable to parse duration"));
+}
+
+#[test]
+fn pairs_have_one_sign_each() {
+    for (bad, which) in [("a=b=c", "a=b=c"), ("a", "a"), ("x,y=z", "x"), ("a=b,,c=d", "")] {
+        let text = error(&[("text", "x"), ("pairs", bad)]);
+        let end = format!(": expected format key=value, got {}", api::gotext::quote(which));
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+#[test]
+fn ranges_are_limited() {
+    for bad in ["1-2-3", "a", "1-", "0-2147483647", "-2147483648-2147483647", "1,,2"] {
+        assert!(error(&[("text", "x"), ("ranges", bad)]).contains("\"ranges\""), "{bad}");
+    }
+}
+
+#[test]
+fn the_page_knows_all() {
+    let names: Vec<_> = All::PARAMETERS.iter().map(Parameter::name).collect();
+    assert_eq!(
+        names.join(" "),
+        "text,words whole small number truth time list ranges pairs query secret gone going mode"
+    );
+    let text = All::PARAMETERS.first().unwrap();
+    assert_eq!((text.kind, text.required, text.default), ("text", true, None));
+    assert!(text.about.starts_with("A text\n"), "{:?}", text.about);
+    assert_eq!(All::PARAMETERS[1].default, Some("5"));
+    assert_eq!(All::PARAMETERS[13].places, [Place::Authentication, Place::Metadata]);
+}
+
+#[test]
+fn unknown_keys_have_a_nearest() {
+    let given =
+        trigger(&[("text", "x"), ("numbr", "1"), ("textFromEnv", "X"), ("secret", "s"), ("zzzzzz", "1")]);
+    let found = unknown(All::PARAMETERS, &given);
+    let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            r#"unknown parameter "numbr"; did you mean "number"?"#,
+            // Only authentication may have it.
+            r#"unknown parameter "secret""#,
+            r#"unknown parameter "zzzzzz""#,
+        ]
+    );
+}
+
+#[test]
+fn what_goes_is_announced() {
+    let told = notices(All::PARAMETERS, &trigger(&[("going", "x")]));
+    assert_eq!(told, [Notice { warning: false, text: "scaler all info: It will go.".to_owned() }]);
+    assert_eq!(notices(All::PARAMETERS, &trigger(&[("going", " ")])), []);
+}
+
+proptest! {
+    #[test]
+    fn nothing_crashes(key in "text|whole|small|number|truth|time|list|ranges|pairs|query|gone|mode", value in ".{0,40}") {
+        let _ = All::read(&trigger(&[("text", "x"), (&key, &value)]));
+    }
+}

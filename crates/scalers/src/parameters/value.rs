@@ -1,0 +1,185 @@
+//! How a text becomes a number, a list, a duration.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::gotext::quote;
+use api::time::parse_go_duration;
+use sources::http::Secret;
+
+/// What a parameter may be. The text is trimmed and not empty.
+pub trait Value: Default {
+    /// What it looks like, in one or two words.
+    const KIND: &'static str;
+
+    /// Reads it, or says what is wrong.
+    fn parse(text: &str, separator: char) -> Result<Self, String>;
+}
+
+/// Numbers of which some are given as ranges: `1-4,7`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges(pub Vec<i32>);
+
+/// `k=v,k2=v2`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairs(pub BTreeMap<String, String>);
+
+/// `k=v&k2=v2`, as in URLs; what it says is not printed, since credentials are given so.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct QueryValues(pub Vec<(String, String)>);
+
+/// A parameter that there is no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed;
+
+/// More numbers than any list of partitions has; a range is not written out beyond it.
+const MOST_NUMBERS: usize = 100_000;
+
+impl Value for String {
+    const KIND: &'static str = "text";
+
+    fn parse(text: &str, _: char) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Value for Secret {
+    const KIND: &'static str = "secret";
+
+    fn parse(text: &str, _: char) -> Result<Self, String> {
+        Ok(Self::new(text))
+    }
+}
+
+impl Value for bool {
+    const KIND: &'static str = "true or false";
+
+    fn parse(text: &str, _: char) -> Result<Self, String> {
+        match text {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+            _ => Err(format!("unable to parse boolean value {}: it is neither true nor false", quote(text))),
+        }
+    }
+}
+
+/// Numbers as JSON writes them: KEDA reads them so (`05`, `+5` and `.5` are none).
+macro_rules! numbers {
+    ($($type:ty, $go:literal, $kind:literal, $like:literal;)*) => {$(
+        impl Value for $type {
+            const KIND: &'static str = $kind;
+
+            fn parse(text: &str, _: char) -> Result<Self, String> {
+                let number: Result<$type, _> = serde_json::from_str(text);
+                number.map_err(|_| concat!("unable to unmarshal to field type ", $go, ": it is not ", $like).to_owned())
+            }
+        }
+    )*};
+}
+
+numbers! {
+    i64, "int64", "whole number", "a whole number, such as 5";
+    isize, "int", "whole number", "a whole number, such as 5";
+    u32, "uint32", "whole number", "a whole number of at least 0, such as 5";
+    f64, "float64", "number", "a number, such as 2.5";
+}
+
+impl Value for Duration {
+    const KIND: &'static str = "duration";
+
+    fn parse(text: &str, _: char) -> Result<Self, String> {
+        if let Ok(milliseconds) = text.parse::<i64>() {
+            return u64::try_from(milliseconds)
+                .map(Self::from_millis)
+                .map_err(|_| format!("duration cannot be negative: {milliseconds} milliseconds"));
+        }
+        let duration = parse_go_duration(text).ok_or_else(|| {
+            let must = "must be either a duration string (e.g. '30s', '5m') or a number of milliseconds";
+            format!("unable to parse duration value {}: {must}", quote(text))
+        })?;
+        Self::try_from(duration).map_err(|_| format!("duration cannot be negative: {text}"))
+    }
+}
+
+impl Value for Vec<String> {
+    const KIND: &'static str = "list";
+
+    fn parse(text: &str, separator: char) -> Result<Self, String> {
+        Ok(text.split(separator).map(|item| item.trim().to_owned()).collect())
+    }
+}
+
+impl Value for Ranges {
+    const KIND: &'static str = "list of numbers";
+
+    fn parse(text: &str, separator: char) -> Result<Self, String> {
+        let mut all = Vec::new();
+        let number =
+            |text: &str| text.trim().parse::<i32>().map_err(|_| format!("{} is no number", quote(text)));
+        for item in text.split(separator) {
+            // The first character may be a sign.
+            let dash = item.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
+            let (first, last) = match dash.and_then(|at| item.split_at_checked(at)) {
+                Some((first, last)) => (number(first)?, number(last.trim_start_matches('-'))?),
+                None => (number(item)?, number(item)?),
+            };
+            if last.abs_diff(first) as usize > MOST_NUMBERS.saturating_sub(all.len()) {
+                return Err(format!("{item} is too long a range"));
+            }
+            all.extend(first..=last);
+        }
+        Ok(Self(all))
+    }
+}
+
+impl Value for Pairs {
+    const KIND: &'static str = "key=value list";
+
+    fn parse(text: &str, separator: char) -> Result<Self, String> {
+        let pairs = text.split(separator).map(|pair| match pair.split_once('=') {
+            Some((key, value)) if !value.contains('=') => {
+                Ok((key.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err(format!("expected format key=value, got {}", quote(pair))),
+        });
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Value for QueryValues {
+    const KIND: &'static str = "query string";
+
+    fn parse(text: &str, _: char) -> Result<Self, String> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            if pair.contains(';') {
+                return Err("invalid semicolon separator in query".to_owned());
+            }
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let plain = |text: &str| crate::web::unescaped(text).ok_or("invalid URL escape");
+            Ok((plain(key)?, plain(value)?))
+        });
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl std::fmt::Debug for QueryValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(key, _)| key)).finish()
+    }
+}
+
+impl Value for Removed {
+    const KIND: &'static str = "";
+
+    fn parse(_: &str, _: char) -> Result<Self, String> {
+        Ok(Self)
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn parse(text: &str, separator: char) -> Result<Self, String> {
+        T::parse(text, separator).map(Some)
+    }
+}

@@ -1,0 +1,175 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// A server whose state all clones share; equal by name.
+#[derive(Clone)]
+struct Play {
+    name: &'static str,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    down: std::sync::atomic::AtomicBool,
+    hangs: std::sync::atomic::AtomicBool,
+    /// Connections of older generations are dead.
+    generation: AtomicUsize,
+    connected: AtomicUsize,
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct Line(usize, Arc<State>);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.1.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl PartialEq for Play {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+impl Eq for Play {}
+impl Hash for Play {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Server for Play {
+    type Connection = Line;
+    type Question = &'static str;
+    type Said = usize;
+    const AT_ONCE: usize = 2;
+
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(3)
+    }
+
+    fn connect(&self) -> Step<'_, Line, Error> {
+        Box::pin(async move {
+            self.state.connected.fetch_add(1, Ordering::SeqCst);
+            if self.state.hangs.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            if self.state.down.load(Ordering::SeqCst) {
+                return Err(Error::new("connection refused"));
+            }
+            let open = self.state.open.fetch_add(1, Ordering::SeqCst) + 1;
+            self.state.most.fetch_max(open, Ordering::SeqCst);
+            Ok(Line(self.state.generation.load(Ordering::SeqCst), Arc::clone(&self.state)))
+        })
+    }
+
+    fn ask<'a>(&'a self, line: &'a mut Line, question: &'a &'static str) -> Step<'a, usize, Fault> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if line.0 != self.state.generation.load(Ordering::SeqCst) {
+                return Err(Fault::Lost(Error::new("broken pipe")));
+            }
+            match *question {
+                "nonsense" => Err(Fault::Answer(Error::new("no such thing"))),
+                "hang" => std::future::pending().await,
+                _ => Ok(line.0),
+            }
+        })
+    }
+}
+
+fn pool() -> (Arc<Pool<Play>>, Arc<State>) {
+    let state = Arc::new(State::default());
+    (Pools::default().of(&Play { name: "play", state: Arc::clone(&state) }), state)
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_are_made_when_asked_and_kept() {
+    let (pool, state) = pool();
+    assert_eq!(state.connected.load(Ordering::SeqCst), 0);
+    for _ in 0..3 {
+        assert_eq!(pool.ask(&"value").await, Ok(0));
+    }
+    assert_eq!(pool.ask(&"nonsense").await.unwrap_err().0, "no such thing");
+    assert_eq!(state.connected.load(Ordering::SeqCst), 1);
+    tokio::time::advance(IDLE).await;
+    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!((state.connected.load(Ordering::SeqCst), state.open.load(Ordering::SeqCst)), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_restarted_is_asked_again_at_once() {
+    let (pool, state) = pool();
+    assert_eq!(pool.ask(&"value").await, Ok(0));
+    state.generation.store(1, Ordering::SeqCst);
+    assert_eq!(pool.ask(&"value").await, Ok(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_left_alone_for_a_while_and_longer_each_time() {
+    let (pool, state) = pool();
+    state.down.store(true, Ordering::SeqCst);
+    for _ in 0..50 {
+        assert_eq!(pool.ask(&"value").await.unwrap_err().0, "connection refused");
+    }
+    assert_eq!(state.connected.load(Ordering::SeqCst), 1);
+    for tried in 2..20 {
+        tokio::time::advance(LONGEST_WAIT).await;
+        assert!(pool.ask(&"value").await.is_err());
+        assert!(pool.ask(&"value").await.is_err());
+        assert_eq!(state.connected.load(Ordering::SeqCst), tried);
+    }
+    state.down.store(false, Ordering::SeqCst);
+    tokio::time::advance(LONGEST_WAIT).await;
+    assert_eq!(pool.ask(&"value").await, Ok(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_have_a_deadline_and_the_connection_is_not_used_again() {
+    let (pool, state) = pool();
+    assert_eq!(pool.ask(&"hang").await.unwrap_err().0, "play: no answer within 3s");
+    assert_eq!(state.open.load(Ordering::SeqCst), 0);
+    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!(state.connected.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_accepts_costs_the_deadline_only_once_in_a_while() {
+    let (pool, state) = pool();
+    state.hangs.store(true, Ordering::SeqCst);
+    assert_eq!(pool.ask(&"value").await.unwrap_err().0, "play: no answer within 3s");
+    let begun = Instant::now();
+    assert_eq!(pool.ask(&"value").await.unwrap_err().0, "play: did not accept a connection in time");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(state.connected.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_connections_than_allowed() {
+    let (pool, state) = pool();
+    let asked = futures::future::join_all((0..20).map(|_| pool.ask(&"value"))).await;
+    assert!(asked.iter().all(Result::is_ok));
+    assert_eq!(state.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn equal_servers_share_a_pool_until_nobody_wants_it() {
+    let pools = Pools::default();
+    let server = |name| Play { name, state: Arc::default() };
+    let first = pools.of(&server("a"));
+    assert!(Arc::ptr_eq(&first, &pools.of(&server("a"))));
+    assert!(!Arc::ptr_eq(&first, &pools.of(&server("b"))));
+    let weak = Arc::downgrade(&first);
+    drop(first);
+    assert!(weak.upgrade().is_none());
+    let _ = pools.of(&server("c"));
+    assert_eq!(locked(&pools.0).len(), 1);
+}

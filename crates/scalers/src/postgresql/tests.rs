@@ -1,0 +1,84 @@
+#![allow(clippy::unwrap_used)]
+
+use super::dsn::{Dsn, SslMode};
+use super::query;
+use super::*;
+use crate::tls::Belief;
+
+fn read(text: &str) -> Dsn {
+    Dsn::parse(text).map_err(|error| format!("{text}: {error}")).unwrap()
+}
+
+#[test]
+fn pairs_are_read_with_quotes_and_backslashes() {
+    assert_eq!(read("host=db port = 5433 user = u").hosts, [("db".to_owned(), 5433)]);
+    let dsn = read(r"host=db user=u password='it\'s \\ here' dbname=shop sslmode=require");
+    assert_eq!(dsn.hosts, [("db".to_owned(), 5432)]);
+    assert_eq!(dsn.password.reveal(), r"it's \ here");
+    assert_eq!((&*dsn.database, dsn.ssl), ("shop", SslMode::Require(Belief::Anything)));
+}
+
+#[test]
+fn urls_are_read_with_escapes_and_several_hosts() {
+    let dsn = read(
+        "postgresql://us%40er:p%3Aw%2F@h1:1,[::1]:2,h3/shop%20db?sslmode=verify-full&sslrootcert=/ca.pem",
+    );
+    assert_eq!(dsn.hosts, [("h1".to_owned(), 1), ("::1".to_owned(), 2), ("h3".to_owned(), 5432)]);
+    assert_eq!((&*dsn.user, dsn.password.reveal(), &*dsn.database), ("us@er", "p:w/", "shop db"));
+    assert_eq!((dsn.ssl, &*dsn.ssl_root_certificate), (SslMode::Require(Belief::Full), "/ca.pem"));
+    assert_eq!(read("postgres://u@h").ssl, SslMode::Prefer);
+    assert_eq!(read("postgres://u@h/d?search_path=shop").options, " -c search_path=shop");
+    assert_eq!(dsn.name(), "h1:1,::1:2,h3:5432");
+}
+
+#[test]
+fn parts_need_no_quotes() {
+    let dsn = Dsn::of_parts("h", "1", "a b", &Secret::new(r"it's \"), "d'b", "disable").unwrap();
+    assert_eq!((&*dsn.user, dsn.password.reveal(), &*dsn.database), ("a b", r"it's \", "d'b"));
+    for port in ["abc", "0", "12345.6789", "0x10", "99999"] {
+        assert_eq!(
+            Dsn::of_parts("h", port, "u", &Secret::default(), "d", "disable").err().unwrap(),
+            format!("{port:?} is no port")
+        );
+    }
+    assert!(Dsn::of_parts("h", "1", "u", &Secret::default(), "d", "with space").is_err());
+}
+
+#[test]
+fn what_is_wrong_is_said_without_the_password() {
+    for bad in [
+        "c",
+        "password=hunter2 host",
+        "password='hunter2",
+        "password=hunter2\\",
+        "postgres://u:hunter2@h:port/d",
+        "postgres://u:hunter2%zz@h/d",
+        "postgres://:hunter2@h/d",
+        "user=u password=hunter2 port=x",
+        "user=u password=hunter2 sslmode=maybe",
+        "user=u password=hunter2 service=x",
+        "user=u password=hunter2 host=a,b port=1,2,3",
+    ] {
+        let error = Dsn::parse(bad).err().unwrap();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn only_numbers_are_values() {
+    assert_eq!(query::number(Some(" 12.5 ")), Ok(12.5));
+    assert_eq!(query::number(Some("1e3")), Ok(1000.0));
+    assert_eq!(query::number(Some("-1")), Ok(-1.0));
+    assert_eq!(query::number(None).unwrap_err(), "the first field of the first row is NULL");
+    assert_eq!(query::number(Some("many")).unwrap_err(), "\"many\" is no number");
+    assert!(query::number(Some("NaN")).is_err() && query::number(Some("Infinity")).is_err());
+    assert!(query::number(Some("")).is_err() && query::number(Some("t")).is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,80}") {
+        let _ = Dsn::parse(&text);
+        let _ = Dsn::parse(&format!("postgres://{text}"));
+    }
+}

@@ -1,0 +1,86 @@
+//! Asks for a query, and reads what comes back; without IO.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Parameters;
+use crate::Error;
+use crate::web::escaped;
+
+/// The address to ask, at a time or whenever.
+pub fn url(parameters: &Parameters, at: Option<Timestamp>) -> String {
+    let Parameters { server_address, query, namespace, query_parameters, .. } = parameters;
+    let mut url = format!("{}/api/v1/query?query={}", server_address.trim_end_matches('/'), escaped(query));
+    // Writing to a string cannot fail.
+    if let Some(at) = at {
+        let _ = write!(url, "&time={}", at.strftime("%Y-%m-%dT%H:%M:%SZ"));
+    }
+    if let Some(namespace) = namespace {
+        let _ = write!(url, "&namespace={namespace}");
+    }
+    for (key, value) in query_parameters.iter().flat_map(|pairs| &pairs.0) {
+        let _ = write!(url, "&{}={}", escaped(key), escaped(value));
+    }
+    url
+}
+
+#[derive(Deserialize)]
+struct Body {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    #[serde(default)]
+    result: Option<Vec<Element>>,
+}
+
+#[derive(Deserialize)]
+struct Element {
+    #[serde(default)]
+    value: Vec<Value>,
+}
+
+/// The number in an answer.
+pub fn read(status: u16, body: &[u8], query: &str, ignore_null_values: bool) -> Result<f64, Error> {
+    if !(200..300).contains(&status) {
+        return Err(Error::new(format!("prometheus query api returned error. status: {status}")));
+    }
+    let body: Body = serde_json::from_slice(body)
+        .map_err(|error| Error::new(format!("prometheus query {query} returned no vector: {error}")))?;
+    let none = |what: &str| {
+        if ignore_null_values {
+            return Ok(0.0);
+        }
+        Err(Error::new(format!("prometheus metrics 'prometheus' target may be lost, the {what} is empty")))
+    };
+    let result = body.data.result.unwrap_or_default();
+    let value = match &*result {
+        [] => return none("result"),
+        [one] => &one.value,
+        _ => return Err(Error::new(format!("prometheus query {query} returned multiple elements"))),
+    };
+    let number = match &**value {
+        [] => return none("value list"),
+        [_] => return Err(Error::new(format!("prometheus query {query} didn't return enough values"))),
+        // As KEDA has it: below every activation, and served as 0.
+        [_, Value::Null, ..] => return Ok(-1.0),
+        [_, Value::String(number), ..] => number,
+        [_, other, ..] => {
+            return Err(Error::new(format!("prometheus query {query} returned {other}, which is no sample")));
+        }
+    };
+    let value: f64 = number.parse().map_err(|_| {
+        Error::new(format!("prometheus query {query} returned {number:?}, which is no number"))
+    })?;
+    if value.is_finite() {
+        return Ok(value);
+    }
+    if ignore_null_values {
+        return Ok(0.0);
+    }
+    Err(Error::new(format!("prometheus query returns {number}")))
+}

@@ -1,0 +1,93 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::oauth::answer;
+use super::query::{backlog, url};
+use crate::stage::{Act, build, read, server, texts, trigger};
+
+const STATS: &str = r#"{"subscriptions":{"s":{"msgBacklog":12}}}"#;
+
+#[test]
+fn addresses() {
+    let of = |topic, partitioned| url("http://p/", topic, partitioned);
+    assert_eq!(of("persistent://a/b/c", false), "http://p/admin/v2/persistent/a/b/c/stats");
+    assert_eq!(of("a/b/c", true), "http://p/admin/v2/persistent/a/b/c/partitioned-stats");
+    assert_eq!(of("non-persistent://a/b/c", false), "http://p/admin/v2/non-persistent/a/b/c/stats");
+}
+
+#[test]
+fn answers() {
+    assert_eq!(backlog(200, STATS.as_bytes(), "s"), Ok(12.0));
+    for (status, bad, why) in [
+        (200, r#"{"subscriptions":{}}"#, "no subscription \"s\""),
+        (200, r#"{"subscriptions":null}"#, "null at subscriptions"),
+        (200, r#"{"subscriptions":{"s":{}}}"#, "nothing at msgBacklog"),
+        (200, r#"{"subscriptions":{"s":{"msgBacklog":"1"}}}"#, "a string at msgBacklog"),
+        (200, "<html>", "not JSON"),
+        (404, r#"{"reason":"Topic not found"}"#, "returned 404: {\"reason\":\"Topic not found\"}"),
+    ] {
+        let error = backlog(status, bad.as_bytes(), "s").unwrap_err().0;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn shows_its_token() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
+        assert!(head.contains("x-pulsar-auth-method-name: token\r\n"), "{head}");
+        Act::Answer(200, STATS.to_owned())
+    })
+    .await;
+    let mut trigger =
+        trigger("pulsar", &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "bearer")]);
+    trigger.auth = texts(&[("bearerToken", "t")]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
+    trigger.auth.clear();
+    assert!(build(&trigger).err().unwrap().0.contains("no bearer token"));
+}
+
+#[tokio::test]
+async fn asks_for_a_token_once() {
+    let tokens = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&tokens);
+    let url = server(move |head| {
+        if head.starts_with("POST /token ") {
+            count.fetch_add(1, Ordering::SeqCst);
+            assert!(head.contains("authorization: Basic Yzpz\r\n"), "{head}");
+            assert!(head.ends_with("grant_type=client_credentials&scope=a+b&x=y"), "{head}");
+            return Act::Answer(200, r#"{"access_token":"secret","expires_in":3600}"#.to_owned());
+        }
+        assert!(head.contains("authorization: Bearer secret\r\n"), "{head}");
+        Act::Answer(200, STATS.to_owned())
+    })
+    .await;
+    let mut trigger =
+        trigger("pulsar", &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "oauth")]);
+    let uri = format!("{url}/token");
+    trigger.auth = texts(&[
+        ("oauthTokenURI", &uri),
+        ("clientID", "c"),
+        ("clientSecret", "s"),
+        ("scopes", "a,b"),
+        ("endpointParams", "x=y"),
+    ]);
+    let scaler = build(&trigger).unwrap();
+    for _ in 0..2 {
+        assert!(scaler.read("m").await.unwrap().active);
+    }
+    assert_eq!(tokens.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn tokens() {
+    let (token, good) = answer(200, br#"{"access_token":"t","expires_in":100}"#).unwrap();
+    assert_eq!((token.reveal(), good), ("t", Duration::from_secs(100)));
+    for bad in [&b"{}"[..], b"<html>", br#"{"access_token":""}"#, br#"{"access_token":7}"#] {
+        assert!(answer(200, bad).is_err());
+    }
+    assert!(answer(401, b"invalid_client").unwrap_err().0.contains("invalid_client"));
+}

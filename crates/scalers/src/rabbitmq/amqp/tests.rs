@@ -1,0 +1,147 @@
+#![allow(clippy::unwrap_used)]
+
+use tokio::net::{TcpListener, TcpStream};
+
+use super::wire::{self, Method};
+use super::*;
+use crate::pool::Pools;
+
+fn server(port: u16) -> Server {
+    let login = Login::Plain("u".into(), Secret::new("hunter2"));
+    Server { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None }
+}
+
+/// A frame of a server.
+fn frame(channel: u16, class: u16, method: u16, arguments: &[u8]) -> Vec<u8> {
+    let mut out = vec![1];
+    out.extend(channel.to_be_bytes());
+    out.extend((4 + arguments.len() as u32).to_be_bytes());
+    out.extend(class.to_be_bytes());
+    out.extend(method.to_be_bytes());
+    out.extend(arguments);
+    out.push(0xCE);
+    out
+}
+
+fn close(code: u16, reason: &str) -> Vec<u8> {
+    let mut out = code.to_be_bytes().to_vec();
+    out.push(reason.len() as u8);
+    out.extend(reason.as_bytes());
+    out.extend([0; 4]);
+    out
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut header = [0; HEADER];
+    stream.read_exact(&mut header).await.ok()?;
+    let (_, size) = wire::header(header).ok()?;
+    let mut rest = vec![0; size + 1];
+    stream.read_exact(&mut rest).await.ok()?;
+    Some(rest)
+}
+
+/// Plays a server: queue `q` has 7 messages, the password is right unless it is told otherwise.
+async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
+    let mut greeting = [0; 8];
+    stream.read_exact(&mut greeting).await.ok()?;
+    assert_eq!(&greeting, wire::GREETING);
+    let start =
+        [&[0, 9][..], &[0, 0, 0, 0], &[0, 0, 0, 14], b"PLAIN AMQPLAIN", &[0, 0, 0, 5], b"en_US"].concat();
+    stream.write_all(&frame(0, 10, 10, &start)).await.ok()?;
+    read(&mut stream).await?;
+    if !lets_in {
+        let reason = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN.";
+        stream.write_all(&frame(0, 10, 50, &close(403, reason))).await.ok()?;
+        return None;
+    }
+    stream.write_all(&frame(0, 10, 30, &[7, 255, 0, 2, 0, 0, 0, 60])).await.ok()?;
+    read(&mut stream).await?;
+    read(&mut stream).await?;
+    // Something in between that nobody asked for.
+    stream.write_all(&[8, 0, 0, 0, 0, 0, 0, 0xCE]).await.ok()?;
+    stream.write_all(&frame(0, 10, 41, &[0])).await.ok()?;
+    loop {
+        let asked = read(&mut stream).await?;
+        let answer = match asked.get(..4)? {
+            [0, 20, 0, 10] => frame(1, 20, 11, &[0; 4]),
+            [0, 50, 0, 10] if asked.get(6..8)? == b"\x01q" => {
+                frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat())
+            }
+            [0, 50, 0, 10] => frame(1, 20, 40, &close(404, "NOT_FOUND - no queue 'x' in vhost '/'")),
+            [0, 20, 0, 41] => continue,
+            other => panic!("{other:?}"),
+        };
+        stream.write_all(&answer).await.ok()?;
+    }
+}
+
+async fn listening<F: Future<Output = ()> + Send + 'static>(
+    what: impl Fn(TcpStream) -> F + Send + 'static,
+) -> Arc<crate::pool::Pool<Server>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(what(stream));
+        }
+    });
+    Pools::default().of(&server(port))
+}
+
+#[tokio::test]
+async fn queues_are_asked_for_on_one_connection_even_after_one_was_missing() {
+    let pool = listening(|stream| async move { drop(play(stream, true).await) }).await;
+    assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
+    let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
+    assert!(missing.0.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
+    assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_said_without_it() {
+    let pool = listening(|stream| async move { drop(play(stream, false).await) }).await;
+    let error = pool.ask(&"q".to_owned()).await.unwrap_err();
+    assert!(error.0.contains("ACCESS_REFUSED") && !error.0.contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn names_that_are_too_long_and_servers_that_are_none_are_errors() {
+    let pool = listening(|stream| async move { drop(play(stream, true).await) }).await;
+    let error = pool.ask(&"q".repeat(256)).await.unwrap_err();
+    assert!(error.0.contains("longer than 255 bytes"), "{error}");
+
+    for said in
+        [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00\xff\xff\xff\xff"]
+    {
+        let pool = listening(move |mut stream| async move {
+            let _ = stream.write_all(said).await;
+            let _ = stream.read(&mut [0; 64]).await;
+        })
+        .await;
+        let error = pool.ask(&"q".to_owned()).await.unwrap_err();
+        let told = error.0.contains("does not speak AMQP") || error.0.contains("closed the connection");
+        assert!(told, "{error}");
+    }
+}
+
+#[test]
+fn frames_that_are_cut_are_garbage() {
+    let whole = frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat());
+    let rest = whole.get(HEADER..).unwrap();
+    assert_eq!(wire::method(1, rest), Ok(Method::Declared { messages: 7 }));
+    let mut cut = rest.get(..8).unwrap().to_vec();
+    cut.push(0xCE);
+    assert!(wire::method(1, &cut).is_err());
+    assert!(wire::method(1, rest.get(..rest.len() - 1).unwrap()).is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_method_or_garbage(kind: u8, bytes: Vec<u8>) {
+        let _ = wire::method(kind, &bytes);
+        let mut frame = vec![0, 10, 0, 10];
+        frame.extend(&bytes);
+        frame.push(0xCE);
+        let _ = wire::method(1, &frame);
+    }
+}

@@ -1,0 +1,213 @@
+//! Frames and methods of AMQP 0-9-1, as far as one needs them to ask how long a queue is. Without IO.
+
+/// What a client says first.
+pub(super) const GREETING: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
+/// Before every frame: type, channel and size.
+pub(super) const HEADER: usize = 7;
+/// After every frame.
+const END: u8 = 0xCE;
+/// Frames that are larger than this are none that we asked for.
+pub(super) const LARGEST: usize = 1 << 20;
+
+/// A method that a server sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// It introduces itself: the ways in which one may show who one is.
+    Start { mechanisms: String },
+    /// It proposes limits.
+    Tune { channels: u16, frame: u32 },
+    /// The virtual host is open.
+    Opened,
+    /// The channel is open.
+    ChannelOpened,
+    /// There is such a queue, with so many messages that are ready.
+    Declared { messages: u32 },
+    /// It closes the channel, or all of the connection.
+    Close { connection: bool, code: u16, reason: String },
+    /// Something that does not matter here.
+    Other,
+}
+
+/// What a client sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Say<'a> {
+    /// Who we are.
+    StartOk { mechanism: &'a str, response: &'a str },
+    /// Limits that we accept. No heartbeats: a question has a deadline, and between questions nobody cares.
+    TuneOk { channels: u16, frame: u32 },
+    /// The virtual host that we want.
+    Open { host: &'a str },
+    /// A channel.
+    ChannelOpen,
+    /// We heard that the channel is closed.
+    ChannelClosed,
+    /// How long a queue is, without making one.
+    Declare { queue: &'a str },
+}
+
+/// Why bytes are no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Garbage;
+
+/// Type and size of a frame, from its header.
+pub(super) fn header(bytes: [u8; HEADER]) -> Result<(u8, usize), Garbage> {
+    let [kind, _, _, a, b, c, d] = bytes;
+    let size = u32::from_be_bytes([a, b, c, d]) as usize;
+    if !matches!(kind, 1 | 2 | 3 | 8) || size > LARGEST {
+        return Err(Garbage);
+    }
+    Ok((kind, size))
+}
+
+/// The method in a frame: what follows the header, the end included.
+pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
+    let Some((&END, payload)) = rest.split_last() else { return Err(Garbage) };
+    if kind != 1 {
+        return Ok(Method::Other);
+    }
+    let mut reader = Reader(payload);
+    Ok(match (reader.short()?, reader.short()?) {
+        (10, 10) => {
+            reader.take(2)?;
+            // The table of what the server is.
+            let table = reader.long()? as usize;
+            reader.take(table)?;
+            Method::Start { mechanisms: reader.long_text()? }
+        }
+        (10, 30) => Method::Tune { channels: reader.short()?, frame: reader.long()? },
+        (10, 41) => Method::Opened,
+        (20, 11) => Method::ChannelOpened,
+        (50, 11) => {
+            reader.short_text()?;
+            Method::Declared { messages: reader.long()? }
+        }
+        (class @ (10 | 20), 50 | 40) => {
+            Method::Close { connection: class == 10, code: reader.short()?, reason: reader.short_text()? }
+        }
+        _ => Method::Other,
+    })
+}
+
+impl Say<'_> {
+    /// As a frame. None if a name is longer than AMQP can say.
+    pub(super) fn frame(&self) -> Option<Vec<u8>> {
+        let mut out = Writer(Vec::new());
+        let channel: u16 = match self {
+            Self::StartOk { mechanism, response } => {
+                out.method(10, 11);
+                let mut capability = Writer(Vec::new());
+                // So that a wrong password is said, not shown by a closed connection.
+                capability.short_text("authentication_failure_close")?;
+                capability.0.extend(b"t\x01");
+                let mut table = Writer(Vec::new());
+                for (key, value) in [
+                    ("connection_name", "plimsoll"),
+                    ("product", "plimsoll"),
+                    ("version", env!("CARGO_PKG_VERSION")),
+                ] {
+                    table.short_text(key)?;
+                    table.0.push(b'S');
+                    table.long_bytes(value.as_bytes())?;
+                }
+                table.short_text("capabilities")?;
+                table.0.push(b'F');
+                table.long_bytes(&capability.0)?;
+                out.long_bytes(&table.0)?;
+                out.short_text(mechanism)?;
+                out.long_bytes(response.as_bytes())?;
+                out.short_text("en_US")?;
+                0
+            }
+            Self::TuneOk { channels, frame } => {
+                out.method(10, 31);
+                out.0.extend(channels.to_be_bytes());
+                out.0.extend(frame.to_be_bytes());
+                out.0.extend([0, 0]);
+                0
+            }
+            Self::Open { host } => {
+                out.method(10, 40);
+                out.short_text(host)?;
+                out.0.extend([0, 0]);
+                0
+            }
+            Self::ChannelOpen => {
+                out.method(20, 10);
+                out.0.push(0);
+                1
+            }
+            Self::ChannelClosed => {
+                out.method(20, 41);
+                1
+            }
+            Self::Declare { queue } => {
+                out.method(50, 10);
+                out.0.extend([0, 0]);
+                out.short_text(queue)?;
+                // Passive, and no arguments.
+                out.0.extend([1, 0, 0, 0, 0]);
+                1
+            }
+        };
+        let size = u32::try_from(out.0.len()).ok()?;
+        let mut frame = vec![1];
+        frame.extend(channel.to_be_bytes());
+        frame.extend(size.to_be_bytes());
+        frame.extend(out.0);
+        frame.push(END);
+        Some(frame)
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn method(&mut self, class: u16, method: u16) {
+        self.0.extend(class.to_be_bytes());
+        self.0.extend(method.to_be_bytes());
+    }
+
+    fn short_text(&mut self, text: &str) -> Option<()> {
+        self.0.push(u8::try_from(text.len()).ok()?);
+        self.0.extend(text.as_bytes());
+        Some(())
+    }
+
+    fn long_bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.0.extend(u32::try_from(bytes.len()).ok()?.to_be_bytes());
+        self.0.extend(bytes);
+        Some(())
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Garbage> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Garbage)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn short(&mut self) -> Result<u16, Garbage> {
+        self.take(2)?.try_into().map(u16::from_be_bytes).map_err(|_| Garbage)
+    }
+
+    fn long(&mut self) -> Result<u32, Garbage> {
+        self.take(4)?.try_into().map(u32::from_be_bytes).map_err(|_| Garbage)
+    }
+
+    fn short_text(&mut self) -> Result<String, Garbage> {
+        let &[size] = self.take(1)? else { return Err(Garbage) };
+        self.take(size.into()).map(text)
+    }
+
+    fn long_text(&mut self) -> Result<String, Garbage> {
+        let size = self.long()? as usize;
+        self.take(size).map(text)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

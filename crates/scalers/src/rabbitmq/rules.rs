@@ -1,0 +1,129 @@
+//! What parameters must be together (spec 7.2).
+
+use super::Parameters;
+use super::query::{self, Mode};
+use crate::Trigger;
+
+/// How RabbitMQ is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// AMQP 0-9-1.
+    Amqp,
+    /// The management API.
+    Http,
+}
+
+/// What is measured, and how much of it one replica is to have.
+pub(super) struct Measured {
+    pub(super) mode: Mode,
+    pub(super) value: f64,
+}
+
+impl Parameters {
+    pub(super) fn check(&mut self, _: &Trigger) -> Result<(), String> {
+        let fail = |text: &str| Err(text.to_owned());
+        let amqp = self.protocol()? == Protocol::Amqp;
+        if !matches!(&*self.tls, "enable" | "disable") {
+            return Err(format!("incorrect value for TLS given: {}", self.tls));
+        }
+        if self.certificate.is_empty() != self.key.reveal().is_empty() {
+            return fail("both key and certificate must be provided");
+        }
+        if amqp && self.use_regex {
+            return fail("configure useRegex=true only with HTTP protocol");
+        }
+        if amqp && self.exclude_unacknowledged {
+            return fail("configure excludeUnacknowledged=true only with HTTP protocol");
+        }
+        if amqp && !self.workload_identity.is_empty() {
+            return fail("workload identity is not supported for the AMQP protocol at the moment");
+        }
+        let user = !self.username.is_empty();
+        if user == self.password.reveal().is_empty() {
+            return fail("username and password must be given together");
+        }
+        if self.wants_oauth() {
+            if self.oauth_token_uri.is_empty()
+                || self.client_id.is_empty()
+                || self.client_secret.reveal().is_empty()
+            {
+                return fail(
+                    "OAuth2 requires tokenUrl clientId and clientSecret to be configured in TriggerAuthentication",
+                );
+            }
+            if amqp {
+                return fail("OAuth2 authentication is only supported with HTTP protocol, not AMQP");
+            }
+            if user || !self.workload_identity.is_empty() {
+                return fail(
+                    "OAuth2 authentication cannot be combined with username/password authentication or Azure Workload \
+                     Identity",
+                );
+            }
+        }
+        if self.page_size < 1 {
+            return fail("pageSize should be 1 or greater");
+        }
+        self.measured().map(|_| ())
+    }
+
+    pub(super) fn wants_oauth(&self) -> bool {
+        !(self.oauth_token_uri.is_empty()
+            && self.client_id.is_empty()
+            && self.client_secret.reveal().is_empty())
+    }
+
+    /// How RabbitMQ is asked, from what is said or from the address.
+    pub(super) fn protocol(&self) -> Result<Protocol, String> {
+        match &*self.protocol {
+            "amqp" => Ok(Protocol::Amqp),
+            "http" => Ok(Protocol::Http),
+            "auto" => {
+                let scheme = query::scheme(self.host.reveal())
+                    .map_err(|reason| format!("can't parse host to find protocol: {reason}"))?;
+                match &*scheme.to_ascii_lowercase() {
+                    "amqp" | "amqps" => Ok(Protocol::Amqp),
+                    "http" | "https" => Ok(Protocol::Http),
+                    other => Err(format!("unknown host URL scheme: `{other}`")),
+                }
+            }
+            other => Err(format!("the protocol has to be either `amqp`, `http`, or `auto` but is `{other}`")),
+        }
+    }
+
+    /// Mode and value: nothing at all is a queue's length of 20, and `queueLength` alone is a length.
+    pub(super) fn measured(&self) -> Result<Measured, String> {
+        let fail = |text: &str| Err(text.to_owned());
+        let (mode, value) = (!self.mode.is_empty(), self.value != 0.0);
+        if self.queue_length != 0.0 {
+            if mode || value {
+                return fail("queueLength is deprecated; use mode and value");
+            }
+            return Ok(Measured { mode: Mode::QueueLength, value: self.queue_length });
+        }
+        match (mode, value) {
+            (false, false) => return Ok(Measured { mode: Mode::QueueLength, value: 20.0 }),
+            (false, true) => return fail("mode must be specified"),
+            (true, false) => return fail("value must be specified"),
+            (true, true) => {}
+        }
+        let Some(mode) = Mode::parse(&self.mode) else {
+            return Err(format!(
+                "trigger mode {} must be one of QueueLength, MessageRate, DeliverGetRate, PublishedToDeliveredRatio or \
+                 ExpectedQueueConsumptionTime",
+                self.mode
+            ));
+        };
+        if self.protocol()? == Protocol::Amqp {
+            if mode != Mode::QueueLength {
+                let name = &self.mode;
+                return Err(format!("protocol amqp not supported; must be HTTP to use trigger mode {name}"));
+            }
+            if !self.timeout.is_zero() {
+                let nanoseconds = self.timeout.as_nanos();
+                return Err(format!("AMQP protocol doesn't support custom timeouts: {nanoseconds}"));
+            }
+        }
+        Ok(Measured { mode, value: self.value })
+    }
+}

@@ -1,0 +1,337 @@
+//! Connections, shared by every trigger that asks the same servers in the same way.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
+    IntoConnectionInfo as _, RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value, cmd,
+};
+use sources::http::{Cause, Secret};
+
+use super::query::{self, Question};
+use super::{Connection as Parameters, Kind};
+use crate::Error;
+use crate::pool::{self, Fault, Step};
+use crate::tls::{Belief, Tls};
+
+/// How long an answer may take, the connection included.
+const WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// Servers that belong together, and how to speak with them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Server {
+    kind: Kind,
+    addresses: Vec<String>,
+    username: String,
+    password: Secret,
+    sentinel_username: String,
+    sentinel_password: Secret,
+    sentinel_master: String,
+    database: i64,
+    tls: Option<Tls>,
+}
+
+/// A connection to one of them, or to all.
+pub(super) enum Connection {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Server {
+    pub(super) fn new(kind: Kind, parameters: Parameters) -> Self {
+        let mut addresses =
+            query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
+        let tls = parameters.tls();
+        if kind == Kind::Single {
+            addresses.truncate(1);
+        }
+        Self {
+            kind,
+            addresses,
+            username: parameters.username,
+            password: parameters.password,
+            sentinel_username: parameters.sentinel_username,
+            sentinel_password: parameters.sentinel_password,
+            sentinel_master: parameters.sentinel_master,
+            database: if kind == Kind::Cluster { 0 } else { parameters.database as i64 },
+            tls,
+        }
+    }
+
+    fn address(&self, address: &str) -> Result<ConnectionAddr, String> {
+        let (host, port) = query::place(address)?;
+        Ok(match &self.tls {
+            Some(tls) => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: tls.belief == Belief::Anything,
+                tls_params: None,
+            },
+            None => ConnectionAddr::Tcp(host, port),
+        })
+    }
+
+    fn certificates(tls: &Tls) -> Result<TlsCertificates, String> {
+        // Said in our words if it cannot be used.
+        tls.config(&[]).map_err(|error| error.0)?;
+        let client_tls = (!tls.certificate.is_empty()).then(|| ClientTlsConfig {
+            client_cert: tls.certificate.clone().into_bytes(),
+            client_key: tls.key.reveal().as_bytes().to_vec(),
+        });
+        let root_cert = (!tls.authorities.is_empty()).then(|| tls.all_authorities());
+        Ok(TlsCertificates { client_tls, root_cert })
+    }
+
+    fn settings(&self) -> RedisConnectionInfo {
+        let mut settings = RedisConnectionInfo::default().set_db(self.database);
+        if !self.username.is_empty() {
+            settings = settings.set_username(&self.username);
+        }
+        if !self.password.reveal().is_empty() {
+            settings = settings.set_password(self.password.reveal());
+        }
+        settings
+    }
+
+    fn mode(tls: &Tls) -> TlsMode {
+        if tls.belief == Belief::Anything { TlsMode::Insecure } else { TlsMode::Secure }
+    }
+
+    async fn open(&self) -> Result<Connection, String> {
+        let said = |error: RedisError| words(&error);
+        match self.kind {
+            Kind::Single => {
+                let address = self.address(self.addresses.first().map_or("", |address| address))?;
+                let info = address.into_connection_info().map_err(said)?.set_redis_settings(self.settings());
+                let client = match &self.tls {
+                    Some(tls) => Client::build_with_tls(info, Self::certificates(tls)?),
+                    None => Client::open(info),
+                };
+                single(&client.map_err(said)?).await.map_err(said)
+            }
+            Kind::Sentinel => {
+                let addresses: Result<Vec<_>, _> =
+                    self.addresses.iter().map(|address| self.address(address)).collect();
+                let mut builder =
+                    SentinelClientBuilder::new(addresses?, &self.sentinel_master, SentinelServerType::Master)
+                        .map_err(said)?
+                        .set_client_to_redis_db(self.database);
+                if !self.username.is_empty() {
+                    builder = builder.set_client_to_redis_username(&self.username);
+                }
+                if !self.password.reveal().is_empty() {
+                    builder = builder.set_client_to_redis_password(self.password.reveal());
+                }
+                if !self.sentinel_username.is_empty() {
+                    builder = builder.set_client_to_sentinel_username(&self.sentinel_username);
+                }
+                if !self.sentinel_password.reveal().is_empty() {
+                    builder = builder.set_client_to_sentinel_password(self.sentinel_password.reveal());
+                }
+                if let Some(tls) = &self.tls {
+                    builder = builder
+                        .set_client_to_redis_tls_mode(Self::mode(tls))
+                        .set_client_to_sentinel_tls_mode(Self::mode(tls))
+                        .set_client_to_redis_certificates(Self::certificates(tls)?)
+                        .set_client_to_sentinel_certificates(Self::certificates(tls)?);
+                }
+                let mut client = builder.build().map_err(said)?;
+                single(&client.async_get_client().await.map_err(said)?).await.map_err(said)
+            }
+            Kind::Cluster => {
+                let addresses: Result<Vec<_>, _> =
+                    self.addresses.iter().map(|address| self.address(address)).collect();
+                let mut builder = ClusterClient::builder(addresses?)
+                    .connection_timeout(CONNECT)
+                    .response_timeout(WITHIN)
+                    .retries(2);
+                if !self.username.is_empty() {
+                    builder = builder.username(&self.username);
+                }
+                if !self.password.reveal().is_empty() {
+                    builder = builder.password(self.password.reveal());
+                }
+                if let Some(tls) = &self.tls {
+                    builder = builder.tls(Self::mode(tls)).certs(Self::certificates(tls)?);
+                }
+                let client = builder.build().map_err(said)?;
+                client.get_async_connection().await.map(Connection::Cluster).map_err(said)
+            }
+        }
+    }
+}
+
+async fn single(client: &Client) -> Result<Connection, RedisError> {
+    let config =
+        AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT)).set_response_timeout(Some(WITHIN));
+    client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Single)
+}
+
+impl pool::Server for Server {
+    type Connection = Connection;
+    type Question = Question;
+    type Said = i64;
+    const AT_ONCE: usize = 4;
+
+    fn name(&self) -> String {
+        format!("redis {}", self.addresses.join(","))
+    }
+
+    fn within(&self) -> Duration {
+        WITHIN
+    }
+
+    fn connect(&self) -> Step<'_, Connection, Error> {
+        Box::pin(async move {
+            if self.tls.is_some() {
+                crate::tls::use_one_provider();
+            }
+            self.open().await.map_err(|reason| Error::new(format!("{}: {reason}", self.name())))
+        })
+    }
+
+    fn ask<'a>(&'a self, connection: &'a mut Connection, question: &'a Question) -> Step<'a, i64, Fault> {
+        Box::pin(async move {
+            let answer = match question {
+                Question::Entries { key } => entries(connection, key).await,
+                Question::Length { stream } => length(connection, stream).await,
+                Question::Pending { stream, group } => pending(connection, stream, group).await,
+                Question::Lag { stream, group } => lag(connection, stream, group).await,
+            };
+            answer.map_err(|trouble| {
+                let error = Error::new(format!("{}: {}", self.name(), trouble.words()));
+                if trouble.is_fatal() { Fault::Lost(error) } else { Fault::Answer(error) }
+            })
+        })
+    }
+}
+
+/// Why there is no count.
+enum Trouble {
+    Redis(RedisError),
+    Ours(String),
+}
+
+impl From<RedisError> for Trouble {
+    fn from(error: RedisError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+impl Trouble {
+    fn words(&self) -> String {
+        match self {
+            Self::Redis(error) => words(error),
+            Self::Ours(text) => text.clone(),
+        }
+    }
+
+    /// Whether the connection is better made anew. A server that changed its role says so in an answer.
+    fn is_fatal(&self) -> bool {
+        match self {
+            Self::Ours(_) => false,
+            Self::Redis(error) => match error.kind() {
+                ErrorKind::Server(_) | ErrorKind::Extension => {
+                    matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH"))
+                }
+                _ => true,
+            },
+        }
+    }
+}
+
+/// What a server or the library says, in words that an event can have.
+fn words(error: &RedisError) -> String {
+    if error.is_timeout() {
+        return "timed out".to_owned();
+    }
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
+    }
+    match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => match (error.code(), error.detail()) {
+            (Some(code), Some(detail)) => format!("{code} {detail}"),
+            (Some(code), None) => code.to_owned(),
+            _ => error.to_string(),
+        },
+        ErrorKind::AuthenticationFailed => {
+            format!("user or password was refused ({})", error.detail().unwrap_or("no reason given"))
+        }
+        ErrorKind::MasterNameNotFoundBySentinel => "the sentinels know no master of this name".to_owned(),
+        ErrorKind::Io => match Cause::of(error) {
+            Cause::BrokeOff(_) => error.to_string(),
+            cause => cause.to_string(),
+        },
+        _ => error.to_string(),
+    }
+}
+
+async fn entries(connection: &mut Connection, key: &str) -> Result<i64, Trouble> {
+    let kind: String = connection.query(cmd("TYPE").arg(key)).await?;
+    let counts = query::counts(key, &kind).map_err(Trouble::Ours)?;
+    Ok(connection.query(cmd(counts).arg(key)).await?)
+}
+
+async fn length(connection: &mut Connection, stream: &str) -> Result<i64, Trouble> {
+    Ok(connection.query(cmd("XLEN").arg(stream)).await?)
+}
+
+async fn pending(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, Trouble> {
+    let summary: Vec<Value> = connection.query(cmd("XPENDING").arg(stream).arg(group)).await?;
+    match summary.into_iter().next() {
+        Some(Value::Int(count)) => Ok(count),
+        _ => Err(Trouble::Ours("XPENDING was answered with something that is no count".to_owned())),
+    }
+}
+
+async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i64, Trouble> {
+    let info: String = connection.info().await?;
+    query::knows_lag(&info).map_err(Trouble::Ours)?;
+    let groups =
+        connection.query::<Vec<HashMap<String, Value>>>(cmd("XINFO").arg("GROUPS").arg(stream)).await;
+    let groups = match groups {
+        Ok(groups) => groups,
+        Err(error) if error.detail().is_some_and(|detail| detail.contains("no such key")) => return Ok(0),
+        Err(error) => return Err(error.into()),
+    };
+    let is_it = |fields: &&HashMap<String, Value>| {
+        fields.get("name").and_then(|name| String::from_redis_value_ref(name).ok()).as_deref() == Some(group)
+    };
+    match groups.iter().find(is_it).map(|fields| fields.get("lag")) {
+        // Nobody reads for the group yet.
+        None => length(connection, stream).await,
+        Some(Some(Value::Int(lag))) => Ok(*lag),
+        // Redis says so when entries were deleted in between. That is not zero.
+        Some(_) => Err(Trouble::Ours(format!("Redis does not know how far group {group} is behind"))),
+    }
+}
+
+impl Connection {
+    async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, RedisError> {
+        match self {
+            Self::Single(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(connection).await,
+        }
+    }
+
+    /// What a server says about itself; in a Cluster any of them.
+    async fn info(&mut self) -> Result<String, RedisError> {
+        let mut info = cmd("INFO");
+        info.arg("server");
+        match self {
+            Self::Single(connection) => info.query_async(connection).await,
+            Self::Cluster(connection) => {
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+                Ok(String::from_redis_value(connection.route_command(info, any).await?)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is asked and what answers mean, without IO.
+
+/// The port of addresses without one.
+const PORT: u16 = 6379;
+/// From this version on a server knows how far a group is behind.
+const KNOWS_LAG: u32 = 7;
+
+/// What is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The entries of a list, set, sorted set or hash.
+    Entries {
+        /// Its key.
+        key: String,
+    },
+    /// The entries of a stream.
+    Length {
+        /// Its key.
+        stream: String,
+    },
+    /// Entries of a stream that a group took and did not acknowledge.
+    Pending {
+        /// Its key.
+        stream: String,
+        /// The group.
+        group: String,
+    },
+    /// Entries of a stream that a group did not take yet.
+    Lag {
+        /// Its key.
+        stream: String,
+        /// The group.
+        group: String,
+    },
+}
+
+/// The addresses, with those made of hosts and ports at the end.
+pub(super) fn addresses(
+    addresses: &[String],
+    hosts: &[String],
+    ports: &[String],
+) -> Result<Vec<String>, String> {
+    let mut all = addresses.to_vec();
+    if !hosts.is_empty() && !ports.is_empty() {
+        if hosts.len() != ports.len() {
+            return Err(
+                "not enough hosts or ports given. number of hosts should be equal to the number of ports"
+                    .to_owned(),
+            );
+        }
+        all.extend(hosts.iter().zip(ports).map(|(host, port)| {
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        }));
+    }
+    if all.first().is_none_or(String::is_empty) {
+        return Err(
+            "no addresses or hosts given. address should be a comma separated list of host:port or set the \
+                    host/port values"
+                .to_owned(),
+        );
+    }
+    Ok(all)
+}
+
+/// Host and port of an address.
+pub(super) fn place(address: &str) -> Result<(String, u16), String> {
+    let bad = || format!("{address:?} is no address: write host:port");
+    let (host, port) = match address.strip_prefix('[') {
+        Some(inside) => {
+            let (host, port) = inside.split_once(']').ok_or_else(bad)?;
+            (host, port.strip_prefix(':'))
+        }
+        None if address.matches(':').count() > 1 => (address, None),
+        None => match address.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (address, None),
+        },
+    };
+    if host.is_empty() || host.chars().any(char::is_whitespace) {
+        return Err(bad());
+    }
+    match port {
+        None => Ok((host.to_owned(), PORT)),
+        Some(port) => Ok((host.to_owned(), port.parse().map_err(|_| bad())?)),
+    }
+}
+
+/// The command that counts the entries of a key of this type.
+pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, String> {
+    match kind {
+        // A list without entries is not there.
+        "list" | "none" => Ok("LLEN"),
+        "set" => Ok("SCARD"),
+        "zset" => Ok("ZCARD"),
+        "hash" => Ok("HLEN"),
+        "stream" => Err(format!("{key} is a stream: use the trigger redis-streams")),
+        other => Err(format!("{key} is a {other}, whose entries cannot be counted")),
+    }
+}
+
+/// Whether a server knows how far a group is behind, from its answer to `INFO server`.
+pub(super) fn knows_lag(info: &str) -> Result<(), String> {
+    let version = info.lines().find_map(|line| line.trim().strip_prefix("redis_version:"));
+    let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= KNOWS_LAG => Ok(()),
+        Some(_) => {
+            Err(format!("redis version 7+ required for lag, this one is {}", version.unwrap_or_default()))
+        }
+        None => Err("redis version 7+ required for lag, and this server does not say which it is".to_owned()),
+    }
+}

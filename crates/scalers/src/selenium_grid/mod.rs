@@ -1,0 +1,117 @@
+//! selenium-grid: browsers that are at work or waited for.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::parameters::Secret;
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+use query::Node;
+
+/// selenium-grid.
+pub const TYPE: Type = Type {
+    name: "selenium-grid",
+    about: "How many nodes a Selenium Grid needs for a kind of browser: those at work and those waited for.",
+    display: "seleniumGridScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What selenium-grid accepts. A request in the queue counts if its browser, version and platform are those given here
+    /// (or neither says anything).
+    pub struct Parameters of "error parsing prometheus metadata" {
+        /// Where the grid answers GraphQL, e.g. `http://selenium-hub:4444/graphql`.
+        url: String = "url" in [Authentication, Metadata], required;
+        /// The browser, e.g. `chrome`.
+        browser_name: String = "browserName" in [Metadata];
+        /// How the browser is called once it runs, e.g. `msedge` for `MicrosoftEdge`.
+        session_browser_name: String = "sessionBrowserName" in [Metadata];
+        /// The version of the browser, e.g. `131.0`.
+        browser_version: String = "browserVersion" in [Metadata];
+        /// The platform, e.g. `linux`.
+        platform_name: String = "platformName" in [Metadata];
+        /// The trigger is active above so many nodes.
+        activation_threshold: i64 = "activationThreshold" in [Metadata], default "0";
+        /// Accepts any certificate of the server.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// How many sessions one node has at a time.
+        node_max_sessions: i64 = "nodeMaxSessions" in [Metadata], default "1";
+        /// Whether the nodes let files be downloaded; requests that want this do not count otherwise.
+        enable_managed_downloads: bool = "enableManagedDownloads" in [Metadata], default "true";
+        /// Further capabilities that requests must have, as JSON.
+        capabilities: Option<String> = "capabilities" in [Metadata];
+        /// User.
+        username: Option<String> = "username" in [Authentication];
+        /// Password.
+        password: Secret = "password" in [Authentication];
+        /// What stands before the access token, e.g. `Bearer`.
+        auth_type: Option<String> = "authType" in [Authentication, Metadata];
+        /// The access token.
+        access_token: Secret = "accessToken" in [Authentication];
+    }
+}
+
+struct Grid {
+    parameters: Parameters,
+    node: Node,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing selenium grid metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let Parameters { browser_name, browser_version, platform_name, .. } = &parameters;
+    let mut name = "selenium-grid".to_owned();
+    for part in [browser_name, browser_version, platform_name] {
+        if !part.is_empty() {
+            name.push_str(&format!("-{part}"));
+        }
+    }
+    let capabilities = match &parameters.capabilities {
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| Error::new(format!("{PREFIX}: capabilities must be a JSON object: {error}")))?,
+        None => serde_json::Map::new(),
+    };
+    let node = Node {
+        browser: browser_name.clone(),
+        session_browser: parameters.session_browser_name.clone(),
+        version: browser_version.clone(),
+        platform: platform_name.clone(),
+        downloads: parameters.enable_managed_downloads,
+        capabilities,
+        sessions: u64::try_from(parameters.node_max_sessions).unwrap_or(1).max(1),
+    };
+    let activation = parameters.activation_threshold as f64;
+    let source = Grid { parameters, node, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    Ok(Arc::new(Single { spec: external(trigger, &name, whole(1)), activation, source }))
+}
+
+impl Source for Grid {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } = &self.parameters;
+            let call = Call::post(url, query::question(), self.within).unsafe_ssl(*unsafe_ssl);
+            let mut call = call.header("content-type", "application/json")?;
+            let token = access_token.reveal();
+            if let (Some(type_), false) = (auth_type, token.is_empty()) {
+                call = call.header("authorization", &format!("{type_} {token}"))?;
+            } else if let Some(user) = username {
+                call = call.basic(user, password);
+            }
+            let (status, body) = ask(&self.web, call).await?;
+            query::nodes(status, &body, &self.node).map(|nodes| nodes as f64)
+        })
+    }
+}

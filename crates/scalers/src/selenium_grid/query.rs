@@ -1,0 +1,128 @@
+//! What the grid is asked, and how many nodes its answer calls for.
+
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+use crate::answers::{excerpt, json as read, kind};
+
+/// What nodes of a trigger can do. A request is theirs if its capabilities are these.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Node {
+    pub(super) browser: String,
+    /// How the browser is called once it runs, if it is called differently.
+    pub(super) session_browser: String,
+    pub(super) version: String,
+    pub(super) platform: String,
+    /// Whether files can be downloaded.
+    pub(super) downloads: bool,
+    /// Further capabilities, such as `myApp:version`.
+    pub(super) capabilities: Map<String, Value>,
+    /// How many sessions one of them has.
+    pub(super) sessions: u64,
+}
+
+/// Capabilities of browsers and of the grid, about which nodes of the same browser do not differ.
+const VENDORS: [&str; 6] = ["goog:", "moz:", "ms:", "safari:", "se:", "webdriver"];
+
+/// The question.
+pub(super) fn question() -> String {
+    let query = "{ nodesInfo { nodes { id, status, sessionCount, maxSession, slotCount, stereotypes, \
+                 sessions { id, capabilities, slot { id, stereotype } } } }, sessionsInfo { sessionQueueRequests } }";
+    json!({ "query": query }).to_string()
+}
+
+/// How many nodes of this kind there should be: those at work, and those that the rest of the queue needs.
+pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Error> {
+    if status != 200 {
+        return Err(Error::new(format!("selenium grid returned {status}: {}", excerpt(body))));
+    }
+    let answer = read(body)?;
+    if let Some(first) = answer.pointer("/errors/0") {
+        let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        return Err(Error::new(format!("selenium grid answered with an error: {}", excerpt(said.as_bytes()))));
+    }
+    let queue = list(&answer, "/data/sessionsInfo/sessionQueueRequests")?;
+    let queued = queue.iter().filter_map(inner).filter(|request| node.takes(request)).count() as u64;
+    let (mut busy, mut free) = (0_u64, 0_u64);
+    for other in list(&answer, "/data/nodesInfo/nodes")? {
+        let sessions = other.get("sessions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if sessions.iter().any(|session| node.runs(session)) {
+            busy = busy.saturating_add(1);
+            let most = other.get("maxSession").and_then(Value::as_u64).unwrap_or(node.sessions);
+            // One that is draining takes no more.
+            if other.get("status").and_then(Value::as_str) == Some("UP") {
+                free = free.saturating_add(most.saturating_sub(sessions.len() as u64));
+            }
+        }
+    }
+    Ok(busy.saturating_add(queued.saturating_sub(free).div_ceil(node.sessions.max(1))))
+}
+
+impl Node {
+    /// Whether a request in the queue is for nodes of this kind.
+    fn takes(&self, request: &Map<String, Value>) -> bool {
+        let version = text(request, "browserVersion");
+        let version_fits = match (version, &*self.version) {
+            ("" | "stable", "") => true,
+            ("", _) | (_, "") => false,
+            (asked, have) => have.starts_with(asked),
+        };
+        let downloads = request.get("se:downloadsEnabled").is_some_and(|asked| asked == &Value::Bool(true));
+        self.named(text(request, "browserName"))
+            && version_fits
+            && same_platform(text(request, "platformName"), &self.platform)
+            && (self.downloads || !downloads)
+            && self.capabilities.iter().all(|(name, value)| request.get(name) == Some(value))
+            && request.iter().filter(|(name, _)| own(name)).all(|(name, _)| self.capabilities.contains_key(name))
+    }
+
+    /// Whether a session runs on a node of this kind. What the trigger does not say is not asked of it: a session
+    /// that is not counted loses its node.
+    fn runs(&self, session: &Value) -> bool {
+        let stereotype = session.pointer("/slot/stereotype").and_then(inner);
+        let Some(have) = stereotype.or_else(|| session.get("capabilities").and_then(inner)) else { return false };
+        let version = text(&have, "browserVersion");
+        (self.browser.is_empty() || self.named(text(&have, "browserName")))
+            && (self.version.is_empty() || version.is_empty() || version.starts_with(&self.version))
+            && (any(&self.platform) || same_platform(text(&have, "platformName"), &self.platform))
+            && self.capabilities.iter().all(|(name, value)| have.get(name).is_none_or(|other| other == value))
+    }
+
+    fn named(&self, browser: &str) -> bool {
+        browser.eq_ignore_ascii_case(&self.browser)
+            || (!self.session_browser.is_empty() && browser.eq_ignore_ascii_case(&self.session_browser))
+    }
+}
+
+/// Whether a capability is somebody's own.
+fn own(name: &str) -> bool {
+    name.contains(':') && !VENDORS.iter().any(|vendor| name.starts_with(vendor))
+}
+
+fn any(platform: &str) -> bool {
+    platform.is_empty() || platform.eq_ignore_ascii_case("any")
+}
+
+fn same_platform(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other) || (any(one) && any(other))
+}
+
+fn text<'a>(of: &'a Map<String, Value>, key: &str) -> &'a str {
+    of.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Capabilities are JSON in a text.
+fn inner(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Object(map) => Some(map.clone()),
+        _ => None,
+    }
+}
+
+fn list<'a>(answer: &'a Value, pointer: &str) -> Result<&'a [Value], Error> {
+    let found = answer.pointer(pointer);
+    let list = found.and_then(Value::as_array).map(Vec::as_slice);
+    let path = pointer.trim_start_matches('/').replace('/', ".");
+    list.ok_or_else(|| Error::new(format!("the answer has {} at {path} instead of a list", kind(found))))
+}

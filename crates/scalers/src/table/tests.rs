@@ -1,0 +1,100 @@
+//! What holds for all scalers.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use api::provide::Compat;
+use proptest::prelude::*;
+
+use super::*;
+use crate::parameters::Place;
+use crate::stage::trigger;
+use crate::web::Settings;
+
+#[test]
+fn every_type_and_parameter_is_told_once() {
+    let names: BTreeSet<_> = TABLE.iter().map(|scaler| scaler.name).collect();
+    assert_eq!(names.len(), TABLE.len());
+    let mut wrong = Vec::new();
+    for Type { name, about, display, parameters, .. } in TABLE {
+        assert!(about.ends_with('.') && !display.is_empty(), "{name}");
+        for parameter in *parameters {
+            let default = parameter.default.unwrap_or_default();
+            let right = [
+                parameter.removed.is_some() || parameter.about.ends_with(['.', ')']),
+                !parameter.keys.is_empty() && !parameter.places.is_empty(),
+                default.is_empty() || parameter.one_of.is_empty() || parameter.one_of.contains(&default),
+                !parameter.required || parameter.default.is_none(),
+            ];
+            if right != [true; 4] {
+                wrong.push(format!("{name} {}: {right:?}", parameter.name()));
+            }
+        }
+        for place in [Place::Metadata, Place::Authentication, Place::Environment] {
+            let here = parameters.iter().filter(|one| one.removed.is_none() && one.places.contains(&place));
+            let mut seen = BTreeSet::new();
+            wrong.extend(
+                here.flat_map(|one| one.keys)
+                    .filter(|key| !seen.insert(**key))
+                    .map(|key| format!("{name} has {key} twice")),
+            );
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn an_unknown_type_names_the_nearest() {
+    let error = |type_: &str, compat| {
+        let backends = Backends::without_cluster(Settings::default(), compat);
+        build(&trigger(type_, &[]), &backends).err().unwrap().0
+    };
+    assert_eq!(error("promehteus", Compat::Strict), "no scaler found for type: promehteus");
+    assert_eq!(
+        error("promehteus", Compat::Better),
+        "no scaler found for type: promehteus; did you mean prometheus?"
+    );
+    assert_eq!(error("xyzzy", Compat::Better), "no scaler found for type: xyzzy");
+    assert_eq!(error("", Compat::Better), "no scaler found for type: ");
+}
+
+/// What is missing is said by name, for every scaler.
+#[tokio::test]
+async fn missing_parameters_are_named() {
+    let backends = Backends::without_cluster(Settings::default(), Compat::Better);
+    for scaler in TABLE {
+        let Err(error) = build(&trigger(scaler.name, &[]), &backends) else { continue };
+        for missing in scaler.parameters.iter().filter(|one| one.required) {
+            assert!(error.0.contains(&missing.name()), "{}: {error}", scaler.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Any value of any parameter of any scaler is taken or refused with a sentence; nothing is connected to.
+    #[test]
+    fn nothing_crashes(values in prop::collection::vec(
+        prop_oneof![".{0,20}", "-?[0-9]{1,20}(\\.[0-9]+)?", "true|false|null|NaN|http://h/|a,b|k=v|1-2"], 64)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let backends = Backends::without_cluster(Settings::default(), Compat::Better);
+        for scaler in TABLE {
+            let mut given = trigger(scaler.name, &[]);
+            for (parameter, value) in scaler.parameters.iter().zip(values.iter().cycle()) {
+                let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
+                given.metadata.insert(key.clone(), value.clone());
+                given.auth.insert(key, value.clone());
+            }
+            if let Err(error) = build(&given, &backends) {
+                prop_assert!(!error.0.is_empty());
+            }
+            // One is wrong, all others are missing.
+            for (parameter, value) in scaler.parameters.iter().zip(&values) {
+                let key = parameter.keys.first().copied().unwrap_or_default();
+                let _ = build(&trigger(scaler.name, &[(key, value)]), &backends);
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Addresses as people write them into triggers.
+
+/// `host:port` of an address, without user and password; empty if it has none.
+pub(crate) fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// What follows the host.
+pub(crate) fn path(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let rest = url.get(start..).unwrap_or_default();
+    rest.find(['/', '?']).and_then(|at| rest.get(at..)).unwrap_or_default()
+}
+
+/// Whether it is an absolute address or a path from the root, as Go's `url.ParseRequestURI` wants it.
+pub(crate) fn is_request_uri(text: &str) -> bool {
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return false;
+    }
+    if text.starts_with('/') || text == "*" {
+        return true;
+    }
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let known = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    // What has no slash after the scheme is taken as it is only by `url.Parse`.
+    known && rest.starts_with('/') && rest_is_fine(rest)
+}
+
+/// What follows the scheme: escapes are whole, a host has no odd characters, a port is a number.
+fn rest_is_fine(rest: &str) -> bool {
+    let whole = rest.match_indices('%').all(|(at, _)| {
+        rest.get(at + 1..at + 3).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
+    let Some(rest) = rest.strip_prefix("//") else { return whole };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let port = match host.strip_prefix('[') {
+        Some(inner) => inner.split_once(']').map(|(_, after)| after.strip_prefix(':').unwrap_or(after)),
+        None => Some(host.split_once(':').map_or("", |(_, port)| port)),
+    };
+    whole
+        && !host.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
+        && port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        assert_eq!(host("http://u:p@h:1/a/b?c"), "h:1");
+        assert_eq!(path("http://u:p@h:1/a/b?c"), "/a/b?c");
+        assert_eq!((host("/1/q"), path("/1/q")), ("", "/1/q"));
+        assert_eq!((host(""), path("")), ("", ""));
+        assert_eq!((host("http://h"), path("http://h")), ("h", ""));
+    }
+
+    #[test]
+    fn request_uris() {
+        for good in ["http://h:1/x", "/a", "https://[::1]:80/", "http://h/x y"] {
+            assert!(is_request_uri(good), "{good}");
+        }
+        for bad in
+            ["", "abc", "a/b.c:d%e(f)g", "http://h:x/", "http://a b/", "日本", "http://h/%zz", "http://h/%é"]
+        {
+            assert!(!is_request_uri(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the process was told: time, TLS, trust.
+
+use std::time::Duration;
+
+use sources::http::Endpoint;
+
+/// What the process was told of HTTP (spec 7.1, appendix A).
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a server may take unless the trigger says otherwise.
+    pub timeout: Duration,
+    /// Whether connections are used again.
+    pub keep_alive: bool,
+    /// Whether TLS 1.2 is too old. What is older than that is never spoken.
+    pub only_tls13: bool,
+    /// Authorities that are trusted besides the system's (PEM).
+    pub authorities: Vec<u8>,
+    /// How long an answer does for others who ask the same.
+    pub fresh: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(3),
+            keep_alive: true,
+            only_tls13: false,
+            authorities: Vec::new(),
+            fresh: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Settings {
+    /// As the variables `KEDA_HTTP_*` say.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let default = Self::default();
+        let timeout = match variable("KEDA_HTTP_DEFAULT_TIMEOUT").map(|text| text.trim().parse::<i64>()) {
+            Some(Ok(milliseconds)) => match u64::try_from(milliseconds) {
+                Ok(milliseconds @ 1..) => Duration::from_millis(milliseconds),
+                _ => Duration::from_millis(300),
+            },
+            _ => default.timeout,
+        };
+        let yes = |text: String| matches!(&*text, "1" | "t" | "T" | "TRUE" | "true" | "True");
+        Self {
+            timeout,
+            keep_alive: !variable("KEDA_HTTP_DISABLE_KEEP_ALIVE").is_some_and(yes),
+            only_tls13: variable("KEDA_HTTP_MIN_TLS_VERSION").as_deref() == Some("TLS13"),
+            ..default
+        }
+    }
+
+    /// Adds them to what a trigger says.
+    pub(super) fn apply(&self, endpoint: &mut Endpoint) {
+        endpoint.only_tls13 |= self.only_tls13;
+        endpoint.close |= !self.keep_alive;
+        if !self.authorities.is_empty() && endpoint.url.starts_with("https:") {
+            let own = endpoint.ca_bundle.take().unwrap_or_default();
+            endpoint.ca_bundle = Some([&*own, b"\n", &*self.authorities].concat());
+            endpoint.system_too = true;
+        }
+    }
+}

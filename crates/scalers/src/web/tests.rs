@@ -1,0 +1,197 @@
+//! What is asked once, and of whom.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// A server that answers with what it was asked, when it may; counts.
+pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (gate, count) = (gate.clone(), Arc::clone(&count));
+            tokio::spawn(async move {
+                let mut bytes = Vec::new();
+                let mut piece = [0; 4096];
+                loop {
+                    let Ok(read @ 1..) = stream.read(&mut piece).await else { return };
+                    bytes.extend_from_slice(piece.get(..read).unwrap());
+                    if !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+                        continue;
+                    }
+                    count.fetch_add(1, Ordering::SeqCst);
+                    if let Some(gate) = &gate {
+                        gate.acquire().await.unwrap().forget();
+                    }
+                    let head = String::from_utf8_lossy(&bytes).into_owned();
+                    bytes.clear();
+                    let answer =
+                        format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{head}", head.len());
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), asked)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn web(fresh: Duration) -> Arc<Web> {
+    Arc::new(Web::new(Settings { fresh, ..Settings::default() }))
+}
+
+#[tokio::test]
+async fn a_thousand_who_ask_the_same_ask_once() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
+    let web = web(SECOND * 60);
+    let all: Vec<_> = (0..1000)
+        .map(|_| {
+            let (web, url) = (Arc::clone(&web), url.clone());
+            tokio::spawn(async move { web.ask(Call::get(format!("{url}/x?q=1"), SECOND * 10)).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    gate.add_permits(2);
+    for one in all {
+        assert!(one.await.unwrap().unwrap().body.starts_with(b"GET /x?q=1 "));
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // A moment later still.
+    web.ask(Call::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // Another question is another question.
+    web.ask(Call::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn other_credentials_are_another_question() {
+    let (url, asked) = server(None, 200).await;
+    let web = web(SECOND * 60);
+    let call = || Call::get(&url, SECOND * 10);
+    for password in ["a", "b", "a"] {
+        let call = call().basic("me", &sources::http::Secret::new(password));
+        web.ask(call).await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    for tenant in ["a", "b", "b"] {
+        web.ask(call().header("X-Scope-OrgID", tenant).unwrap()).await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+    // What is sent with a body may change something.
+    for _ in 0..2 {
+        web.ask(Call::post(&url, "x", SECOND * 10)).await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 6);
+}
+
+#[tokio::test]
+async fn the_time_in_a_question_does_not_make_it_another() {
+    let (url, asked) = server(None, 200).await;
+    let web = web(SECOND * 60);
+    for time in 0..3 {
+        web.ask(Call::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn failures_are_not_kept() {
+    let (url, asked) = server(None, 500).await;
+    let web = web(SECOND * 60);
+    for _ in 0..2 {
+        assert_eq!(web.ask(Call::get(&url, SECOND * 10)).await.unwrap().status, 500);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn one_who_gives_up_does_not_take_the_others_down() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
+    let web = web(SECOND * 60);
+    let mut first = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
+    let mut second = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
+    while asked.load(Ordering::SeqCst) == 0 {
+        assert!(futures::poll!(&mut first).is_pending());
+        assert!(futures::poll!(&mut second).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    gate.add_permits(1);
+    assert_eq!(second.await.unwrap().status, 200);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // If all give up, the next one asks again.
+    let web = self::web(Duration::ZERO);
+    let mut only = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
+    while asked.load(Ordering::SeqCst) == 1 {
+        assert!(futures::poll!(&mut only).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(only);
+    gate.add_permits(2);
+    assert_eq!(web.ask(Call::get(&url, SECOND * 10)).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn old_answers_and_questions_are_forgotten() {
+    let (url, _) = server(None, 200).await;
+    let web = web(Duration::ZERO);
+    for number in 0..500 {
+        web.ask(Call::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
+    }
+    assert!(locked(&web.asked).by_question.len() <= 65);
+    assert_eq!(locked(&web.clients).by_endpoint.len(), 1);
+}
+
+#[test]
+fn an_address_is_taken_apart() {
+    let place = |url: &str| {
+        let (endpoint, path) = Call::get(url, SECOND).place(&Settings::default());
+        (endpoint.url, path)
+    };
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(place("http://u:p@h:1/a b?c=\"d\"#e"), pair("http://u:p@h:1", "/a%20b?c=%22d%22"));
+    assert_eq!(place("https://h"), pair("https://h", "/"));
+    assert_eq!(place("http://h?x=1"), pair("http://h", "/?x=1"));
+    assert_eq!(place(""), pair("", "/"));
+    assert_eq!(place("日本"), pair("日本", "/"));
+}
+
+#[test]
+fn escapes() {
+    assert_eq!(escaped("a b&c=é/~"), "a+b%26c%3D%C3%A9%2F~");
+    assert_eq!(path_escaped("a b/c:@"), "a%20b%2Fc:@");
+    assert_eq!(unescaped("a+b%26%C3%A9"), Some("a b&é".to_owned()));
+    assert_eq!(unescaped("%2"), None);
+    assert_eq!(unescaped("%zz"), None);
+    assert_eq!(unescaped("%ff"), None);
+}
+
+#[test]
+fn variables() {
+    let settings = |pairs: &[(&str, &str)]| {
+        let all: HashMap<_, _> = pairs.iter().copied().collect();
+        Settings::from_environment(|name| all.get(name).map(|text| (*text).to_owned()))
+    };
+    assert_eq!(settings(&[]).timeout, SECOND * 3);
+    assert_eq!(settings(&[("KEDA_HTTP_DEFAULT_TIMEOUT", "500")]).timeout, SECOND / 2);
+    assert_eq!(settings(&[("KEDA_HTTP_DEFAULT_TIMEOUT", "-1")]).timeout, Duration::from_millis(300));
+    assert_eq!(settings(&[("KEDA_HTTP_DEFAULT_TIMEOUT", "soon")]).timeout, SECOND * 3);
+    assert!(!settings(&[("KEDA_HTTP_DISABLE_KEEP_ALIVE", "true")]).keep_alive);
+    assert!(settings(&[("KEDA_HTTP_MIN_TLS_VERSION", "TLS13")]).only_tls13);
+}

@@ -1,0 +1,46 @@
+//! Escapes of URLs.
+
+use std::fmt::Write as _;
+
+/// A text as a value in a query, as Go's `url.QueryEscape` has it.
+pub fn escaped(text: &str) -> String {
+    escape(text, |byte| matches!(byte, b'-' | b'_' | b'.' | b'~'), true)
+}
+
+/// A text as one segment of a path, as Go's `url.PathEscape` has it.
+pub fn path_escaped(text: &str) -> String {
+    let plain = |byte| matches!(byte, b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b'=' | b':' | b'@');
+    escape(text, plain, false)
+}
+
+fn escape(text: &str, plain: impl Fn(u8) -> bool, plus: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || plain(byte) {
+            out.push(char::from(byte));
+        } else if plus && byte == b' ' {
+            out.push('+');
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// A value of a query without its escapes; none if they are broken or it is no text.
+pub fn unescaped(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(out).ok()
+}

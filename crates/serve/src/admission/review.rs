@@ -1,0 +1,139 @@
+//! An AdmissionReview as the API server sends it.
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Webhook;
+use crate::status::Status;
+
+pub(super) const KIND: &str = "AdmissionReview";
+pub(super) const VERSION: &str = "admission.k8s.io/v1";
+
+/// A write that is asked about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Review {
+    /// Id of the question.
+    pub uid: String,
+    /// `CREATE`, `UPDATE` or `DELETE`.
+    pub operation: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace; empty for objects outside of any.
+    pub namespace: String,
+    /// Name; empty if the server will make one.
+    pub name: String,
+    /// The part of the object that is written; empty for all of it.
+    pub subresource: String,
+    /// Whether nothing is stored in the end.
+    pub dry_run: bool,
+    /// The object as it would be stored; null when it is deleted.
+    pub object: Value,
+    /// The object as it is stored, if it is.
+    pub old: Option<Value>,
+}
+
+/// What is read of the wire.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "an AdmissionReview")]
+struct Wire {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    request: Option<WireRequest>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "the request of an AdmissionReview")]
+struct WireRequest {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    kind: WireKind,
+    #[serde(default)]
+    sub_resource: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    operation: String,
+    #[serde(default)]
+    object: Value,
+    #[serde(default)]
+    old_object: Value,
+    #[serde(default)]
+    dry_run: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(expecting = "group, version and kind")]
+struct WireKind {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    kind: String,
+}
+
+/// Whether a request says that its body is JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = given.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case(crate::JSON) {
+        return Ok(());
+    }
+    let given = api::gotext::quote(given);
+    let text = format!("the AdmissionReview must be sent as application/json, not as {given}");
+    Err(Status::new(415, "UnsupportedMediaType", text, None))
+}
+
+impl Review {
+    /// Reads and checks a review that came to a webhook's path.
+    pub(super) fn read(body: &[u8], webhook: &Webhook) -> Result<Self, Status> {
+        let bad =
+            |text: String| Status::bad_request(format!("the AdmissionReview cannot be answered: {text}"));
+        let wire: Wire = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+        if wire.kind != KIND || wire.api_version != VERSION {
+            let (kind, version) = (api::gotext::quote(&wire.kind), api::gotext::quote(&wire.api_version));
+            return Err(bad(format!("it is of kind {kind} in version {version}, not {KIND} in {VERSION}")));
+        }
+        let request = wire.request.ok_or_else(|| bad("it has no request".to_owned()))?;
+        if request.uid.is_empty() {
+            return Err(bad("request.uid is empty".to_owned()));
+        }
+        let WireKind { group, version, kind } = &request.kind;
+        if (group.as_str(), version.as_str(), kind.as_str()) != (webhook.group, "v1alpha1", webhook.kind) {
+            let text = format!(
+                "{} is for {} in {}/v1alpha1, not for kind {} in {}",
+                webhook.path,
+                webhook.kind,
+                webhook.group,
+                api::gotext::quote(kind),
+                api::gotext::quote(&format!("{group}/{version}"))
+            );
+            return Err(bad(text));
+        }
+        if !matches!(request.operation.as_str(), "CREATE" | "UPDATE" | "DELETE") {
+            let operation = api::gotext::quote(&request.operation);
+            return Err(bad(format!("request.operation is {operation}, not CREATE, UPDATE or DELETE")));
+        }
+        if request.operation != "DELETE" && !request.object.is_object() {
+            return Err(bad("request.object is no object".to_owned()));
+        }
+        Ok(Self {
+            uid: request.uid,
+            operation: request.operation,
+            kind: request.kind.kind,
+            namespace: request.namespace.unwrap_or_default(),
+            name: request.name.unwrap_or_default(),
+            subresource: request.sub_resource.unwrap_or_default(),
+            dry_run: request.dry_run.unwrap_or_default(),
+            object: request.object,
+            old: Some(request.old_object).filter(Value::is_object),
+        })
+    }
+}

@@ -1,0 +1,191 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::Mutex;
+
+use futures::FutureExt as _;
+
+use super::*;
+use crate::{App, Behind, Local, Place};
+
+/// Refuses objects named `no`, warns about all others, and remembers what it was asked.
+#[derive(Default)]
+struct Guard(Mutex<Vec<Review>>);
+
+impl Admit for Guard {
+    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
+        let ruling = match review.name.as_str() {
+            "no" => Ruling::refuse(Status::new(403, "Forbidden", "not this one", None)),
+            "broken" => std::panic::panic_any("a fault"),
+            _ => Ruling::allow(vec!["odd".to_owned()]),
+        };
+        self.0.lock().unwrap().push(review);
+        async { ruling }.boxed()
+    }
+}
+
+fn site(guard: &Arc<Guard>) -> Local {
+    let admit: Arc<dyn Admit> = guard.clone();
+    Local::new(App { routes: routes(&admit), ..App::default() })
+}
+
+fn review(webhook: &Webhook, name: &str) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "kind": {"group": webhook.group, "version": "v1alpha1", "kind": webhook.kind},
+            "resource": {"group": webhook.group, "version": "v1alpha1", "resource": webhook.resource},
+            "name": name, "namespace": "ns", "operation": "CREATE", "userInfo": {"username": "u"},
+            "object": {"kind": webhook.kind, "metadata": {"name": name}}, "oldObject": null, "dryRun": true,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        },
+    })
+}
+
+fn post(path: &str, body: impl Into<bytes::Bytes>) -> Request<Body> {
+    let request =
+        Request::post(format!("{path}?timeout=10s")).header("content-type", "application/json; charset=x");
+    request.body(answer::full(body)).unwrap()
+}
+
+async fn ask(site: &Local, request: Request<Body>) -> (u16, Value) {
+    let response = site.answer(request).await;
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn every_kind_is_asked_about_at_its_path() {
+    let guard = Arc::new(Guard::default());
+    let site = site(&guard);
+    for webhook in &WEBHOOKS {
+        let (code, answer) = ask(&site, post(webhook.path, review(webhook, "yes").to_string())).await;
+        assert_eq!(code, 200);
+        assert_eq!(
+            answer,
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+                "response": {"uid": "u-1", "allowed": true, "warnings": ["odd"]}})
+        );
+        let asked = guard.0.lock().unwrap().pop().unwrap();
+        assert_eq!(
+            (asked.kind.as_str(), asked.namespace.as_str(), asked.dry_run),
+            (webhook.kind, "ns", true)
+        );
+        assert_eq!((&asked.object["metadata"]["name"], asked.old), (&json!("yes"), None));
+    }
+    let (_, answer) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "no").to_string())).await;
+    assert_eq!(answer["response"]["allowed"], false);
+    assert_eq!(
+        answer["response"]["status"],
+        json!({"metadata": {}, "status": "Failure", "message": "not this one", "code": 403, "reason": "Forbidden"})
+    );
+}
+
+#[tokio::test]
+async fn subresources_are_not_judged() {
+    let guard = Arc::new(Guard::default());
+    let mut review = review(&WEBHOOKS[0], "no");
+    review["request"]["subResource"] = json!("status");
+    let (code, answer) = ask(&site(&guard), post(WEBHOOKS[0].path, review.to_string())).await;
+    assert_eq!((code, &answer["response"]["allowed"]), (200, &json!(true)));
+    assert!(guard.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_told_so() {
+    let guard = Arc::new(Guard::default());
+    let site = site(&guard);
+    let webhook = &WEBHOOKS[0];
+    let changed = |path: &str, value: Value| {
+        let mut review = review(webhook, "yes");
+        *review.pointer_mut(path).unwrap() = value;
+        review.to_string()
+    };
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = changed("/request/object", json!("DEEP")).replace("\"DEEP\"", &deep);
+    let cases = [
+        (String::new(), "EOF while parsing"),
+        ("{".to_owned(), "EOF while parsing"),
+        ("[]".to_owned(), "expected an AdmissionReview"),
+        (deep, "recursion limit"),
+        ("{}".to_owned(), "kind \"\" in version \"\""),
+        (changed("/apiVersion", json!("admission.k8s.io/v1beta1")), "v1beta1"),
+        (changed("/kind", json!("Pod")), "kind \"Pod\""),
+        (changed("/request", Value::Null), "it has no request"),
+        (changed("/request/uid", json!("")), "request.uid is empty"),
+        (changed("/request/kind/kind", json!("ScaledJob")), "is for ScaledObject in keda.sh/v1alpha1"),
+        (changed("/request/kind/version", json!("v2")), "\"keda.sh/v2\""),
+        (changed("/request/operation", json!("CONNECT")), "request.operation is \"CONNECT\""),
+        (changed("/request/object", Value::Null), "request.object is no object"),
+        (changed("/request/object", json!("text")), "request.object is no object"),
+        (changed("/request/dryRun", json!("yes")), "invalid type"),
+    ];
+    for (body, words) in cases {
+        let (code, answer) = ask(&site, post(webhook.path, body)).await;
+        let message = answer["message"].as_str().unwrap();
+        assert_eq!(code, 400, "{message}");
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    let get = Request::get(webhook.path).body(answer::full("")).unwrap();
+    assert_eq!(ask(&site, get).await.0, 405);
+    let text = Request::post(webhook.path).body(answer::full(review(webhook, "yes").to_string())).unwrap();
+    let (code, answer) = ask(&site, text).await;
+    assert_eq!((code, answer["reason"].as_str()), (415, Some("UnsupportedMediaType")));
+    assert_eq!(ask(&site, post("/validate-something-else", "{}")).await.0, 404);
+    assert!(guard.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn too_much_is_not_read_whether_it_is_announced_or_not() {
+    let guard = Arc::new(Guard::default());
+    let site = site(&guard);
+    let large = vec![b' '; 4 * 1024 * 1024];
+    let mut announced = post(WEBHOOKS[0].path, large.clone());
+    announced.headers_mut().insert("content-length", large.len().into());
+    assert_eq!(ask(&site, announced).await.0, 413);
+    assert_eq!(ask(&site, post(WEBHOOKS[0].path, large)).await.0, 413);
+}
+
+#[tokio::test]
+async fn a_fault_of_the_judge_is_an_error_and_no_ruling() {
+    let guard = Arc::new(Guard::default());
+    let site = site(&guard);
+    let (code, answer) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "broken").to_string())).await;
+    assert_eq!((code, answer.get("response")), (500, None));
+    let (code, _) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "yes").to_string())).await;
+    assert_eq!(code, 200);
+}
+
+#[test]
+fn the_configuration_names_every_path_and_trusts_whom_it_is_told() {
+    let place =
+        Place { namespace: "keda".into(), service: SERVICE.into(), behind: Behind::Pods([].into(), 9443) };
+    let mut configuration = configuration(&place, None);
+    let webhooks = configuration["webhooks"].as_array().unwrap();
+    assert_eq!(webhooks.len(), 6);
+    let first = &webhooks[0];
+    assert_eq!(
+        first["clientConfig"],
+        json!({"service": {"namespace": "keda", "name": "keda-admission-webhooks", "port": 443,
+            "path": "/validate-keda-sh-v1alpha1-scaledobject"}})
+    );
+    assert_eq!(first["rules"][0]["resources"], json!(["scaledobjects"]));
+    assert_eq!((&first["failurePolicy"], &first["timeoutSeconds"]), (&json!("Ignore"), &json!(10)));
+
+    let foreign = json!({"name": "x", "clientConfig": {"url": "https://x"}});
+    configuration["webhooks"].as_array_mut().unwrap().push(foreign.clone());
+    assert!(trust(&mut configuration, "one"));
+    assert!(!trust(&mut configuration, "one"));
+    assert!(trust(&mut configuration, "two"));
+    let webhooks = configuration["webhooks"].as_array().unwrap();
+    assert!(webhooks[..6].iter().all(|webhook| webhook["clientConfig"]["caBundle"] == "dHdv"));
+    assert_eq!(webhooks[6], foreign);
+    // Somebody may have written anything there.
+    assert!(!trust(&mut json!({"webhooks": [null, {"clientConfig": 3}]}), "one"));
+    assert!(!trust(&mut Value::Null, "one"));
+}
+
+#[test]
+fn the_paths_of_webhooks_are_open() {
+    assert!(open_paths().eq(WEBHOOKS.iter().map(|webhook| webhook.path)));
+}

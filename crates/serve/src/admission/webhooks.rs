@@ -1,0 +1,131 @@
+//! The webhooks of KEDA's kinds, and how the API server learns of them (spec 8.1).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::register::Place;
+
+/// The name of the ValidatingWebhookConfiguration.
+pub const NAME: &str = "keda-admission";
+
+/// The name that KEDA's Service has.
+pub const SERVICE: &str = "keda-admission-webhooks";
+
+/// One webhook: a kind and the path that is asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// Where it is asked.
+    pub path: &'static str,
+    /// API group; the version is `v1alpha1`.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural name of the resource.
+    pub resource: &'static str,
+}
+
+/// All webhooks.
+pub const WEBHOOKS: [Webhook; 6] = [
+    Webhook {
+        name: "vscaledobject.kb.io",
+        path: "/validate-keda-sh-v1alpha1-scaledobject",
+        group: "keda.sh",
+        kind: "ScaledObject",
+        resource: "scaledobjects",
+    },
+    Webhook {
+        name: "vscaledjob.kb.io",
+        path: "/validate-keda-sh-v1alpha1-scaledjob",
+        group: "keda.sh",
+        kind: "ScaledJob",
+        resource: "scaledjobs",
+    },
+    Webhook {
+        name: "vstriggerauthentication.kb.io",
+        path: "/validate-keda-sh-v1alpha1-triggerauthentication",
+        group: "keda.sh",
+        kind: "TriggerAuthentication",
+        resource: "triggerauthentications",
+    },
+    Webhook {
+        name: "vsclustertriggerauthentication.kb.io",
+        path: "/validate-keda-sh-v1alpha1-clustertriggerauthentication",
+        group: "keda.sh",
+        kind: "ClusterTriggerAuthentication",
+        resource: "clustertriggerauthentications",
+    },
+    Webhook {
+        name: "vcloudeventsource.kb.io",
+        path: "/validate-eventing-keda-sh-v1alpha1-cloudeventsource",
+        group: "eventing.keda.sh",
+        kind: "CloudEventSource",
+        resource: "cloudeventsources",
+    },
+    Webhook {
+        name: "vclustercloudeventsource.kb.io",
+        path: "/validate-eventing-keda-sh-v1alpha1-clustercloudeventsource",
+        group: "eventing.keda.sh",
+        kind: "ClusterCloudEventSource",
+        resource: "clustercloudeventsources",
+    },
+];
+
+/// The ValidatingWebhookConfiguration: the API server asks the Service of a place, and trusts this authority (PEM). Without
+/// one the bundle is to be filled in later, see [`trust`].
+pub fn configuration(place: &Place, authority: Option<&str>) -> Value {
+    let webhook = |webhook: &Webhook| {
+        json!({
+            "name": webhook.name,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {
+                "namespace": place.namespace, "name": place.service, "port": place.port(), "path": webhook.path,
+            }},
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "rules": [{
+                "apiGroups": [webhook.group],
+                "apiVersions": ["v1alpha1"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [webhook.resource],
+                "scope": "*",
+            }],
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+        })
+    };
+    let mut configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME},
+        "webhooks": WEBHOOKS.iter().map(webhook).collect::<Vec<_>>(),
+    });
+    if let Some(authority) = authority {
+        trust(&mut configuration, authority);
+    }
+    configuration
+}
+
+/// Fills an authority (PEM) into every webhook of ours; others are left alone. Says whether that changed anything, so
+/// that it is written only then.
+pub fn trust(configuration: &mut Value, authority: &str) -> bool {
+    let bundle = json!(STANDARD.encode(authority));
+    let mut changed = false;
+    let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut);
+    for webhook in webhooks.into_iter().flatten() {
+        let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str).unwrap_or_default();
+        if !WEBHOOKS.iter().any(|own| own.path == path) {
+            continue;
+        }
+        let config = webhook.get_mut("clientConfig").and_then(Value::as_object_mut);
+        if let Some(config) = config.filter(|config| config.get("caBundle") != Some(&bundle)) {
+            config.insert("caBundle".to_owned(), bundle.clone());
+            changed = true;
+        }
+    }
+    changed
+}

@@ -1,0 +1,141 @@
+//! PostgreSQL.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{DEADLINE, ports, write_identity};
+use crate::cache::Cache;
+use crate::error::{Attempt as _, Error};
+use crate::parts::POSTGRESQL;
+use crate::pki::Identity;
+use crate::program::{Program, Room};
+use crate::progress::Progress;
+
+/// A running PostgreSQL; user and database are `plimsoll`.
+pub struct Postgresql {
+    programs: PathBuf,
+    port: u16,
+    password: String,
+    tls: bool,
+    running: Option<Program>,
+    idle: Option<Room>,
+}
+
+/// It refuses to run as root. In a namespace of its own it is somebody else, who may still read what is root's.
+const SOMEBODY: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
+
+impl Postgresql {
+    /// Starts one with this password; with a certificate it speaks TLS, too.
+    pub async fn start(password: &str, tls: Option<&Identity>) -> Result<Self, Error> {
+        let programs = Cache::of_user()?.ensure(&POSTGRESQL, &mut Progress::stderr())?;
+        let [port] = ports()?;
+        let room = Room::new()?;
+        if let Some(identity) = tls {
+            write_identity(&room, identity)?;
+        }
+        let secret = room.write("password", password)?;
+        let initdb = [
+            programs.join("initdb").display().to_string(),
+            format!("--pgdata={}", room.path("data").display()),
+            "--username=plimsoll".to_owned(),
+            "--auth=scram-sha-256".to_owned(),
+            format!("--pwfile={}", secret.display()),
+            "--no-sync".to_owned(),
+            "--locale=C".to_owned(),
+            "--encoding=UTF8".to_owned(),
+        ];
+        let words = as_somebody(&initdb);
+        let mut command = Command::new(words.first().map_or("initdb", |word| word));
+        command.args(words.get(1..).unwrap_or_default()).current_dir(room.folder());
+        run(command).await.attempt(|| "make a database".into())?;
+        let mut server = Self {
+            programs,
+            port,
+            password: password.to_owned(),
+            tls: tls.is_some(),
+            running: None,
+            idle: Some(room),
+        };
+        server.resume().await?;
+        server.sql_in("postgres", "CREATE DATABASE plimsoll").await?;
+        Ok(server)
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Kills it. Its data stay.
+    pub fn stop(&mut self) {
+        if let Some(program) = self.running.take() {
+            self.idle = Some(program.end());
+        }
+    }
+
+    /// Starts it again after [`Postgresql::stop`], and returns when it answers.
+    pub async fn resume(&mut self) -> Result<(), Error> {
+        let Some(room) = self.idle.take() else { return Ok(()) };
+        // Left by one that was killed.
+        let _ = std::fs::remove_file(room.path("data/postmaster.pid"));
+        let folder = room.folder().display().to_string();
+        let setting = |name: &str, value: &str| ["-c".to_owned(), format!("{name}={value}")];
+        let mut words = vec![
+            self.programs.join("postgres").display().to_string(),
+            "-D".to_owned(),
+            room.path("data").display().to_string(),
+        ];
+        words.extend(setting("port", &self.port.to_string()));
+        words.extend(setting("listen_addresses", "127.0.0.1"));
+        words.extend(setting("unix_socket_directories", ""));
+        words.extend(setting("fsync", "off"));
+        if self.tls {
+            words.extend(setting("ssl", "on"));
+            words.extend(setting("ssl_cert_file", &format!("{folder}/server.crt")));
+            words.extend(setting("ssl_key_file", &format!("{folder}/server.key")));
+        }
+        let words = as_somebody(&words);
+        let mut program = Program::start(
+            "postgresql",
+            Path::new("/usr/bin/env"),
+            &[&["--".to_owned()][..], &words].concat(),
+            room,
+        )?;
+        program.until(DEADLINE, async || self.sql_in("postgres", "SELECT 1").await.is_ok()).await?;
+        self.running = Some(program);
+        Ok(())
+    }
+
+    /// Runs statements, and tells what they yield.
+    pub async fn sql(&self, text: &str) -> Result<String, Error> {
+        self.sql_in("plimsoll", text).await
+    }
+
+    async fn sql_in(&self, database: &str, text: &str) -> Result<String, Error> {
+        let mut command = Command::new(self.programs.join("psql"));
+        command
+            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "plimsoll"])
+            .args(["-p", &self.port.to_string(), "-d", database, "-c", text])
+            .env("PGPASSWORD", &self.password)
+            .env("PGCONNECT_TIMEOUT", "5");
+        run(command).await.attempt(|| format!("run {text}"))
+    }
+}
+
+/// A command as somebody who is not root.
+fn as_somebody(words: &[String]) -> Vec<String> {
+    let root =
+        std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let before: &[&str] = if root { &SOMEBODY } else { &[] };
+    before.iter().map(|word| (*word).to_owned()).chain(words.iter().cloned()).collect()
+}
+
+async fn run(mut command: Command) -> io::Result<String> {
+    let output = tokio::task::spawn_blocking(move || command.output()).await.map_err(io::Error::other)??;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(io::Error::other(String::from_utf8_lossy(&said).trim().to_owned()))
+}

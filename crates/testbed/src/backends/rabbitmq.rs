@@ -1,0 +1,206 @@
+//! RabbitMQ with its management API.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use super::{DEADLINE, ports, write_identity};
+use crate::cache::Cache;
+use crate::components::local;
+use crate::error::{Attempt as _, Error};
+use crate::parts::RABBITMQ;
+use crate::pki::Identity;
+use crate::plain;
+use crate::program::{Program, Room};
+use crate::progress::Progress;
+
+/// A running RabbitMQ; user and password are `guest`.
+pub struct Rabbitmq {
+    programs: PathBuf,
+    ports: Ports,
+    tls: bool,
+    running: Option<(Program, Program)>,
+    idle: Option<Room>,
+}
+
+#[derive(Clone, Copy)]
+struct Ports {
+    amqp: u16,
+    amqps: u16,
+    http: u16,
+    https: u16,
+    mapper: u16,
+    nodes: u16,
+}
+
+impl Rabbitmq {
+    /// Starts one; with a certificate it speaks TLS, too.
+    pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
+        let programs = Cache::of_user()?.ensure(&RABBITMQ, &mut Progress::stderr())?;
+        let [amqp, amqps, http, https, mapper, nodes] = ports()?;
+        let ports = Ports { amqp, amqps, http, https, mapper, nodes };
+        let room = Room::new()?;
+        if let Some(identity) = tls {
+            write_identity(&room, identity)?;
+        }
+        room.write("rabbitmq.conf", &config(ports, tls.is_some(), room.folder()))?;
+        room.write("enabled_plugins", "[rabbitmq_management].\n")?;
+        let mut server = Self { programs, ports, tls: tls.is_some(), running: None, idle: Some(room) };
+        server.resume().await?;
+        Ok(server)
+    }
+
+    /// Its management API, with user and password.
+    pub fn http(&self) -> String {
+        format!("http://guest:guest@127.0.0.1:{}", self.ports.http)
+    }
+
+    /// The same with TLS.
+    pub fn https(&self) -> String {
+        format!("https://guest:guest@127.0.0.1:{}", self.ports.https)
+    }
+
+    /// AMQP, with user and password.
+    pub fn amqp(&self) -> String {
+        format!("amqp://guest:guest@127.0.0.1:{}", self.ports.amqp)
+    }
+
+    /// The same with TLS.
+    pub fn amqps(&self) -> String {
+        format!("amqps://guest:guest@127.0.0.1:{}", self.ports.amqps)
+    }
+
+    /// Kills it. Durable queues and messages stay.
+    pub fn stop(&mut self) {
+        if let Some((server, mapper)) = self.running.take() {
+            self.idle = Some(server.end());
+            drop(mapper.end());
+        }
+    }
+
+    /// Starts it again after [`Rabbitmq::stop`], and returns when it answers.
+    pub async fn resume(&mut self) -> Result<(), Error> {
+        let Some(room) = self.idle.take() else { return Ok(()) };
+        let Ports { amqp, mapper, nodes, .. } = self.ports;
+        // Erlang would leave one running for ever.
+        let listen = ["-port", &mapper.to_string(), "-address", "127.0.0.1"].map(str::to_owned);
+        let mapper_program = Program::start("epmd", &self.programs.join("epmd"), &listen, Room::new()?)?;
+        let file = |name: &str| room.path(name).display().to_string();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let server = self.programs.join("rabbitmq-server").display().to_string();
+        let arguments = [
+            format!("PATH={}:{path}", self.programs.display()),
+            format!("HOME={}", room.folder().display()),
+            format!("ERL_EPMD_PORT={mapper}"),
+            "ERL_EPMD_ADDRESS=127.0.0.1".to_owned(),
+            format!("RABBITMQ_MNESIA_BASE={}", file("mnesia")),
+            format!("RABBITMQ_LOG_BASE={}", file("log")),
+            format!("RABBITMQ_CONFIG_FILE={}", file("rabbitmq")),
+            format!("RABBITMQ_ENABLED_PLUGINS_FILE={}", file("enabled_plugins")),
+            "RABBITMQ_CONF_ENV_FILE=/dev/null".to_owned(),
+            format!("RABBITMQ_PID_FILE={}", file("pid")),
+            format!("RABBITMQ_NODENAME=testbed{amqp}@localhost"),
+            format!("RABBITMQ_DIST_PORT={nodes}"),
+            // The shell then becomes the server, and ends with it.
+            "RABBITMQ_ALLOW_INPUT=1".to_owned(),
+            "RABBITMQ_SERVER_START_ARGS=-noinput".to_owned(),
+            server,
+        ];
+        let mut program = Program::start("rabbitmq", Path::new("/usr/bin/env"), &arguments, room)?;
+        let overview = format!("{}/api/overview", local("http", self.ports.http));
+        program
+            .until(DEADLINE, async || {
+                let asked = request(Method::GET, &overview, Value::Null).await;
+                asked.is_ok() && tokio::net::TcpStream::connect(("127.0.0.1", amqp)).await.is_ok()
+            })
+            .await?;
+        self.running = Some((program, mapper_program));
+        Ok(())
+    }
+
+    /// Whether it speaks TLS.
+    pub fn has_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// Makes a durable queue in the first virtual host.
+    pub async fn declare(&self, queue: &str) -> Result<(), Error> {
+        self.manage(Method::PUT, &format!("queues/%2F/{queue}"), json!({"durable": true})).await.map(|_| ())
+    }
+
+    /// Puts messages into a queue.
+    pub async fn publish(&self, queue: &str, count: usize) -> Result<(), Error> {
+        for number in 0..count {
+            let message = json!({
+                "properties": {"delivery_mode": 2},
+                "routing_key": queue,
+                "payload": number.to_string(),
+                "payload_encoding": "string",
+            });
+            self.manage(Method::POST, "exchanges/%2F/amq.default/publish", message).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes messages out of a queue.
+    pub async fn take(&self, queue: &str, count: usize) -> Result<(), Error> {
+        let body = json!({"count": count, "ackmode": "ack_requeue_false", "encoding": "auto"});
+        self.manage(Method::POST, &format!("queues/%2F/{queue}/get"), body).await.map(|_| ())
+    }
+
+    /// Asks the management API for something.
+    pub async fn manage(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
+        let url = format!("{}/api/{path}", local("http", self.ports.http));
+        request(method, &url, body).await.attempt(|| format!("ask RabbitMQ for {path}"))
+    }
+}
+
+async fn request(method: Method, url: &str, body: Value) -> io::Result<Value> {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header("authorization", format!("Basic {}", STANDARD.encode("guest:guest")))
+        .header("content-type", "application/json")
+        .body(Full::new(body))
+        .map_err(io::Error::other)?;
+    let answer = plain::send(request).await?;
+    if !answer.status().is_success() {
+        let said = String::from_utf8_lossy(answer.body()).into_owned();
+        return Err(io::Error::other(format!("{}: {said}", answer.status())));
+    }
+    Ok(serde_json::from_slice(answer.body()).unwrap_or_default())
+}
+
+fn config(ports: Ports, tls: bool, folder: &Path) -> String {
+    let Ports { amqp, amqps, http, https, .. } = ports;
+    let mut config = format!(
+        "listeners.tcp.1 = 127.0.0.1:{amqp}
+management.tcp.ip = 127.0.0.1
+management.tcp.port = {http}
+collect_statistics_interval = 1000
+log.console = true
+log.console.level = warning
+log.file = false
+"
+    );
+    if tls {
+        let folder = folder.display();
+        for prefix in ["ssl_options", "management.ssl"] {
+            config.push_str(&format!(
+                "{prefix}.certfile = {folder}/server.crt\n{prefix}.keyfile = {folder}/server.key\n"
+            ));
+        }
+        config.push_str(&format!(
+            "listeners.ssl.1 = 127.0.0.1:{amqps}\nssl_options.verify = verify_none\n\
+             management.ssl.ip = 127.0.0.1\nmanagement.ssl.port = {https}\n"
+        ));
+    }
+    config
+}

@@ -1,0 +1,211 @@
+//! Redis: alone, behind a sentinel, and as a cluster of three.
+
+use std::io;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use super::{DEADLINE, ports, write_identity};
+use crate::cache::Cache;
+use crate::error::{Attempt as _, Error};
+use crate::parts::REDIS;
+use crate::pki::Identity;
+use crate::program::{Program, Room};
+use crate::progress::Progress;
+
+/// How a server is set up.
+#[derive(Default)]
+pub struct RedisSetup<'a> {
+    /// The password; none if it is empty.
+    pub password: &'a str,
+    /// Its certificate, for a second port with TLS.
+    pub tls: Option<&'a Identity>,
+    /// Whether it is a member of a cluster.
+    pub cluster: bool,
+    /// The port of the master whose sentinel it is.
+    pub sentinel_of: Option<u16>,
+}
+
+/// A running Redis.
+pub struct Redis {
+    programs: PathBuf,
+    port: u16,
+    tls_port: u16,
+    password: String,
+    config: String,
+    sentinel: bool,
+    running: Option<Program>,
+    idle: Option<Room>,
+}
+
+/// Three servers that share the keys among them.
+pub struct RedisCluster {
+    members: Vec<Redis>,
+}
+
+impl Redis {
+    /// Starts one.
+    pub async fn start(setup: &RedisSetup<'_>) -> Result<Self, Error> {
+        let programs = Cache::of_user()?.ensure(&REDIS, &mut Progress::stderr())?;
+        let [port, tls_port] = ports()?;
+        let room = Room::new()?;
+        let mut config = format!(
+            "bind 127.0.0.1\nport {port}\ndaemonize no\nsave \"\"\nappendonly no\ndir {}\n",
+            room.folder().display()
+        );
+        if let Some(identity) = setup.tls {
+            write_identity(&room, identity)?;
+            let folder = room.folder().display();
+            config.push_str(&format!(
+                "tls-port {tls_port}\ntls-cert-file {folder}/server.crt\ntls-key-file {folder}/server.key\n\
+                 tls-auth-clients no\n"
+            ));
+        }
+        if !setup.password.is_empty() && setup.sentinel_of.is_none() {
+            config.push_str(&format!("requirepass {0}\nmasterauth {0}\n", setup.password));
+        }
+        if setup.cluster {
+            config.push_str(&format!(
+                "cluster-enabled yes\ncluster-port {}\ncluster-node-timeout 2000\n",
+                tls_port
+            ));
+        }
+        if let Some(master) = setup.sentinel_of {
+            config = format!(
+                "bind 127.0.0.1\nport {port}\ndir {}\nsentinel monitor main 127.0.0.1 {master} 1\n",
+                room.folder().display()
+            );
+            if !setup.password.is_empty() {
+                config.push_str(&format!("sentinel auth-pass main {}\n", setup.password));
+            }
+        }
+        let mut server = Self {
+            programs,
+            port,
+            tls_port,
+            password: if setup.sentinel_of.is_some() { String::new() } else { setup.password.to_owned() },
+            config,
+            sentinel: setup.sentinel_of.is_some(),
+            running: None,
+            idle: Some(room),
+        };
+        server.resume().await?;
+        Ok(server)
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `host:port` with TLS.
+    pub fn tls_address(&self) -> String {
+        format!("127.0.0.1:{}", self.tls_port)
+    }
+
+    /// Kills it; all keys are gone.
+    pub fn stop(&mut self) {
+        if let Some(program) = self.running.take() {
+            self.idle = Some(program.end());
+        }
+    }
+
+    /// Starts it again after [`Redis::stop`], and returns when it answers.
+    pub async fn resume(&mut self) -> Result<(), Error> {
+        let Some(room) = self.idle.take() else { return Ok(()) };
+        let config = room.write("redis.conf", &self.config)?;
+        let name = if self.sentinel { "redis-sentinel" } else { "redis-server" };
+        let mut program =
+            Program::start("redis", &self.programs.join(name), &[config.display().to_string()], room)?;
+        let (port, password) = (self.port, self.password.clone());
+        program.until(DEADLINE, async || ask(port, &password, &["PING"]).await.is_ok()).await?;
+        self.running = Some(program);
+        Ok(())
+    }
+
+    /// Sends a command, and tells the first line of the answer.
+    pub async fn say(&self, words: &[&str]) -> Result<String, Error> {
+        ask(self.port, &self.password, words).await.attempt(|| format!("say {} to Redis", words.join(" ")))
+    }
+}
+
+impl RedisCluster {
+    /// Starts three and puts them together.
+    pub async fn start() -> Result<Self, Error> {
+        let setup = RedisSetup { cluster: true, ..RedisSetup::default() };
+        let mut members = Vec::new();
+        for _ in 0..3 {
+            members.push(Redis::start(&setup).await?);
+        }
+        let ranges = [(0, 5461), (5462, 10922), (10923, 16383)];
+        for (member, (first, last)) in members.iter().zip(ranges) {
+            member.say(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]).await?;
+        }
+        let Some((first, others)) = members.split_first() else { return Ok(Self { members }) };
+        for other in others {
+            let (port, bus) = (other.port.to_string(), other.tls_port.to_string());
+            first.say(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await?;
+        }
+        let until = tokio::time::Instant::now() + DEADLINE;
+        for member in &members {
+            while !member.say(&["CLUSTER", "INFO"]).await?.contains("cluster_state:ok") {
+                if tokio::time::Instant::now() > until {
+                    let late = io::Error::new(io::ErrorKind::TimedOut, "the members do not agree");
+                    return Err(late).attempt(|| "put a Redis cluster together".into());
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+        Ok(Self { members })
+    }
+
+    /// The addresses of all, with commas between them.
+    pub fn addresses(&self) -> String {
+        self.members.iter().map(Redis::address).collect::<Vec<_>>().join(",")
+    }
+
+    /// Sends a command to the member that has the key, which is the second word.
+    pub async fn say(&self, words: &[&str]) -> Result<String, Error> {
+        let mut last = String::new();
+        for member in &self.members {
+            last = member.say(words).await?;
+            if !last.starts_with("-MOVED") {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// One command; of a text that comes in bulk, all of it.
+async fn ask(port: u16, password: &str, words: &[&str]) -> io::Result<String> {
+    let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await?);
+    if !password.is_empty() {
+        exchange(&mut stream, &["AUTH", password]).await?;
+    }
+    exchange(&mut stream, words).await
+}
+
+async fn exchange(stream: &mut BufReader<TcpStream>, words: &[&str]) -> io::Result<String> {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    stream.write_all(request.as_bytes()).await?;
+    let mut line = String::new();
+    if stream.read_line(&mut line).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if let Some(size) = line.trim().strip_prefix('$').and_then(|size| size.parse::<usize>().ok()) {
+        let mut text = vec![0; size];
+        stream.read_exact(&mut text).await?;
+        return Ok(String::from_utf8_lossy(&text).into_owned());
+    }
+    Ok(line.trim().to_owned())
+}

@@ -1,0 +1,186 @@
+//! The API servers ask our admission, and heed it.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use http::Method;
+use keda::admission::{self, Kind, Objects, Operation, Request, Rules, Verdict};
+use kube::Client;
+use serde_json::{Value, json};
+use serve::admission::{Admit, Review, Ruling};
+use serve::{App, Behind, Certificate, Options, Place, Server, Status};
+use testbed::twin::{Failure, Stage, on_both};
+
+use crate::asking::{ask, define, place, until};
+
+/// The rules, over what the API server says at that moment.
+struct Guard(Client);
+
+impl Guard {
+    async fn surroundings(&self, request: &Request<'_>) -> Objects {
+        let mut objects = Objects::default();
+        let Some(needs) = admission::needs(request) else { return objects };
+        let namespace = &needs.namespace;
+        let lists = [
+            (format!("/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects"), "ScaledObject"),
+            (
+                format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"),
+                "HorizontalPodAutoscaler",
+            ),
+        ];
+        for (uri, kind) in lists {
+            let said = ask(&self.0, Method::GET, &uri, None).await;
+            for item in said.body["items"].as_array().cloned().unwrap_or_default() {
+                let mut item = item;
+                item["kind"] = json!(kind);
+                objects.add(item).unwrap();
+            }
+        }
+        if let Some((kind, name)) = needs.workload {
+            let uri = format!("/apis/apps/v1/namespaces/{namespace}/{}/{name}", kind.plural());
+            let said = ask(&self.0, Method::GET, &uri, None).await;
+            if said.code == 200 {
+                objects.add(said.body).unwrap();
+            }
+        }
+        objects
+    }
+}
+
+impl Admit for Guard {
+    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
+        async move {
+            let request = Request {
+                operation: Operation::parse(&review.operation).unwrap(),
+                kind: Kind::parse(&review.kind).unwrap(),
+                dry_run: review.dry_run,
+                object: &review.object,
+                old: review.old.as_ref(),
+            };
+            let around = self.surroundings(&request).await;
+            match admission::review(&request, &around, &Rules::of(api::provide::Compat::Better)) {
+                Verdict::Allowed(allowed) => Ruling::allow(allowed.warnings),
+                Verdict::Denied(denial) => {
+                    Ruling::refuse(Status::new(denial.code, denial.reason, denial.message, None))
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Serves admission for the namespace of a test, and waits until it is asked.
+async fn serve(stage: &Stage) -> Server {
+    let place_of = |port| Place {
+        namespace: stage.namespace.clone(),
+        service: "keda-admission-webhooks".to_owned(),
+        behind: Behind::ThisMachine(port),
+    };
+    let options = Options {
+        address: (Ipv4Addr::LOCALHOST, 0).into(),
+        certificate: Certificate::SelfMade(vec![place_of(0).server_name()]),
+        open_paths: serve::admission::open_paths().collect(),
+        ..Options::default()
+    };
+    let admit: Arc<dyn Admit> = Arc::new(Guard(stage.client.clone()));
+    let app = App { routes: serve::admission::routes(&admit), ..App::default() };
+    let server = Server::start(options, stage.client.clone(), app).await.unwrap();
+    let place_of = place_of(server.port());
+    let service = place_of.objects(&[], server.ca_pem()).remove(0);
+    let uri = format!("/api/v1/namespaces/{}/services", stage.namespace);
+    let said = ask(&stage.client, Method::POST, &uri, Some(&service)).await;
+    assert_eq!(said.code, 201, "{said:?}");
+
+    let mut configuration = serve::admission::configuration(&place_of, server.ca_pem());
+    // Other tests of this cluster are none of our business.
+    configuration["metadata"]["name"] = json!(stage.namespace);
+    for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+        webhook["failurePolicy"] = json!("Fail");
+        webhook["namespaceSelector"] =
+            json!({"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}});
+        // Objects outside of namespaces have none to be selected by.
+        webhook["objectSelector"] = json!({"matchLabels": {"test": stage.namespace}});
+    }
+    let said = ask(&stage.client, Method::POST, CONFIGURATIONS, Some(&configuration)).await;
+    assert_eq!(said.code, 201, "{said:?}");
+    let broken = object(
+        stage,
+        "ScaledJob",
+        "probe",
+        json!({"jobTargetRef": {"template": {}},
+        "triggers": [{"type": "cpu", "metadata": {}, "useCachedMetrics": true}]}),
+    );
+    until("admission", async || {
+        let said = create(stage, &broken, true).await;
+        if said.code == 403 { Ok(()) } else { Err(format!("{said:?}")) }
+    })
+    .await;
+    server
+}
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+fn object(stage: &Stage, kind: &str, name: &str, spec: Value) -> Value {
+    let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
+    json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind,
+        "metadata": {"name": format!("{}-{name}", stage.namespace), "labels": {"test": stage.namespace}}, "spec": spec})
+}
+
+async fn create(stage: &Stage, object: &Value, dry: bool) -> crate::asking::Said {
+    let dry = if dry { "&dryRun=All" } else { "" };
+    let uri = format!("{}?fieldValidation=Strict{dry}", place(stage, object["kind"].as_str().unwrap()));
+    ask(&stage.client, Method::POST, &uri, Some(object)).await
+}
+
+#[test]
+fn objects_are_judged_before_they_are_stored() -> Result<(), Failure> {
+    on_both(async |stage| {
+        define(&stage).await;
+        let server = serve(&stage).await;
+        let triggers = json!([{"type": "prometheus", "metadata": {}}]);
+        let spec = json!({"scaleTargetRef": {"name": "web"}, "triggers": triggers, "minReplicaCount": 1, "cooldownPeriod": 5});
+        let said = create(&stage, &object(&stage, "ScaledObject", "one", spec.clone()), false).await;
+        assert_eq!(said.code, 201, "{said:?}");
+        let warnings = said.warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("CooldownPeriod is configured"), "{warnings:?}");
+
+        let said = create(&stage, &object(&stage, "ScaledObject", "two", spec), false).await;
+        assert_eq!((said.code, &said.body["reason"]), (403, &json!("Forbidden")), "{said:?}");
+        let words = format!(
+            "admission webhook \"vscaledobject.kb.io\" denied the request: the workload 'web' of type \
+             'apps/v1.Deployment' is already managed by the ScaledObject '{}-one'",
+            stage.namespace
+        );
+        assert_eq!(said.message(), words);
+
+        let missing = json!({"scaleTargetRef": {"name": "gone"}, "minReplicaCount": 1,
+            "triggers": [{"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}]});
+        let missing = object(&stage, "ScaledObject", "three", missing);
+        let said = create(&stage, &missing, false).await;
+        assert_eq!(said.code, 404, "{said:?}");
+        assert!(said.message().ends_with("deployments.apps \"gone\" not found"), "{said:?}");
+        // Who only asks what would happen need not have it yet.
+        assert_eq!(create(&stage, &missing, true).await.code, 201);
+
+        let url = json!({"oauth2": {"clientId": "c", "tokenUrl": "ftp://x"}});
+        for kind in ["TriggerAuthentication", "ClusterTriggerAuthentication"] {
+            let said = create(&stage, &object(&stage, kind, "ta", url.clone()), true).await;
+            // On objects without a namespace a selector of namespaces has no hold.
+            assert_eq!(said.code, 403, "{kind}: {said:?}");
+            assert!(
+                said.message().ends_with("oauth2.tokenUrl must be a valid http or https URL"),
+                "{said:?}"
+            );
+        }
+        let both = json!(["keda.scaledobject.ready.v1"]);
+        let both = json!({"destination": {}, "eventSubscription": {"includedEventTypes": both, "excludedEventTypes": both}});
+        for kind in ["CloudEventSource", "ClusterCloudEventSource"] {
+            let said = create(&stage, &object(&stage, kind, "ces", both.clone()), true).await;
+            assert_eq!(said.code, 403, "{kind}: {said:?}");
+        }
+        let uri = format!("{CONFIGURATIONS}/{}", stage.namespace);
+        assert_eq!(ask(&stage.client, Method::DELETE, &uri, None).await.code, 200);
+        server.stop().await;
+    })
+}

@@ -1,0 +1,74 @@
+//! external and external-push against a scaler written in Go with the published protocol.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use testbed::backends::GoScaler;
+use tokio::sync::mpsc;
+
+use super::{PATIENCE, assert_says, certificates, read, scaler, spec, until};
+
+#[tokio::test]
+async fn a_scaler_in_go_is_asked() {
+    let mut server = GoScaler::start(None).await.unwrap();
+    let address = server.address();
+    // As it says if it is told nothing.
+    let plain = scaler("external", &[("scalerAddress", &address)], &[]);
+    assert_eq!(spec(&plain).await, ("s0-test".to_owned(), "100".to_owned()));
+    assert_eq!(read(&plain).await, Ok(("100".into(), true)));
+    for address in [format!("dns:///{address}"), format!("passthrough:///{address}")] {
+        let told = [("scalerAddress", &*address), ("value", "0.25"), ("target", "2.5"), ("active", "no")];
+        let told = scaler("external", &told, &[]);
+        assert_eq!(spec(&told).await, ("s0-test".to_owned(), "2.500".to_owned()));
+        assert_eq!(read(&told).await, Ok(("250m".into(), false)));
+    }
+    let wrong = scaler("external", &[("scalerAddress", &address), ("value", "many")], &[]);
+    assert_says(&read(&wrong).await.unwrap_err(), &["value is no number: many", "InvalidArgument", &address]);
+
+    server.stop();
+    for _ in 0..3 {
+        assert!(read(&plain).await.is_err());
+    }
+    server.resume().await.unwrap();
+    until(&plain, "100", true).await;
+}
+
+#[tokio::test]
+async fn a_scaler_in_go_speaks_tls() {
+    let (authority, identity) = certificates();
+    let server = GoScaler::start(Some(&identity)).await.unwrap();
+    let address = server.address();
+    let asked = |more: super::Pairs<'_>, auth: super::Pairs<'_>| {
+        scaler("external", &[&[("scalerAddress", &*address)], more].concat(), auth)
+    };
+    assert_eq!(read(&asked(&[], &[("caCert", authority.certificate())])).await, Ok(("100".into(), true)));
+    let unsafe_ssl = [("enableTLS", "true"), ("unsafeSsl", "true")];
+    assert_eq!(read(&asked(&unsafe_ssl, &[])).await, Ok(("100".into(), true)));
+    assert_says(&read(&asked(&[("enableTLS", "true")], &[])).await.unwrap_err(), &["unknown authority"]);
+    assert!(read(&asked(&[], &[])).await.is_err());
+}
+
+#[tokio::test]
+async fn a_scaler_in_go_tells_of_activity_and_is_listened_to_again() {
+    let mut server = GoScaler::start(None).await.unwrap();
+    let address = server.address();
+    let scaler = scaler("external-push", &[("scalerAddress", &address)], &[]);
+    let (tell, mut told) = mpsc::channel(4);
+    let listening = tokio::spawn(Arc::clone(&scaler).push(tell).unwrap());
+    let told_within = async |told: &mut mpsc::Receiver<bool>, server: &GoScaler| {
+        let begun = Instant::now();
+        while server.tell("ns/so").await.unwrap_or_default() == 0 {
+            assert!(begun.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(tokio::time::timeout(Duration::from_secs(5), told.recv()).await, Ok(Some(true)));
+    };
+    told_within(&mut told, &server).await;
+    // In order, and with the server.
+    assert_eq!(server.end_streams("ns/so").await.unwrap(), 1);
+    told_within(&mut told, &server).await;
+    server.stop();
+    server.resume().await.unwrap();
+    told_within(&mut told, &server).await;
+    listening.abort();
+}

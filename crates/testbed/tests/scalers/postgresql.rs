@@ -1,0 +1,106 @@
+//! postgresql.
+
+use testbed::backends::Postgresql;
+
+use super::{assert_says, certificates, read, scaler, spec, until};
+
+#[tokio::test]
+async fn queries_yield_numbers_or_errors() {
+    let (authority, identity) = certificates();
+    let mut server = Postgresql::start("hunter2", Some(&identity)).await.unwrap();
+    let port = server.port().to_string();
+    server
+        .sql("CREATE TABLE jobs (done boolean); INSERT INTO jobs VALUES (true), (false), (false)")
+        .await
+        .unwrap();
+    let place = [
+        ("host", "127.0.0.1"),
+        ("port", &*port),
+        ("userName", "plimsoll"),
+        ("dbName", "plimsoll"),
+        ("targetQueryValue", "2.5"),
+    ];
+    let password = [("password", "hunter2")];
+    let asked = |query: &str, mode: &str, more: super::Pairs<'_>| {
+        let metadata = [&place[..], &[("query", query), ("sslmode", mode)], more].concat();
+        scaler("postgresql", &metadata, &password)
+    };
+    let query = "SELECT count(*) FROM jobs WHERE NOT done";
+    let jobs = asked(query, "disable", &[]);
+    assert_eq!(spec(&jobs).await, ("s0-postgresql".to_owned(), "2.500".to_owned()));
+    assert_eq!(read(&jobs).await, Ok(("2".into(), true)));
+    assert_eq!(
+        read(&asked(query, "disable", &[("activationTargetQueryValue", "2")])).await,
+        Ok(("2".into(), false))
+    );
+    assert_eq!(read(&asked("SELECT 1.25, 'x'", "disable", &[])).await, Ok(("1.250".into(), true)));
+    assert_eq!(
+        read(&asked("SELECT generate_series(1, 100000)", "disable", &[])).await,
+        Ok(("1".into(), true))
+    );
+    assert_eq!(read(&asked("SELECT -3", "disable", &[])).await, Ok(("0".into(), false)));
+
+    let words = |text| ["error inspecting postgreSQL: could not query postgreSQL", text];
+    for (query, said) in [
+        ("SELECT 1 WHERE false", "no rows in result set"),
+        ("SELECT NULL::int", "NULL"),
+        ("SELECT 'many'", "is no number"),
+        ("SELECT 'NaN'::float8", "is no number"),
+        ("SELECT count(*) FROM none", "\"none\" does not exist"),
+        ("SELEC 1", "syntax error"),
+    ] {
+        assert_says(&read(&asked(query, "disable", &[])).await.unwrap_err(), &words(said));
+    }
+    // The connection is good after all that.
+    assert_eq!(read(&jobs).await, Ok(("2".into(), true)));
+
+    // TLS: all modes, and an authority that is or is not known.
+    for mode in ["allow", "prefer", "require"] {
+        assert_eq!(read(&asked(query, mode, &[])).await, Ok(("2".into(), true)), "{mode}");
+    }
+    for mode in ["verify-ca", "verify-full"] {
+        assert_says(&read(&asked(query, mode, &[])).await.unwrap_err(), &["unknown authority"]);
+        let file = std::env::temp_dir().join(format!("plimsoll-scalers-{}-{mode}.pem", std::process::id()));
+        std::fs::write(&file, authority.certificate()).unwrap();
+        let connection = format!(
+            "postgresql://plimsoll:hunter2@127.0.0.1:{port}/plimsoll?sslmode={mode}&sslrootcert={}",
+            file.display()
+        );
+        let whole = [
+            ("query", "SELECT ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid()"),
+            ("targetQueryValue", "1"),
+        ];
+        let scaler = scaler("postgresql", &whole, &[("connection", &connection)]);
+        assert_eq!(read(&scaler).await, Ok(("1".into(), true)), "{mode}");
+        std::fs::remove_file(file).unwrap();
+    }
+    assert_says(&read(&asked(query, "maybe", &[])).await.unwrap_err(), &["sslmode"]);
+
+    // Who is not let in, and what is not there.
+    let metadata = [&place[..], &[("query", query), ("sslmode", "disable")]].concat();
+    let wrong = scaler("postgresql", &metadata, &[("password", "wrong")]);
+    assert_says(&read(&wrong).await.unwrap_err(), &["password authentication failed"]);
+    let nobody = scaler("postgresql", &metadata, &[]);
+    assert_says(&read(&nobody).await.unwrap_err(), &["password"]);
+    let connection = format!("host=127.0.0.1 port={port} user=plimsoll password='hunter2' dbname=none");
+    let nowhere =
+        scaler("postgresql", &[("query", query), ("targetQueryValue", "1")], &[("connection", &connection)]);
+    assert_says(&read(&nowhere).await.unwrap_err(), &["database \"none\" does not exist"]);
+
+    // It dies and comes back.
+    server.stop();
+    for _ in 0..3 {
+        assert_says(&read(&jobs).await.unwrap_err(), &["connection refused"]);
+    }
+    server.resume().await.unwrap();
+    server.sql("DELETE FROM jobs WHERE NOT done").await.unwrap();
+    until(&jobs, "0", false).await;
+
+    // A query that takes too long is ended, here and there.
+    let slow = asked("SELECT pg_sleep(60), 1", "disable", &[]);
+    assert_says(&read(&slow).await.unwrap_err(), &["took longer than 14s"]);
+    let left = server.sql(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'",
+    );
+    assert_eq!(left.await.unwrap(), "0");
+}

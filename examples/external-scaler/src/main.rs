@@ -1,0 +1,91 @@
+//! An external scaler: one replica for so many files in a folder. Copy it and put your own source in place of [`Spool`].
+//!
+//! `SPOOL=/var/spool/jobs ADDRESS=0.0.0.0:6000 spool-scaler`
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Status};
+use futures::stream;
+
+/// How often the folder is looked at for those who want to be told.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A folder with one folder of files per queue.
+struct Spool {
+    root: PathBuf,
+}
+
+impl Spool {
+    /// The folder of the queue that a trigger names.
+    fn folder(&self, object: &ScaledObjectRef) -> Result<PathBuf, Status> {
+        let queue = object.text("queue")?;
+        // Whoever may write a ScaledObject is not to read other folders of this machine.
+        if queue.contains('/') || queue.starts_with('.') {
+            return Err(Status::invalid_argument(format!("{queue:?} cannot be the name of a queue")));
+        }
+        Ok(self.root.join(queue))
+    }
+}
+
+/// How many files there are. No folder is an error, not an empty queue: nothing is scaled to zero by a mistake.
+async fn files(folder: &Path) -> Result<u32, Status> {
+    let failed = |error| Status::unavailable(format!("failed to read {}: {error}", folder.display()));
+    let mut entries = tokio::fs::read_dir(folder).await.map_err(failed)?;
+    let mut count = 0;
+    while entries.next_entry().await.map_err(failed)?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+impl ExternalScaler for Spool {
+    async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        Ok(vec![MetricSpec::new("files", object.number_or("filesPerReplica", 10.0)?)])
+    }
+
+    async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        let count = files(&self.folder(object)?).await?;
+        Ok(vec![MetricValue::new(metric, count.into())])
+    }
+
+    /// Only needed for triggers of type `external-push`.
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+        let folder = self.folder(object)?;
+        let told = stream::unfold((folder, None), |(folder, before)| async move {
+            loop {
+                let active = match files(&folder).await {
+                    Ok(count) => count > 0,
+                    // The autoscaler reconnects by itself.
+                    Err(status) => return Some((Err(status), (folder, None))),
+                };
+                if before != Some(active) {
+                    return Some((Ok(active), (folder, Some(active))));
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        Ok(Box::pin(told))
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let setting = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+    let address = setting("ADDRESS", "0.0.0.0:6000");
+    let Ok(address) = address.parse::<SocketAddr>() else {
+        eprintln!("ADDRESS={address} is no address such as 0.0.0.0:6000");
+        return ExitCode::FAILURE;
+    };
+    let root = PathBuf::from(setting("SPOOL", "/var/spool/jobs"));
+    println!("counting files in {} on {address}", root.display());
+    match external_scaler::serve(address, Spool { root }).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Formulas of ScaledObjects.
+
+use api::keda::{Advanced, ScaledObject, ScalingModifiers, Trigger};
+use api::provide::Compat;
+use jiff::Timestamp;
+use keda::formula::{Moment, Program, Value};
+use keda::modifiers::Compiled;
+
+/// A formula over three triggers. What compiles gives the same each time, with numbers and without.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let names = ["a", "b", "c"].map(str::to_owned);
+    let moment = Moment { now: Timestamp::UNIX_EPOCH, compat: Compat::Better };
+    if let Ok(program) = Program::compile(&text, &names) {
+        for values in [
+            [Value::Float(-1.0), Value::Float(0.0), Value::Float(1e300)],
+            [Value::Nil, Value::Float(f64::NAN), Value::Float(2.5)],
+        ] {
+            let once = program.run(&values, moment).map(|value| value.to_string());
+            let again = program.run(&values, moment).map(|value| value.to_string());
+            assert_eq!(once, again, "{text}");
+        }
+    }
+    let trigger = |name: &String| Trigger { name: name.clone(), ..Trigger::default() };
+    let scaling_modifiers =
+        ScalingModifiers { formula: text.into_owned(), target: "2".into(), ..ScalingModifiers::default() };
+    let mut object = ScaledObject::default();
+    object.spec.triggers = names.iter().map(trigger).collect();
+    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    if let Ok(compiled) = Compiled::new(&object, Compat::Better) {
+        let _ = compiled.evaluate(&object, &[], Timestamp::UNIX_EPOCH);
+    }
+}

@@ -1,0 +1,115 @@
+//! Rounds over the triggers of ScaledObjects, and questions for their metrics (`executor.jsonl`, `fallback.jsonl`,
+//! `poll.jsonl`).
+
+mod cluster;
+mod executor;
+mod fallback;
+mod poll;
+
+use api::provide::Compat;
+use engine::report::EventKind;
+use keda::activity::MetricValue;
+use keda::event::Event;
+use quantity::Quantity;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Difference, Outcome};
+
+/// A record of any of the files.
+#[derive(Deserialize)]
+struct Record<I> {
+    #[serde(rename = "in")]
+    given: I,
+    out: Value,
+}
+
+/// Replays one decision each.
+pub(crate) fn executor(records: &[Value]) -> Vec<Outcome> {
+    replay(records, executor::check)
+}
+
+/// Replays sequences of queries each.
+pub(crate) fn fallback(records: &[Value]) -> Vec<Outcome> {
+    replay(records, fallback::check)
+}
+
+/// Replays one round or question each.
+pub(crate) fn poll(records: &[Value]) -> Vec<Outcome> {
+    replay(records, poll::check)
+}
+
+fn replay<I: DeserializeOwned>(
+    records: &[Value],
+    check: fn(&I, &Value, Compat) -> Result<Vec<Difference>, String>,
+) -> Vec<Outcome> {
+    let replayed = |value: &Value| {
+        let record = Record::<I>::deserialize(value).map_err(|error| error.to_string());
+        Outcome::of(value, |compat| {
+            let Record { given, out } = record.as_ref().map_err(String::clone)?;
+            check(given, out, compat)
+        })
+    };
+    records.iter().map(replayed).collect()
+}
+
+/// Where two values differ, place by place.
+pub(super) fn compare(at: &str, expected: &Value, got: &Value, differences: &mut Vec<Difference>) {
+    match (expected, got) {
+        (Value::Object(theirs), Value::Object(ours)) => {
+            for (name, value) in theirs {
+                compare(&format!("{at}/{name}"), value, ours.get(name).unwrap_or(&Value::Null), differences);
+            }
+            for (name, value) in ours.iter().filter(|(name, _)| !theirs.contains_key(*name)) {
+                compare(&format!("{at}/{name}"), &Value::Null, value, differences);
+            }
+        }
+        (Value::Array(theirs), Value::Array(ours)) if theirs.len() == ours.len() => {
+            for (index, (theirs, ours)) in theirs.iter().zip(ours).enumerate() {
+                compare(&format!("{at}/{index}"), theirs, ours, differences);
+            }
+        }
+        _ if expected == got => {}
+        _ => differences.push(Difference::json(at.trim_start_matches('/'), expected, got)),
+    }
+}
+
+/// An object without what is absent.
+pub(super) fn object(fields: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Value {
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(Map::from_iter(given))
+}
+
+/// A list, or nothing at all.
+pub(super) fn list(values: Vec<Value>) -> Option<Value> {
+    (!values.is_empty()).then_some(Value::Array(values))
+}
+
+pub(super) fn told(event: &Event) -> Value {
+    let kind = match event.kind {
+        EventKind::Normal => "Normal",
+        EventKind::Warning => "Warning",
+    };
+    object([
+        ("type", Some(json!(kind))),
+        ("reason", Some(json!(event.reason))),
+        ("note", Some(json!(event.note))),
+        ("action", event.action.map(|action| json!(action))),
+    ])
+}
+
+fn served(value: &MetricValue) -> Value {
+    json!({"metricName": value.name, "value": value.value.canonical()})
+}
+
+/// Recorded values in one notation.
+fn canonical(values: &Value) -> Result<Value, String> {
+    let one = |value: &Value| {
+        let text = value.get("value").and_then(Value::as_str).ok_or("a value without value")?;
+        let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
+        Ok(json!({"metricName": value.get("metricName"), "value": quantity.canonical()}))
+    };
+    let values = values.as_array().ok_or("values are no list")?;
+    values.iter().map(one).collect::<Result<Vec<_>, String>>().map(Value::Array)
+}

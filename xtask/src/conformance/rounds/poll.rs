@@ -1,0 +1,237 @@
+//! A whole round, or one question, over scripted scalers (`poll.jsonl`).
+
+use std::collections::BTreeMap;
+
+use api::keda::{ScaledObject, ScaledObjectStatus};
+use api::provide::Compat;
+use jiff::Timestamp;
+use keda::activity::{Formula, Metric, Question, Record, Round, Sample, Told, answer, is_wanted, state};
+use keda::executor::{Input, decide};
+use keda::modifiers::Compiled;
+use keda::status::merge;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::cluster::{Pod, Scale, Target, current, facts, reading, target};
+use super::executor::carry_out;
+use super::{Difference, canonical, compare, list, object, served, told};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Given {
+    now: Timestamp,
+    op: String,
+    #[serde(default)]
+    metric_name: String,
+    scaled_object: ScaledObject,
+    scalers: Vec<Scaler>,
+    target: Target,
+    scale: Scale,
+    #[serde(default)]
+    pods: Vec<Pod>,
+    #[serde(default)]
+    cached_records: BTreeMap<String, Cached>,
+}
+
+#[derive(Deserialize)]
+struct Scaler {
+    metrics: Option<Vec<Scripted>>,
+    resource: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Scripted {
+    name: String,
+    target_type: String,
+    target: String,
+    values: Option<Vec<String>>,
+    active: bool,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cached {
+    #[serde(default)]
+    is_active: bool,
+    value: Option<String>,
+    error: Option<String>,
+}
+
+type Records = BTreeMap<String, Record>;
+
+pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
+    let records = given.records()?;
+    let compiled = given.scaled_object.modifiers().map(|_| Compiled::new(&given.scaled_object, compat));
+    let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
+    let ours = match given.op.as_str() {
+        "poll" => given.poll(records, formula, compat)?,
+        "query" => given.query(&records, formula, compat)?,
+        other => return Err(format!("unknown op {other:?}")),
+    };
+    let mut differences = Vec::new();
+    compare("", &normalized(out)?, &normalized(&ours)?, &mut differences);
+    Ok(differences)
+}
+
+impl Given {
+    fn poll(&self, mut records: Records, formula: Formula<'_>, compat: Compat) -> Result<Value, String> {
+        let stored = &self.scaled_object;
+        let told_by_all = self.told(&BTreeMap::new(), |_| true)?;
+        let facts = facts(stored, &self.target, &self.scale, &self.pods);
+        let round = Round { now: self.now, object: stored, formula };
+        let state = state(&round, &told_by_all, &facts, compat);
+        let mut status = stored.status.clone();
+        let is_dropped = !state.rebuild.is_empty();
+        let mut calls = Vec::new();
+        let mut events = Vec::new();
+        if state.skipped.is_some() {
+            merge(&mut status, &state.changes);
+        } else {
+            let (_, current) = current(stored, &self.target, &self.scale);
+            let decision = decide(&Input::of_round(self.now, stored, &state).with(current, None), compat);
+            let scaled = carry_out(stored, &decision, &self.scale, &mut calls);
+            let outcome = decision.finish(scaled.as_ref());
+            events = state.events.iter().chain(&outcome.events).map(told).collect();
+            merge(&mut status, &state.changes.then(outcome.changes));
+            if stored.spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
+                records = state.records;
+            }
+        }
+        let updates = calls.iter().filter_map(|call| call.get("replicas"));
+        Ok(object([
+            ("cacheDropped", Some(json!(is_dropped))),
+            ("scaleUpdates", list(updates.map(|replicas| json!({"replicas": replicas})).collect())),
+            ("events", list(events)),
+            ("status", Some(shown(&status))),
+            ("cachedRecords", kept(&records, is_dropped)),
+        ]))
+    }
+
+    fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> Result<Value, String> {
+        let stored = &self.scaled_object;
+        let metric = self.metric_name.as_str();
+        let told_by_all = self.told(records, |name| is_wanted(stored, metric, name))?;
+        let facts = facts(stored, &self.target, &self.scale, &self.pods);
+        let question = Question { now: self.now, object: stored, metric, formula };
+        let answer = answer(&question, &told_by_all, &facts, compat);
+        let mut status = stored.status.clone();
+        merge(&mut status, &answer.changes);
+        let is_dropped = !answer.rebuild.is_empty();
+        Ok(object([
+            ("cacheDropped", Some(json!(is_dropped))),
+            (
+                "values",
+                answer.values.as_ref().ok().map(|values| Value::Array(values.iter().map(served).collect())),
+            ),
+            ("error", answer.values.as_ref().err().map(|error| json!(error))),
+            ("events", list(answer.events.iter().map(told).collect())),
+            ("status", Some(shown(&status))),
+            ("cachedRecords", kept(records, is_dropped)),
+        ]))
+    }
+
+    /// What all scalers say of the metrics that are wanted, or what is remembered of that.
+    fn told(&self, records: &Records, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Told>, String> {
+        let one = |(trigger, scaler): (usize, &Scaler)| {
+            let spec = self.scaled_object.spec.triggers.get(trigger).ok_or("a scaler without trigger")?;
+            let metrics = scaler.metrics.as_deref().unwrap_or_default();
+            if scaler.resource.is_some() {
+                return Ok(Told { trigger, metrics: Ok(vec![Metric::Resource]) });
+            }
+            if metrics.is_empty() {
+                return Ok(Told { trigger, metrics: Err("got empty metric spec".to_owned()) });
+            }
+            let sample = |scripted: &Scripted| {
+                let remembered = records.get(&scripted.name).filter(|_| spec.use_cached_metrics);
+                Ok(Metric::External(Sample {
+                    name: scripted.name.clone(),
+                    target: target(&scripted.target_type, &scripted.target)?,
+                    is_remembered: remembered.is_some(),
+                    reading: match remembered {
+                        Some(record) => record.clone(),
+                        None => scripted.reading()?,
+                    },
+                }))
+            };
+            let wanted = metrics.iter().filter(|metric| is_wanted(&metric.name));
+            Ok(Told { trigger, metrics: Ok(wanted.map(sample).collect::<Result<_, String>>()?) })
+        };
+        self.scalers.iter().enumerate().map(one).collect()
+    }
+
+    fn records(&self) -> Result<Records, String> {
+        let one = |(name, cached): (&String, &Cached)| {
+            let values: Option<Vec<String>> = cached.value.clone().map(|value| vec![value]);
+            let record = reading(name, values.as_deref(), cached.is_active, cached.error.as_deref())?;
+            Ok((name.clone(), record))
+        };
+        self.cached_records.iter().map(one).collect()
+    }
+}
+
+impl Scripted {
+    fn reading(&self) -> Result<Record, String> {
+        reading(&self.name, self.values.as_deref(), self.active, self.error.as_deref())
+    }
+}
+
+/// The part of the status that was recorded.
+fn shown(status: &ScaledObjectStatus) -> Value {
+    const FIELDS: [&str; 4] = ["conditions", "health", "triggersActivity", "lastActiveTime"];
+    let Value::Object(mut all) = json!(status) else { return Value::Null };
+    let part = FIELDS.iter().filter_map(|field| Some(((*field).to_owned(), all.remove(*field)?)));
+    Value::Object(part.collect())
+}
+
+/// What is remembered; not recorded where the original drops it.
+fn kept(records: &Records, is_dropped: bool) -> Option<Value> {
+    let one = |(name, record): (&String, &Record)| {
+        let record = match record {
+            Ok(reading) => {
+                let values: Vec<Value> = reading.values.iter().map(served).collect();
+                json!({"isActive": reading.active, "values": values})
+            }
+            Err(error) => json!({"isActive": false, "values": [], "error": error}),
+        };
+        (name.clone(), record)
+    };
+    let all: Map<String, Value> = records.iter().map(one).collect();
+    (!is_dropped && !all.is_empty()).then_some(Value::Object(all))
+}
+
+/// In the order and notation in which all are compared: scalers answer in any order.
+fn normalized(out: &Value) -> Result<Value, String> {
+    let mut out = out.clone();
+    if let Some(Value::Array(events)) = out.get_mut("events") {
+        events.iter_mut().for_each(sort_names);
+        events.sort_by_key(Value::to_string);
+    }
+    if let Some(values) = out.get_mut("values") {
+        *values = sorted(canonical(values)?);
+    }
+    for record in out.get_mut("cachedRecords").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let Some(values) = record.1.get_mut("values") {
+            *values = sorted(canonical(values)?);
+        }
+    }
+    Ok(out)
+}
+
+fn sorted(values: Value) -> Value {
+    let Value::Array(mut values) = values else { return values };
+    values.sort_by_key(Value::to_string);
+    Value::Array(values)
+}
+
+/// Sorts what is said to have caused an activation.
+fn sort_names(event: &mut Value) {
+    const BEFORE: &str = ", triggered by ";
+    let Some(Value::String(note)) = event.get_mut("note") else { return };
+    if let Some((start, names)) = note.split_once(BEFORE) {
+        let mut names: Vec<&str> = names.split(';').collect();
+        names.sort_unstable();
+        *note = format!("{start}{BEFORE}{}", names.join(";"));
+    }
+}

@@ -1,0 +1,126 @@
+//! The reference pages of the scalers, from their parameters.
+
+use std::fmt::Write as _;
+
+use ::scalers::parameters::{Parameter, Place};
+use ::scalers::table::{TABLE, Type};
+
+/// `docs/scalers/`: one page per scaler, and the list of all.
+pub(super) fn files() -> Vec<(String, String)> {
+    let mut files = vec![("docs/scalers/README.md".to_owned(), list())];
+    files.extend(TABLE.iter().map(|scaler| (format!("docs/scalers/{}.md", scaler.name), page(scaler))));
+    files
+}
+
+const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
+
+// Writing to a string cannot fail.
+
+fn list() -> String {
+    let mut out = format!(
+        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures |\n|---|---|\n"
+    );
+    for scaler in TABLE {
+        let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} |", scaler.name, cell(scaler.about));
+    }
+    out.push_str(NOTES);
+    out
+}
+
+/// What holds for all parameters.
+const NOTES: &str = "
+Parameters are read from these places; each page says which of them, and in which order:
+
+- *metadata*: `metadata` of the trigger;
+- *environment*: `metadata` names, by the key with `FromEnv` after it, a variable of the target's container;
+- *authentication*: a parameter of the TriggerAuthentication that the trigger refers to.
+
+A value that is empty, or nothing but blanks, counts as missing. Numbers are written as in JSON (`5`, `2.5`, `1e3`); durations
+as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=value,key=value`.
+";
+
+fn page(scaler: &Type) -> String {
+    let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
+    if scaler.push {
+        out.push_str("\nIt tells of activity itself; it is not only asked.\n");
+    }
+    let here: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_none()).collect();
+    let _ = write!(out, "\n```yaml\ntriggers:\n- type: {}\n", scaler.name);
+    let needed: Vec<_> =
+        here.iter().filter(|one| one.required && one.places.contains(&Place::Metadata)).collect();
+    if !needed.is_empty() {
+        out.push_str("  metadata:\n");
+    }
+    for one in needed {
+        let key = one.keys.first().copied().unwrap_or_default();
+        let _ = writeln!(out, "    {key}: \"{}\"", example(one));
+    }
+    if here.iter().any(|one| one.places == [Place::Authentication]) {
+        out.push_str("  authenticationRef: # if it needs parameters that are only read from authentication\n    name: \"…\"\n");
+    }
+    out.push_str("```\n\n| parameter | kind | from | default | meaning |\n|---|---|---|---|---|\n");
+    for one in here {
+        let keys: Vec<String> = one.keys.iter().map(|key| format!("`{key}`")).collect();
+        let places: Vec<&str> = one.places.iter().map(|place| called(*place)).collect();
+        let default = match (one.default, one.required) {
+            (_, true) => "**required**".to_owned(),
+            (Some(default), false) => format!("`{default}`"),
+            (None, false) => String::new(),
+        };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {default} | {} |",
+            keys.join(", "),
+            one.kind,
+            places.join(", "),
+            about(one)
+        );
+    }
+    let gone: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_some()).collect();
+    if !gone.is_empty() {
+        out.push_str("\nNo longer accepted:\n\n");
+        for one in gone {
+            let key = one.keys.first().copied().unwrap_or_default();
+            let _ = writeln!(out, "- `{key}`: {}", one.removed.unwrap_or_default());
+        }
+    }
+    out
+}
+
+fn about(one: &Parameter) -> String {
+    let mut text = cell(one.about);
+    if !one.one_of.is_empty() {
+        let all: Vec<String> = one.one_of.iter().map(|item| format!("`{item}`")).collect();
+        let _ = write!(text, " One of {}.", all.join(", "));
+    }
+    if !one.only_one_of.is_empty() {
+        let all: Vec<String> = one.only_one_of.iter().map(|item| format!("`{item}`")).collect();
+        let _ = write!(text, " Only one of {}.", all.join(", "));
+    }
+    if let Some(why) = one.deprecated {
+        let _ = write!(text, " Deprecated: {}", cell(why));
+    }
+    text
+}
+
+/// A text as it may stand in a table.
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+fn called(place: Place) -> &'static str {
+    match place {
+        Place::Metadata => "metadata",
+        Place::Environment => "environment",
+        Place::Authentication => "authentication",
+    }
+}
+
+fn example(one: &Parameter) -> &'static str {
+    match one.kind {
+        "number" | "whole number" => "5",
+        "duration" => "30s",
+        "true or false" => "true",
+        _ => one.one_of.first().copied().unwrap_or("…"),
+    }
+}
