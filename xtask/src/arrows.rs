@@ -45,6 +45,7 @@ const OURS: &[(&str, &[&str])] = &[
             "cluster",
             "controllers",
             "engine",
+            "external-scaler",
             "keda",
             "localkube",
             "quantity",

@@ -1,6 +1,6 @@
 //! Objects of KEDA, as recordings have them, are read and written back without a loss.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn pass(id: &str, kind: &str, object: &Value, counts: &mut BTreeMap<String, usiz
         "ScaledObject" => passes::<ScaledObject>(id, object),
         "ScaledJob" => passes::<ScaledJob>(id, object),
         "TriggerAuthentication" | "ClusterTriggerAuthentication" => {
-            passes::<TriggerAuthentication>(id, object)
+            passes::<TriggerAuthentication>(id, object);
         }
         _ => return,
     }

@@ -19,7 +19,7 @@ use crate::protocol::{
 use crate::scaler::ExternalScaler;
 
 /// Connections whose other side is gone are noticed after twice this time; a client that streams may say nothing for hours.
-const ALIVE: Duration = Duration::from_secs(60);
+const ALIVE: Duration = Duration::from_mins(1);
 
 /// Why a scaler is not served.
 #[derive(Debug, thiserror::Error)]

@@ -138,10 +138,12 @@ fn why_not(failure: &engine::ScaleFailure) -> String {
 fn activation(input: &executor::Input<'_>, activity: &executor::Decision, current: i32) -> Activation {
     let object = input.object;
     let is_active = input.active || object.is_forced();
-    let by = match is_active {
-        true if object.is_forced() => vec!["annotation force-activation".to_owned()],
-        true => input.active_triggers.to_vec(),
-        false => Vec::new(),
+    let by = if object.is_forced() {
+        vec!["annotation force-activation".to_owned()]
+    } else if input.active {
+        input.active_triggers.to_vec()
+    } else {
+        Vec::new()
     };
     let spec = &object.spec;
     let (min, idle) = (spec.min_replica_count.unwrap_or(0).max(0), spec.idle_replica_count);

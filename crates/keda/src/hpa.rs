@@ -87,7 +87,7 @@ pub fn make(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat)
             |type_: &str| type_ == v2::RESOURCE || (type_ == v2::CONTAINER_RESOURCE && !compat.is_strict());
         metrics.retain(|metric| stays(&metric.type_));
         metrics.push(external(COMPOSITE_METRIC, composite, object));
-        status.composite_scaler_name = COMPOSITE_METRIC.to_owned();
+        COMPOSITE_METRIC.clone_into(&mut status.composite_scaler_name);
     }
     let spec = HorizontalPodAutoscalerSpec {
         scale_target_ref: CrossVersionObjectReference {
@@ -181,8 +181,8 @@ fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<Metr
     if modifiers.target.is_empty() {
         return Ok(None);
     }
-    let target =
-        crate::modifiers::parse_float(&modifiers.target).map_err(|_| Error::Target(modifiers.target.clone()))?;
+    let target = crate::modifiers::parse_float(&modifiers.target)
+        .map_err(|_| Error::Target(modifiers.target.clone()))?;
     if target.is_nan() || target <= 0.0 {
         return Ok(None);
     }

@@ -97,10 +97,8 @@ impl Compiled {
         for input in inputs {
             let place = self.variables.get(input.trigger).copied().flatten();
             if let Some(value) = place.and_then(|place| values.get_mut(place)) {
-                *value = match is_given_up(object, input.metric) {
-                    true => Value::Nil,
-                    false => Value::Float(input.value.as_f64()),
-                };
+                let given_up = is_given_up(object, input.metric);
+                *value = if given_up { Value::Nil } else { Value::Float(input.value.as_f64()) };
             }
         }
         let moment = Moment { now, compat: self.compat };

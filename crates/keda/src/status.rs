@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::keda::{Activity, Condition, Health, ScaledObjectStatus};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What a round or a query changes. Everything that is not named stays as it is, whoever wrote it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +66,7 @@ pub fn difference(before: &ScaledObjectStatus, after: &ScaledObjectStatus) -> Op
     }
     let (before, after) = (serde_json::to_value(before).ok()?, serde_json::to_value(after).ok()?);
     let patch = merge_patch(&before, &after)?;
-    Some(Value::Object(Map::from_iter([("status".to_owned(), patch)])))
+    Some(json!({"status": patch}))
 }
 
 /// The smallest JSON merge patch (RFC 7396) that makes one value of another; `None` if they are equal.
@@ -93,7 +93,6 @@ pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use api::keda::State;
-    use serde_json::json;
 
     use super::*;
 

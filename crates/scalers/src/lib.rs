@@ -20,6 +20,7 @@ mod aws;
 pub mod backends;
 pub mod metric;
 pub mod parameters;
+#[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod scaler;
 #[cfg(test)]
@@ -34,8 +35,13 @@ pub mod web;
 pub mod activemq;
 pub mod arangodb;
 pub mod artemis;
+pub mod aws_dynamodb;
+pub mod aws_dynamodb_streams;
+pub mod aws_kinesis_stream;
 pub mod aws_sqs;
+pub mod azure_queue;
 pub mod azure_servicebus;
+pub mod beanstalkd;
 pub mod couchdb;
 pub mod cpu;
 pub mod cron;
@@ -45,6 +51,7 @@ pub mod elasticsearch;
 pub mod etcd;
 pub mod external;
 pub mod forgejo_runner;
+pub mod github_runner;
 pub mod graphite;
 pub mod ibmmq;
 pub mod influxdb;
@@ -56,10 +63,13 @@ pub mod nats_jetstream;
 pub mod new_relic;
 pub mod nsq;
 pub mod opensearch;
+#[cfg_attr(not(feature = "postgresql"), allow(dead_code, unused_imports))]
 pub mod postgresql;
 pub mod prometheus;
 pub mod pulsar;
+#[cfg_attr(not(feature = "rabbitmq-amqp"), allow(dead_code))]
 pub mod rabbitmq;
+#[cfg_attr(not(feature = "redis"), allow(dead_code, unused_imports))]
 pub mod redis;
 pub mod selenium_grid;
 pub mod solace_event_queue;

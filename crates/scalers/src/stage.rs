@@ -70,10 +70,9 @@ pub(crate) async fn server(act: impl Fn(&str) -> Act + Send + Sync + 'static) ->
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().filter_map(|line| line.split_once(": "));
-    let length =
-        length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, value)| value);
-    body.len() >= length.last().map_or(0, |length| length.parse().unwrap())
+    let mut headers = head.lines().filter_map(|line| line.split_once(": "));
+    let length = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    body.len() >= length.map_or(0, |(_, length)| length.parse().unwrap())
 }
 
 /// A trigger of `ScaledObject ns/so`.

@@ -11,8 +11,9 @@ use crate::backends::Backends;
 use crate::parameters::Parameter;
 use crate::{Error, Scaler, Trigger};
 use crate::{
-    activemq, arangodb, artemis, aws_sqs, azure_servicebus, couchdb, cpu, cron, datadog, dynatrace,
-    elasticsearch, etcd, external, forgejo_runner, graphite, ibmmq, influxdb, kubernetes_resource,
+    activemq, arangodb, artemis, aws_dynamodb, aws_dynamodb_streams, aws_kinesis_stream, aws_sqs,
+    azure_queue, azure_servicebus, beanstalkd, couchdb, cpu, cron, datadog, dynatrace, elasticsearch, etcd,
+    external, forgejo_runner, github_runner, graphite, ibmmq, influxdb, kubernetes_resource,
     kubernetes_workload, loki, metrics_api, nats_jetstream, new_relic, nsq, opensearch, postgresql,
     prometheus, pulsar, rabbitmq, redis, selenium_grid, solace_event_queue, solr, splunk,
 };
@@ -30,16 +31,24 @@ pub struct Type {
     /// Whether it tells of activity itself.
     pub push: bool,
     /// Makes one; does not connect to anything.
-    pub build: fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error>,
+    pub build: Build,
 }
+
+/// Makes a scaler of a trigger.
+pub type Build = fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error>;
 
 /// All of them, by name. Each folder says what it is; this is the list.
 pub const TABLE: &[Type] = &[
     activemq::TYPE,
     arangodb::TYPE,
     artemis::TYPE,
+    aws_dynamodb::TYPE,
+    aws_dynamodb_streams::TYPE,
+    aws_kinesis_stream::TYPE,
     aws_sqs::TYPE,
+    azure_queue::TYPE,
     azure_servicebus::TYPE,
+    beanstalkd::TYPE,
     couchdb::TYPE,
     cpu::CPU,
     cron::TYPE,
@@ -50,6 +59,7 @@ pub const TABLE: &[Type] = &[
     external::TYPE,
     external::PUSH,
     forgejo_runner::TYPE,
+    github_runner::TYPE,
     graphite::TYPE,
     ibmmq::TYPE,
     influxdb::TYPE,

@@ -7,6 +7,21 @@ pub(crate) fn host(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
+/// An address without user and password, for errors.
+pub(crate) fn shown(url: &str) -> String {
+    let end = url.find("://").map_or(0, |at| at + 3);
+    let rest = url.get(end..).unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((user, _)) => format!(
+            "{}{}",
+            url.get(..end).unwrap_or_default(),
+            rest.get(user.len() + 1..).unwrap_or_default()
+        ),
+        None => url.to_owned(),
+    }
+}
+
 /// What follows the host.
 pub(crate) fn path(url: &str) -> &str {
     let start = url.find("://").map_or(0, |at| at + 3);
@@ -57,6 +72,15 @@ mod tests {
         assert_eq!((host("/1/q"), path("/1/q")), ("", "/1/q"));
         assert_eq!((host(""), path("")), ("", ""));
         assert_eq!((host("http://h"), path("http://h")), ("h", ""));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(shown("http://u:p@h:1/a@b?c"), "http://h:1/a@b?c");
+        assert_eq!(shown("u:p@h/x"), "h/x");
+        for plain in ["http://h/a@b", "", "日本", "http://h"] {
+            assert_eq!(shown(plain), plain);
+        }
     }
 
     #[test]

@@ -89,3 +89,52 @@ async fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs;
+
+    use futures::StreamExt as _;
+
+    use super::*;
+
+    fn spool(name: &str) -> Spool {
+        let root = std::env::temp_dir().join(format!("spool-{}-{name}", std::process::id()));
+        fs::create_dir_all(root.join("mail")).unwrap();
+        Spool { root }
+    }
+
+    fn object(metadata: &[(&str, &str)]) -> ScaledObjectRef {
+        let scaler_metadata =
+            metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        ScaledObjectRef { name: "worker".into(), namespace: "shop".into(), scaler_metadata }
+    }
+
+    #[tokio::test]
+    async fn files_are_counted_and_mistakes_are_errors() {
+        let spool = spool("counted");
+        fs::write(spool.root.join("mail/1"), "").unwrap();
+        fs::write(spool.root.join("mail/2"), "").unwrap();
+        let mail = object(&[("queue", "mail"), ("filesPerReplica", "2.5")]);
+        assert_eq!(spool.metric_specs(&mail).await.unwrap(), [MetricSpec::new("files", 2.5)]);
+        assert_eq!(spool.metrics(&mail, "files").await.unwrap(), [MetricValue::new("files", 2.0)]);
+        assert!(spool.is_active(&mail).await.unwrap());
+        for queue in ["none", "..", "../mail", "/etc", ""] {
+            assert!(spool.metrics(&object(&[("queue", queue)]), "files").await.is_err(), "{queue}");
+        }
+        fs::remove_dir_all(&spool.root).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_first_file_is_told_of() {
+        let spool = spool("told");
+        let mut told = spool.activity(&object(&[("queue", "mail")])).await.unwrap();
+        assert!(!told.next().await.unwrap().unwrap());
+        fs::write(spool.root.join("mail/1"), "").unwrap();
+        assert!(told.next().await.unwrap().unwrap());
+        fs::remove_dir_all(&spool.root).unwrap();
+        assert!(told.next().await.unwrap().is_err());
+    }
+}

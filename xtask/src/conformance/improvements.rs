@@ -194,6 +194,16 @@ const TABLE: &[Improvement] = &[
         "the autoscaler that is taken is named, whether it was configured or not",
         "webhook-00463",
     ),
+    Improvement::of(
+        "modifiers",
+        "an int is a number: a formula may give one",
+        "modifiers-00421 modifiers-00422",
+    ),
+    Improvement::of(
+        "modifiers",
+        "a target of a formula that is no finite number is refused",
+        "modifiers-00444 modifiers-00445",
+    ),
     Improvement::of("webhook", "oauth2 is checked beside any pod identity", "webhook-00865 webhook-00866"),
     Improvement::of("webhook", "a dry run leaves no events behind", "webhook-01087"),
     Improvement::of("webhook", "a filePath that cannot work is warned about", "webhook-00868 webhook-00869"),

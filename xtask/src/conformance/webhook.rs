@@ -4,7 +4,7 @@ use api::provide::Compat;
 use engine::report::EventKind;
 use keda::admission::{Denial, Kind, Objects, Operation, Request, Rules, Verdict, review};
 use keda::event::Event;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Difference, Outcome};
 
@@ -45,13 +45,14 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
     let got = match review(&request, &around, &Rules::of(compat)) {
         Verdict::Allowed(allowed) => {
             let events: Vec<Value> = allowed.events.iter().map(event).collect();
-            let mut got = json!({"allowed": true});
+            let mut got = Map::new();
+            got.insert("allowed".to_owned(), true.into());
             for (name, list) in [("events", json!(events)), ("warnings", json!(allowed.warnings))] {
                 if list.as_array().is_some_and(|list| !list.is_empty()) {
-                    got[name] = list;
+                    got.insert(name.to_owned(), list);
                 }
             }
-            got
+            Value::Object(got)
         }
         Verdict::Denied(denial) => {
             let recorded = expected.get("denied_any_of").and_then(Value::as_array);

@@ -57,7 +57,8 @@ impl Answers {
         let told: Vec<Told> = heard.into_iter().enumerate().map(|(index, heard)| heard.told(index)).collect();
         let needs = fallback::needs(&object, &told, settings.compat);
         let facts = core.eyes.facts(&object, needs).await;
-        let question = Question { now: core.clock.now(), object: &object, metric, formula: triggers.formula() };
+        let question =
+            Question { now: core.clock.now(), object: &object, metric, formula: triggers.formula() };
         let answer = activity::answer(&question, &told, &facts, settings.compat);
         if core.hand.leadership.leads() {
             for event in &answer.events {
@@ -89,11 +90,9 @@ impl Answers {
         let found = self.metric(&question.namespace, &name, &question.metric).await;
         let found = found.map_err(|error| {
             let text = format!("error when getting metric values {error}");
-            Failure::Plain(match self.core.settings.compat.is_strict() {
-                // The original has a process in between.
-                true => format!("rpc error: code = Unknown desc = {text}"),
-                false => text,
-            })
+            let is_strict = self.core.settings.compat.is_strict();
+            // The original has a process in between.
+            Failure::Plain(if is_strict { format!("rpc error: code = Unknown desc = {text}") } else { text })
         })?;
         let now = self.core.clock.now();
         let value = |value: MetricValue| ExternalValue {
@@ -123,7 +122,7 @@ fn object_name(selector: &Selector) -> Result<String, String> {
     let mut name = String::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {
         match part.split('=').collect::<Vec<_>>().as_slice() {
-            [key, value] if *key == SCALED_OBJECT_NAME => name = (*value).to_owned(),
+            [key, value] if *key == SCALED_OBJECT_NAME => (*value).clone_into(&mut name),
             [_, _] => {}
             _ => return Err(format!("invalid selector: {part}")),
         }

@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) hand: Hand,
     pub(crate) eyes: Eyes,
     pub(crate) maker: Maker,
+    /// Whom to ask for metrics of pods, where we act ourselves.
+    pub(crate) samples: Option<cluster::metrics::Metrics>,
     pub(crate) tell: Tell,
     pub(crate) push: PushSender,
     pub(crate) counters: Counters,

@@ -1,33 +1,172 @@
-//! 0 ↔ N without an HPA: our own engine decides, in the same rounds.
+//! 0 ↔ N without an HPA: our own engine decides, in the same rounds, from the same samples.
 
+use std::sync::Arc;
+
+use api::autoscaling::v2::MetricSpec;
 use api::keda::ScaledObject;
-use keda::activity::{State, Told};
-use keda::executor::Input;
+use api::selector::Selector;
+use cluster::index::{Pods, TargetKind};
+use cluster::metrics::Asker;
+use engine::act::WriteError;
+use engine::spec::{Goal, Metric, Source};
+use engine::{Decision, Detail, Observation, Samples, Scale, ScaleFailure, Selection, Status, Written};
+use keda::activity::{self, Formula, Question, Told};
+use keda::direct::{external_samples, needs_pods, plan, step};
+use keda::executor::{Input, Scaled};
+use keda::fallback::Facts;
 use keda::status::Changes;
 
 use super::core::{Core, Item};
 use super::id::Id;
-use super::poll::decide_and_write;
+use super::poll::{decide_and_write, report};
+use super::tell::Subject;
 
-/// What the engine remembers of an object.
+/// What is remembered of an object that has no HPA.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {}
-
-/// Decides after a round. Whoever calls holds the object's gate.
-pub(crate) async fn round(
-    core: &Core,
-    id: &Id,
-    _item: &Item,
-    object: &ScaledObject,
-    _told: &[Told],
-    state: State,
-) {
-    let input = Input::of_round(core.clock.now(), object, &state);
-    decide_and_write(core, id, object, input, state.changes.clone()).await;
+pub(crate) struct Memory {
+    state: engine::State,
+    status: Status,
+    /// The last decision.
+    pub(crate) last: Option<Decision>,
 }
 
-/// Decides when a source has told of activity by itself.
-pub(crate) async fn pushed(core: &Core, id: &Id, _item: &Item, object: &ScaledObject, metric: &[String; 1]) {
+/// What a round found out.
+pub(crate) struct Round<'a> {
+    pub(crate) object: &'a ScaledObject,
+    pub(crate) told: &'a [Told],
+    pub(crate) facts: &'a Facts,
+    pub(crate) formula: Formula<'a>,
+    /// The metrics of all triggers; those of one that cannot tell now are those it told last.
+    pub(crate) specs: &'a [Vec<MetricSpec>],
+    pub(crate) state: &'a activity::State,
+}
+
+/// Decides after a round. Whoever calls holds the object's gate.
+pub(crate) async fn round(core: &Core, id: &Id, item: &Item, round: Round<'_>) {
+    let object = round.object;
+    let now = core.clock.now();
+    let compat = core.settings.compat;
+    let input = Input::of_round(now, object, round.state);
+    let plan = match plan(object, round.specs, compat) {
+        Ok(plan) => plan,
+        Err(error) => {
+            // Without metrics there is only rest and work.
+            tracing::debug!(object = %id, %error, "nothing is known to scale by");
+            return decide_and_write(core, id, object, input, round.state.changes.clone()).await;
+        }
+    };
+    let mut memory = item.notes().direct.take().unwrap_or_default();
+    let mut seen = Observation {
+        config: core.settings.config.clone(),
+        spec: Arc::new(plan.spec),
+        status: std::mem::take(&mut memory.status),
+        scale: scale(core, object).await,
+        selection: Selection::Ours,
+        pods: Vec::new(),
+        samples: Vec::new(),
+    };
+    complete(core, &round, &input, &mut seen).await;
+    let step = step(&mut memory.state, &seen, &input, compat, Detail::Counts);
+    let written = match step.write() {
+        Some(to) => Some(write(core, id, object, &seen, to).await),
+        None => None,
+    };
+    let settled = step.settle(&mut memory.state, core.clock.now(), &seen, written);
+    for event in &settled.outcome.events {
+        core.tell.round(Subject::Object, &object.metadata, event);
+    }
+    for event in &settled.decision.events {
+        core.tell.engine(&object.metadata, event);
+    }
+    memory.status = settled.decision.status.clone();
+    memory.last = Some(settled.decision);
+    item.notes().direct = Some(memory);
+    report(core, id, &round.state.changes.clone().then(settled.outcome.changes)).await;
+}
+
+/// Decides when a source has told of activity by itself: that there is work, but not how much.
+pub(crate) async fn pushed(core: &Core, id: &Id, object: &ScaledObject, metric: &[String; 1]) {
     let input = Input::of_push(core.clock.now(), object, metric);
     decide_and_write(core, id, object, input, Changes::default()).await;
+}
+
+async fn scale(core: &Core, object: &ScaledObject) -> Result<Scale, ScaleFailure> {
+    let Some(target) = &object.status.scale_target_gvkr else {
+        return Err(ScaleFailure::Query(keda::executor::NO_TARGET.to_owned()));
+    };
+    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    if core.eyes.cached(&target.group, &target.kind, namespace, name).is_some()
+        && let Some(kind) = TargetKind::of(&target.group, &target.kind)
+        && let Some(cached) = core.world().scale(kind, namespace, name)
+    {
+        return Ok(cached.scale);
+    }
+    let asked = core.hand.scale(namespace, name, target).await;
+    asked.map(|held| held.scale).map_err(|error| ScaleFailure::Query(error.message))
+}
+
+/// Samples, and pods where somebody looks at them.
+async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut Observation) {
+    let Ok(scale) = &seen.scale else { return };
+    let object = round.object;
+    let compat = core.settings.compat;
+    let read = |metric: &str| {
+        let question = Question { now: input.now, object, metric, formula: round.formula };
+        let answer = activity::answer(&question, round.told, round.facts, compat);
+        Some(answer.values.map(|values| values.into_iter().map(|value| value.value).collect()))
+    };
+    let external = external_samples(&seen.spec, read);
+    let outside = |metric: &Metric| {
+        matches!((&metric.source, &metric.goal), (Source::External(_), Goal::AverageValue(_)))
+    };
+    let wants_pods = !seen.spec.metrics.iter().all(outside);
+    if wants_pods && needs_pods(input, scale.spec_replicas, compat) {
+        match core.eyes.pods_of(&object.metadata.namespace, &scale.selector).await {
+            Ok(pods) => seen.pods = pods,
+            Err(error) => seen.selection = Selection::Invalid(error),
+        }
+    }
+    let asker = Asker {
+        namespace: &object.metadata.namespace,
+        selector: &scale.selector,
+        pods: &seen.pods,
+        shared: false,
+    };
+    let mut samples: Vec<Result<Samples, String>> = Vec::new();
+    for (metric, external) in seen.spec.metrics.iter().zip(external) {
+        samples.push(match (external, &core.samples) {
+            (Some(sample), _) => sample,
+            (None, Some(metrics)) => metrics.samples(asker, metric).await,
+            (None, None) => Err("nobody was told whom to ask for metrics of pods".to_owned()),
+        });
+    }
+    seen.samples = samples;
+}
+
+async fn write(core: &Core, id: &Id, object: &ScaledObject, seen: &Observation, to: i32) -> Written {
+    let failed = |text: String| Written::Failed(WriteError { text, conflict: false });
+    let Some(target) = &object.status.scale_target_gvkr else {
+        return failed(keda::executor::NO_TARGET.to_owned());
+    };
+    let from = seen.scale.as_ref().ok().map(|scale| scale.spec_replicas);
+    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    match core.hand.scale_from(namespace, name, target, from, to).await {
+        Scaled::Written { .. } => {
+            tracing::info!(object = %id, to, "scaled");
+            Written::Done
+        }
+        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
+            tracing::warn!(object = %id, to, error, "failed to scale a target");
+            failed(error)
+        }
+    }
+}
+
+/// The pods of a list, as the engine sees them.
+pub(crate) fn engine_pods(namespace: &str, selector: &Selector, list: &[api::pod::Pod]) -> Vec<engine::Pod> {
+    let mut pods = Pods::default();
+    for pod in list {
+        pods.apply(pod);
+    }
+    pods.matching(namespace, selector)
 }

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::direct::engine_pods;
 use super::hand::{Hand, Place};
 use super::world::World;
 
@@ -36,8 +37,8 @@ pub(crate) struct Eyes {
 
 type Lists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
+#[serde(default, bound = "T: Deserialize<'de>")]
 struct List<T> {
     items: Vec<T>,
 }
@@ -62,7 +63,16 @@ impl Held {
             Holder::Secret => of(&self.data),
             Holder::ConfigMap => of(&self.binary_data),
         };
-        coded.map(|text| STANDARD.decode(text)).transpose().map_err(|_| format!("the value of {key:?} is not base64"))
+        coded
+            .map(|text| STANDARD.decode(text))
+            .transpose()
+            .map_err(|_| format!("the value of {key:?} is not base64"))
+    }
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { items: Vec::new() }
     }
 }
 
@@ -190,6 +200,15 @@ impl Eyes {
         Ok(u32::try_from(ready.count()).unwrap_or(u32::MAX))
     }
 
+    /// The pods that a selector takes, as the engine sees them.
+    pub(crate) async fn pods_of(&self, namespace: &str, selector: &str) -> Result<Vec<engine::Pod>, String> {
+        let parsed = Selector::parse(selector).map_err(|error| error.to_string())?;
+        let place = Place::core("pods", namespace, "");
+        let list: List<api::pod::Pod> =
+            self.hand.list(place, selector).await.map_err(|error| error.message)?;
+        Ok(engine_pods(namespace, &parsed, &list.items))
+    }
+
     async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, String> {
         let key = (namespace.to_owned(), selector.to_owned());
         if let Some((at, known)) = self.lists().get(&key)
@@ -219,7 +238,8 @@ impl Cluster for Eyes {
     fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
         Box::pin(async move {
             let pods = self.list(namespace, &selector.to_string()).await?;
-            let view = |pod: &SlimPod| PodView { node: pod.spec.node_name.clone(), phase: pod.status.phase.clone() };
+            let view =
+                |pod: &SlimPod| PodView { node: pod.spec.node_name.clone(), phase: pod.status.phase.clone() };
             Ok(pods.iter().map(view).collect())
         })
     }
@@ -242,7 +262,8 @@ impl Cluster for Eyes {
             let mut found = Vec::new();
             for slice in list.items {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
-                let ready = |endpoint: &&Endpoint| endpoint.conditions.get("ready").copied().flatten() != Some(false);
+                let ready =
+                    |endpoint: &&Endpoint| endpoint.conditions.get("ready").copied().flatten() != Some(false);
                 let endpoints = slice.endpoints.iter().flatten().filter(ready);
                 found.extend(endpoints.flat_map(|one| &one.addresses).map(|address| (address.clone(), port)));
             }

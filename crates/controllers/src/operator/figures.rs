@@ -30,9 +30,9 @@ impl Counters {
     }
 
     /// A scaler could not be built.
-    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: &Subject) {
+    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: Subject) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (*subject == Subject::Job, metadata.namespace.clone(), metadata.name.clone());
+        let key = (subject == Subject::Job, metadata.namespace.clone(), metadata.name.clone());
         if failures.len() < MOST || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
         }
@@ -173,7 +173,11 @@ fn scalers(page: &mut Figures, series: &[Series]) {
             page.value(&one.labels(), u8::from(active));
         }
     }
-    page.family("counter", "keda_scaler_detail_errors_total", "The total number of errors encountered for each scaler.");
+    page.family(
+        "counter",
+        "keda_scaler_detail_errors_total",
+        "The total number of errors encountered for each scaler.",
+    );
     for one in series.iter().filter(|one| one.latency.is_some()) {
         page.value(&one.labels(), one.errors);
     }
@@ -188,11 +192,23 @@ fn objects(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::
             }
         }
     };
-    page.family("counter", "keda_scaled_object_errors_total", "The number of errors that have occurred for each ScaledObject.");
+    page.family(
+        "counter",
+        "keda_scaled_object_errors_total",
+        "The number of errors that have occurred for each ScaledObject.",
+    );
     errors(page, Kind::Object, "scaledObject");
-    page.family("counter", "keda_scaled_job_errors_total", "The number of errors that have occurred for each ScaledJob.");
+    page.family(
+        "counter",
+        "keda_scaled_job_errors_total",
+        "The number of errors that have occurred for each ScaledJob.",
+    );
     errors(page, Kind::Job, "scaledJob");
-    page.family("gauge", "keda_scaled_object_paused", "Indicates whether a ScaledObject is paused (1), or not (0).");
+    page.family(
+        "gauge",
+        "keda_scaled_object_paused",
+        "Indicates whether a ScaledObject is paused (1), or not (0).",
+    );
     for (id, _) in items.iter().filter(|(id, _)| id.kind == Kind::Object) {
         if let Some(Owner::Object(object)) = core.owner(id) {
             let paused = object.status.conditions.state(types::PAUSED) == State::True;
@@ -247,7 +263,8 @@ fn registered(core: &Core, page: &mut Figures) {
     for (type_, count) in &triggers {
         page.value(&[("type", type_)], count);
     }
-    let help = "Total number of KEDA custom resources per namespace for each custom resource type (CRD) registered.";
+    let help =
+        "Total number of KEDA custom resources per namespace for each custom resource type (CRD) registered.";
     page.family("gauge", "keda_resource_registered_total", help);
     for ((type_, namespace), count) in &resources {
         page.value(&[("type", type_), ("namespace", namespace)], count);

@@ -153,11 +153,8 @@ impl Hand {
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Vec<u8>, ApiError> {
         self.lead()?;
-        let request = Request {
-            method,
-            body,
-            ..Request::get(uri, place.resource(), DEADLINE).named(place.name)
-        };
+        let request =
+            Request { method, body, ..Request::get(uri, place.resource(), DEADLINE).named(place.name) };
         request::send(&self.client, request).await.map(|bytes| bytes.to_vec())
     }
 
@@ -186,6 +183,18 @@ impl Hand {
         of: &GroupVersionKindResource,
         to: i32,
     ) -> Scaled {
+        self.scale_from(namespace, name, of, None, to).await
+    }
+
+    /// The same, if the count is still what the decision was made from.
+    pub(crate) async fn scale_from(
+        &self,
+        namespace: &str,
+        name: &str,
+        of: &GroupVersionKindResource,
+        expected: Option<i32>,
+        to: i32,
+    ) -> Scaled {
         let mut attempt = 1;
         loop {
             let held = match self.scale(namespace, name, of).await {
@@ -193,6 +202,10 @@ impl Hand {
                 Err(error) => return Scaled::NotRead(error.message),
             };
             let from = held.scale.spec_replicas;
+            if expected.is_some_and(|expected| expected != from) {
+                let error = format!("the count is {from} by now; the next round decides again");
+                return Scaled::NotWritten { from, error };
+            }
             if let Err(error) = self.lead() {
                 return Scaled::NotWritten { from, error: error.message };
             }

@@ -127,7 +127,11 @@ impl Objects for Reader {
         Box::pin(self.keyed(Kind::ConfigMap, "configmaps", namespace, name))
     }
 
-    fn service_account<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
+    fn service_account<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, BTreeMap<String, String>> {
         self.server.service_account(namespace, name)
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use api::meta::ObjectMeta;
 use api::provide::ExternalMetrics;
 use cluster::Clock;
 use cluster::discovery::Discovery;
@@ -14,6 +15,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use keda::activity::MetricValue;
 use keda::environment::ObjectRef;
+use keda::event::Event;
 use kube::Client;
 use scalers::backends::Backends;
 use tokio::sync::{mpsc, watch};
@@ -26,13 +28,13 @@ use super::core::Core;
 use super::eyes::Eyes;
 use super::figures::{self, Counters};
 use super::hand::Hand;
-use super::id::{Id, Name};
+use super::id::{Id, Kind, Name};
 use super::poll::pushed;
 use super::reader::Reader;
 use super::reconcile::authentication;
 use super::round::{Ended, turn};
 use super::settings::Settings;
-use super::tell::Tell;
+use super::tell::{Subject, Tell};
 use super::triggers::{Build, Maker, PushSender, Pushed};
 use super::watches::Watches;
 use super::wheel::{Limits, Wheel};
@@ -44,6 +46,8 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Triggers that nobody asked for so long are dropped where nobody polls.
 const UNUSED: Duration = Duration::from_mins(10);
+/// Between the turns of two objects that use a TriggerAuthentication that has changed.
+const NEXT: Duration = Duration::from_millis(2);
 /// So many secrets and config maps are looked at at a time.
 const TOGETHER: usize = 8;
 
@@ -65,6 +69,8 @@ pub struct Parts {
     pub web: scalers::web::Settings,
     /// How credentials are looked up; by default as the settings say.
     pub auth: Option<Rules>,
+    /// Whom to ask for metrics of pods, where we act ourselves (`cpu`, `memory`).
+    pub samples: Option<cluster::metrics::Metrics>,
     /// Makes scalers; by default those of the table.
     pub build: Option<Build>,
 }
@@ -124,6 +130,7 @@ impl Operator {
             hand,
             eyes,
             maker,
+            samples: parts.samples,
             tell: Tell::new(&parts.recorder, cloud_events),
             push: PushSender(push),
             counters: Counters::default(),
@@ -200,7 +207,7 @@ impl Operator {
         // Small things beside: they have no place in the wheel.
         let mut chores: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
         for name in names {
-            chores.push(attend(core.clone(), name));
+            chores.push(attend(core.clone(), name, false));
         }
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         let mut check = Instant::now() + settings.secrets_check;
@@ -258,6 +265,7 @@ impl Operator {
             Signal::New(id) | Signal::Changed(id) | Signal::Gone(id) => self.wake(wheel, &id, now),
             Signal::Unreadable(id, error) => {
                 tracing::warn!(object = %id, error, "an object cannot be read and is left alone");
+                self.complain(&id, &error);
                 self.core.forget(&id);
                 wheel.remove(&id);
             }
@@ -275,14 +283,31 @@ impl Operator {
             }
             Signal::Authentication(name) => {
                 self.renew(&name);
-                for id in self.core.world().users(&name) {
-                    self.wake(wheel, &id, now);
+                let users = self.core.world().users(&name);
+                // Many may use the same.
+                for (place, id) in (0..).zip(&users) {
+                    self.wake(wheel, id, now + NEXT * place);
                 }
-                return Some(attend(self.core.clone(), name));
+                return Some(attend(self.core.clone(), name, true));
             }
             Signal::Destination => self.core.tell.cloud_events.update(&self.core.world()),
         }
         None
+    }
+
+    /// An object that cannot be read gets an event, since nothing else can be written on it.
+    fn complain(&self, id: &Id, error: &str) {
+        let (reason, subject) = match id.kind {
+            Kind::Object => ("ScaledObjectCheckFailed", Subject::Object),
+            Kind::Job => ("ScaledJobCheckFailed", Subject::Job),
+        };
+        let metadata = ObjectMeta {
+            namespace: id.namespace.to_string(),
+            name: id.name.to_string(),
+            ..ObjectMeta::default()
+        };
+        let event = Event::warning(reason, format!("it cannot be read: {error}"));
+        self.core.tell.controller(subject, &metadata, &event);
     }
 
     /// Asks for a turn in which the object is reconciled.
@@ -330,16 +355,20 @@ impl Operator {
     }
 }
 
-fn attend(core: Arc<Core>, name: Name) -> BoxFuture<'static, ()> {
-    Box::pin(async move { authentication(&core, &name).await })
+fn attend(core: Arc<Core>, name: Name, is_news: bool) -> BoxFuture<'static, ()> {
+    Box::pin(async move { authentication(&core, &name, is_news).await })
 }
 
 /// Looks whether secrets and config maps in use have changed: whoever uses them is built anew.
 async fn look(core: Arc<Core>) {
     let mut users: HashMap<ObjectRef, Vec<Id>> = HashMap::new();
     for (id, item) in core.all_items() {
-        let used: HashSet<ObjectRef> =
-            item.triggers().into_iter().flat_map(|triggers| triggers.used()).map(|(object, _)| object).collect();
+        let used: HashSet<ObjectRef> = item
+            .triggers()
+            .into_iter()
+            .flat_map(|triggers| triggers.used())
+            .map(|(object, _)| object)
+            .collect();
         for object in used {
             users.entry(object).or_default().push(id.clone());
         }
@@ -370,7 +399,12 @@ impl Handle {
     }
 
     /// The values of a metric of a ScaledObject, for the gRPC metrics service; the error is in the words of the original.
-    pub async fn metric(&self, namespace: &str, name: &str, metric: &str) -> Result<Vec<MetricValue>, String> {
+    pub async fn metric(
+        &self,
+        namespace: &str,
+        name: &str,
+        metric: &str,
+    ) -> Result<Vec<MetricValue>, String> {
         let found = self.answers.metric(namespace, name, metric).await;
         found.map_err(|error| format!("error when getting metric values {error}"))
     }
@@ -392,10 +426,16 @@ impl Handle {
         silent <= limit.as_secs()
     }
 
+    /// The last decision about a ScaledObject that has no HPA.
+    pub fn decision(&self, namespace: &str, name: &str) -> Option<engine::Decision> {
+        let item = self.core.known_item(&Id::object(namespace, name))?;
+        let notes = item.notes();
+        notes.direct.as_ref().and_then(|memory| memory.last.clone())
+    }
+
     /// How many objects there are of each kind.
     pub fn objects(&self) -> (usize, usize) {
         let world = self.core.world();
         (world.objects.len(), world.scaled_jobs.len())
     }
 }
-

@@ -1,6 +1,7 @@
 //! What the operator does and how often, with the defaults of KEDA (spec, appendix A).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::provide::Compat;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub act: Act,
     /// How exactly KEDA is imitated.
     pub compat: Compat,
+    /// What decisions are made by where we act ourselves.
+    pub config: Arc<engine::Config>,
     /// How many rounds run at once, not counting those that wait for a slow source.
     pub concurrency: usize,
     /// How many rounds of objects with a slow source run at once.
@@ -65,6 +68,7 @@ impl Default for Settings {
             namespaces: Vec::new(),
             act: Act::default(),
             compat: Compat::default(),
+            config: Arc::default(),
             concurrency: 256,
             slow_concurrency: 256,
             http_timeout: Duration::from_secs(3),
@@ -76,7 +80,7 @@ impl Default for Settings {
             file_root: None,
             token_expiry: Duration::from_hours(1),
             cluster_name: "kubernetes-default".to_owned(),
-            secrets_check: Duration::from_secs(60),
+            secrets_check: Duration::from_mins(1),
         }
     }
 }

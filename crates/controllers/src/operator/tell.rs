@@ -8,7 +8,6 @@ use cluster::events::{About, Recorder};
 use keda::event::Event;
 
 use super::cloud_events::CloudEvents;
-use super::id::Kind;
 
 /// Who is told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +19,6 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    pub(crate) fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::Object => Self::Object,
-            Kind::Job => Self::Job,
-        }
-    }
-
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Object => "ScaledObject",
@@ -57,27 +49,36 @@ impl Tell {
 
     /// What a reconcile tells: it becomes a CloudEvent too.
     pub(crate) fn controller(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
-        self.record(&self.operator, subject, metadata, event);
+        record(&self.operator, subject, metadata, event);
         self.cloud_events.offer(subject, metadata, event);
     }
 
     /// What a round tells.
     pub(crate) fn round(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
         let recorder = if subject == Subject::Job { &self.handler } else { &self.operator };
-        self.record(recorder, subject, metadata, event);
+        record(recorder, subject, metadata, event);
     }
 
-    fn record(&self, recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event) {
-        let about = About {
-            api_version: API_VERSION,
-            kind: subject.kind(),
-            namespace: metadata.namespace.clone(),
-            name: metadata.name.clone(),
-            uid: metadata.uid.clone(),
-            resource_version: metadata.resource_version.clone(),
-        };
-        let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
-        recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+    /// What our own engine tells of a ScaledObject.
+    pub(crate) fn engine(&self, metadata: &ObjectMeta, event: &engine::Event) {
+        let about = about(Subject::Object, metadata);
+        self.operator.record_action(&about, event, &event.reason);
     }
 }
 
+fn about(subject: Subject, metadata: &ObjectMeta) -> About {
+    About {
+        api_version: API_VERSION,
+        kind: subject.kind(),
+        namespace: metadata.namespace.clone(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+    }
+}
+
+fn record(recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+    let about = about(subject, metadata);
+    let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
+    recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+}

@@ -11,6 +11,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::id::Name;
 use super::settings::Settings;
 use super::world::{Job, JobPod, Signal, World};
 
@@ -53,11 +54,23 @@ impl Watches {
         let mut healths = Vec::new();
         for scope in self.feed.scopes() {
             let (feed, tasks) = (&self.feed, &mut self.tasks);
-            healths.push(feed.spawn(tasks, KEDA, "scaledobjects", &scope, World::take_object));
+            let world = feed.world.clone();
+            let objects = Source::new(scoped(KEDA, "scaledobjects", &scope));
+            // Most changes are our own, and known.
+            let objects = objects.knowing(move |namespace, name, version| {
+                let world = world.lock().unwrap_or_else(PoisonError::into_inner);
+                let held = world.objects.get(&Name::new(namespace, name));
+                held.is_some_and(|held| held.metadata.resource_version == version)
+            });
+            healths.push(feed.run(tasks, objects, &scope, World::take_object));
             healths.push(feed.spawn(tasks, KEDA, "scaledjobs", &scope, World::take_scaled_job));
-            healths.push(feed.spawn(tasks, KEDA, "triggerauthentications", &scope, |world, scope, change| {
-                world.take_authentication(false, scope, change)
-            }));
+            healths.push(feed.spawn(
+                tasks,
+                KEDA,
+                "triggerauthentications",
+                &scope,
+                |world, scope, change| world.take_authentication(false, scope, change),
+            ));
             healths.push(feed.spawn(tasks, EVENTING, "cloudeventsources", &scope, |world, scope, change| {
                 world.take_destination(false, scope, change)
             }));
@@ -88,10 +101,13 @@ impl Watches {
             if !self.targets.contains_key(kind) {
                 let (base, plural) = kind.path().rsplit_once('/').unwrap_or_default();
                 let kind = *kind;
-                let health =
-                    self.feed.spawn::<Target>(&mut self.tasks, base, plural, &scope, move |world, _, change| {
-                        world.take_target(kind, change)
-                    });
+                let health = self.feed.spawn::<Target>(
+                    &mut self.tasks,
+                    base,
+                    plural,
+                    &scope,
+                    move |world, _, change| world.take_target(kind, change),
+                );
                 self.targets.insert(kind, health);
             }
         }

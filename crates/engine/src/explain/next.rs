@@ -11,8 +11,9 @@ use crate::spec::Spec;
 pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> String {
     let soon = format!("in {}", seconds(period));
     match (&decision.course, &decision.outcome) {
-        (Course::NoScale(_), _) => return format!("{soon}, tried again"),
-        (Course::Activity, Outcome::WriteFailed(_)) => return format!("{soon}, tried again"),
+        (Course::NoScale(_), _) | (Course::Activity, Outcome::WriteFailed(_)) => {
+            return format!("{soon}, tried again");
+        }
         (Course::Activity, _) => return super::activity::next(decision, &soon),
         (Course::Disabled, _) => {
             return "nothing until somebody scales the target to at least 1".to_owned();

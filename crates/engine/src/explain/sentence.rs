@@ -17,18 +17,15 @@ pub fn sentence(spec: &Spec, decision: &Decision) -> String {
 
 fn by_course(spec: &Spec, decision: &Decision) -> String {
     match (&decision.course, &decision.outcome) {
-        (Course::Activity, Outcome::WriteFailed(error)) => {
-            format!("held: writing {} failed: {error}", decision.desired)
-        }
-        (Course::Activity, _) => String::new(),
         (Course::NoScale(_), _) => "held: the target's scale cannot be read".to_owned(),
         (Course::Disabled, _) => "paused: the target was scaled to zero".to_owned(),
         (Course::AboveMax, _) => format!("above max {}", spec.max),
         (Course::BelowMin, _) => format!("below min {}", spec.min),
         (Course::Metrics, Outcome::Failed) => failed(spec, decision),
-        (Course::Metrics, Outcome::WriteFailed(error)) => {
+        (Course::Metrics | Course::Activity, Outcome::WriteFailed(error)) => {
             format!("held: writing {} failed: {error}", decision.desired)
         }
+        (Course::Activity, _) => String::new(),
         (Course::Metrics, _) => by_metrics(spec, decision),
     }
 }

@@ -86,7 +86,7 @@ pub fn needs(request: &Request<'_>) -> Option<Needs> {
 /// Surroundings that were gathered beforehand.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    scaled_objects: Vec<Arc<ScaledObject>>,
+    scaled: Vec<Arc<ScaledObject>>,
     autoscalers: Vec<Arc<HorizontalPodAutoscaler>>,
     workloads: BTreeMap<(Workload, String, String), Arc<Value>>,
     limit_ranges: Vec<Arc<Value>>,
@@ -100,7 +100,7 @@ impl Objects {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let kind = match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "ScaledObject" => {
-                self.scaled_objects.push(Arc::new(serde_json::from_value(object)?));
+                self.scaled.push(Arc::new(serde_json::from_value(object)?));
                 return Ok(());
             }
             "HorizontalPodAutoscaler" => {
@@ -121,7 +121,7 @@ impl Objects {
 
     /// Adds a ScaledObject.
     pub fn add_scaled_object(&mut self, object: Arc<ScaledObject>) {
-        self.scaled_objects.push(object);
+        self.scaled.push(object);
     }
 
     /// Adds a HorizontalPodAutoscaler.
@@ -137,7 +137,7 @@ impl Objects {
 
 impl Surroundings for Objects {
     fn scaled_objects(&self, namespace: &str) -> Vec<Arc<ScaledObject>> {
-        let own = self.scaled_objects.iter().filter(|object| object.metadata.namespace == namespace);
+        let own = self.scaled.iter().filter(|object| object.metadata.namespace == namespace);
         own.cloned().collect()
     }
 

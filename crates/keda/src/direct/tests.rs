@@ -133,6 +133,31 @@ fn why(object: &ScaledObject, step: &Step) -> String {
     sentence(&plan(object, &[vec![redis()]], Compat::Better).unwrap().spec, &step.decision)
 }
 
+fn explained(object: &ScaledObject, step: &Step) -> String {
+    let spec = plan(object, &[vec![redis()]], Compat::Better).unwrap().spec;
+    engine::explain::explain("scaledobject", &spec, &step.decision, SignedDuration::from_secs(30)).to_string()
+}
+
+#[test]
+fn the_record_tells_of_both() {
+    let mut object = object(0, None);
+    let rests = explained(&object, &stepped(&object, 7, false, None));
+    let row = "nothing is active, and nothing was since 12:46:40: 7 goes to 0  ← this decided";
+    assert!(rests.contains(row), "{rests}");
+    assert!(rests.contains("stays until something is active"), "{rests}");
+    let resting = explained(&object, &stepped(&object, 0, false, None));
+    assert!(resting.contains("nothing is active: 0 stays"), "{resting}");
+    object.status.last_active_time = Some(NOW - SignedDuration::from_secs(100));
+    let cooling = explained(&object, &stepped(&object, 7, false, None));
+    assert!(cooling.contains("nothing is active; cooldown until 13:50:00, then 0"), "{cooling}");
+    assert!(cooling.contains("replicas stay at 7"), "{cooling}");
+    let wakes = explained(&object, &stepped(&object, 0, true, None));
+    assert!(wakes.contains("s0-redis-jobs is active: 0 is left  ← this decided"), "{wakes}");
+    let json = serde_json::to_value(&stepped(&object, 0, true, None).decision).unwrap();
+    assert_eq!(json["activation"]["verdict"], "wakes");
+    assert_eq!(json["course"], "activity");
+}
+
 /// Spec 3.6; where the HPA acts there, the engine does here.
 #[test]
 fn the_matrix() {
@@ -257,7 +282,7 @@ fn a_write_that_fails_is_told_and_tried_again() {
     let settled = step.settle(&mut state, NOW, &seen, Some(Written::Failed(error)));
     assert_eq!(settled.decision.outcome, Outcome::WriteFailed("conflict".into()));
     assert_eq!(settled.outcome.changes.last_active_time, None);
-    let reason = settled.outcome.events.first().map(|event| event.reason.as_ref());
+    let reason = settled.outcome.events.first().map(|event| event.reason);
     assert_eq!(reason, Some("KEDAScaleTargetActivationFailed"));
 }
 

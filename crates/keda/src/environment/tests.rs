@@ -9,15 +9,15 @@ fn container(value: Value) -> Container {
     serde_json::from_value(value).unwrap()
 }
 
-fn keys(of: &[(&str, &str)]) -> Read {
-    Ok(of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+fn keys(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+    of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 fn fetched() -> Fetched {
     Fetched {
-        secrets: [("s".to_owned(), keys(&[("url", "http://u/vhost")]))].into(),
+        secrets: [("s".to_owned(), Ok(keys(&[("url", "http://u/vhost")])))].into(),
         config_maps: [
-            ("c".to_owned(), keys(&[("url", "http://cm/vh")])),
+            ("c".to_owned(), Ok(keys(&[("url", "http://cm/vh")]))),
             ("nope".to_owned(), Err("configmaps \"nope\" not found".to_owned())),
         ]
         .into(),

@@ -96,7 +96,7 @@ impl Checker<'_> {
                 Type::Bool
             }
             Form::Chain(inner) => return self.node(*inner),
-            Form::Member { base, key, .. } => return self.member(id, *base, *key, at),
+            Form::Member { base, key, .. } => return self.member(*base, *key, at),
             Form::Slice { base, from, to } => return self.slice(*base, *from, *to, at),
             Form::Method { base, name, arguments, .. } => return self.method(*base, name, arguments, at),
             Form::Call { callee } => {

@@ -11,7 +11,7 @@ mod strings;
 mod times;
 
 pub(super) use dates::span_text;
-pub(super) use lists::sort_by_keys;
+pub(super) use lists::{is_descending, sort_by_keys};
 pub(super) use times::{between, later, method, method_type};
 
 use super::evaluate::Run;

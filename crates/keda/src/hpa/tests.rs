@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-fn object(extra: serde_json::Value) -> ScaledObject {
+fn object(extra: &serde_json::Value) -> ScaledObject {
     let mut value = json!({
         "metadata": {"name": "worker", "namespace": "shop", "uid": "u", "labels": {"team": "a"}, "annotations": {"note": "x"}},
         "spec": {"scaleTargetRef": {"name": "worker"}, "maxReplicaCount": 20},
@@ -46,7 +46,7 @@ fn types(hpa: &HorizontalPodAutoscaler) -> Vec<&str> {
 #[test]
 fn an_hpa_is_made_of_a_scaled_object() {
     let made =
-        make(&object(json!({})), &[vec![cpu()], vec![queue("s1-redis-jobs-high")]], Compat::Better).unwrap();
+        make(&object(&json!({})), &[vec![cpu()], vec![queue("s1-redis-jobs-high")]], Compat::Better).unwrap();
     let labels = made.hpa.metadata.labels;
     assert_eq!(made.hpa.metadata.name, "keda-hpa-worker");
     assert_eq!(labels["app.kubernetes.io/part-of"], "worker");
@@ -69,15 +69,15 @@ fn an_hpa_is_made_of_a_scaled_object() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let none = make(&object(json!({})), &[vec![], vec![]], Compat::Better).unwrap_err();
+    let none = make(&object(&json!({})), &[vec![], vec![]], Compat::Better).unwrap_err();
     assert_eq!(none.to_string(), "no metric specs returned from scalers for ScaledObject shop/worker");
-    let twice = make(&object(json!({})), &[vec![queue("q")], vec![queue("q")]], Compat::Better).unwrap_err();
+    let twice = make(&object(&json!({})), &[vec![queue("q")], vec![queue("q")]], Compat::Better).unwrap_err();
     assert_eq!(twice.to_string(), "metricName q defined multiple times in ScaledObject worker");
 }
 
 #[test]
 fn a_formula_takes_the_place_of_external_metrics() {
-    let object = object(json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5555"}}}));
+    let object = object(&json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5555"}}}));
     let triggers = [vec![cpu()], vec![container()], vec![queue("s2-a")]];
     let strict = make(&object, &triggers, Compat::Strict).unwrap();
     assert_eq!(types(&strict.hpa), ["Resource", "External"]);
@@ -91,7 +91,7 @@ fn a_formula_takes_the_place_of_external_metrics() {
 
 #[test]
 fn a_target_beyond_all_numbers_is_the_largest_one() {
-    let object = object(json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "1e300"}}}));
+    let object = object(&json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "1e300"}}}));
     let made = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap();
     let target = made.hpa.spec.metrics[0].external.as_ref().unwrap().target.average_value.clone();
     assert_eq!(target.unwrap().milli_value(), i64::MAX);
@@ -100,7 +100,7 @@ fn a_target_beyond_all_numbers_is_the_largest_one() {
 #[test]
 fn a_behavior_as_the_server_stores_it_is_not_written_again() {
     let behavior = json!({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}});
-    let object = object(json!({"advanced": {"horizontalPodAutoscalerConfig": behavior}}));
+    let object = object(&json!({"advanced": {"horizontalPodAutoscalerConfig": behavior}}));
     let wanted = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap().hpa;
     let mut found = wanted.clone();
     found.set_defaults();
@@ -112,7 +112,8 @@ fn a_behavior_as_the_server_stores_it_is_not_written_again() {
 
 #[test]
 fn metrics_of_a_source_that_is_away_are_remembered() {
-    let made = make(&object(json!({})), &[vec![queue("s0-a")], vec![queue("s1-b")]], Compat::Better).unwrap();
+    let made =
+        make(&object(&json!({})), &[vec![queue("s0-a")], vec![queue("s1-b")]], Compat::Better).unwrap();
     assert_eq!(remembered(&made.hpa, 1), [queue("s1-b")]);
     assert_eq!(remembered(&made.hpa, 2), []);
 }
@@ -121,7 +122,7 @@ proptest! {
     /// What was written is not written again, whatever is in it, and every difference in bounds is seen.
     #[test]
     fn writing_settles(min in 0..5_i32, max in 5..9_i32, pause in any::<bool>(), queues in 1..4_usize) {
-        let mut object = object(json!({"minReplicaCount": min, "maxReplicaCount": max}));
+        let mut object = object(&json!({"minReplicaCount": min, "maxReplicaCount": max}));
         if pause {
             object.metadata.annotations.insert("autoscaling.keda.sh/paused-scale-in".to_owned(), String::new());
         }

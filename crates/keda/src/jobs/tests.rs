@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn object(spec: Value) -> ScaledJob {
+fn object(spec: &Value) -> ScaledJob {
     let mut object: ScaledJob = serde_json::from_value(json!({
         "metadata": {"name": "sj", "namespace": "ns", "generation": 3, "uid": "u"},
         "spec": {"jobTargetRef": {"template": {"spec": {"containers": [{"name": "c"}]}}}},
@@ -60,7 +60,7 @@ fn strategies_wish_as_the_specification_shows() {
 
 #[test]
 fn jobs_are_created_for_what_waits() {
-    let object = object(json!({"maxReplicaCount": 10}));
+    let object = object(&json!({"maxReplicaCount": 10}));
     let round = gather(&object, &[answer("s0-q", "2", "9", true)]);
     assert_eq!(decide(&object, &round, &running(1, true), Compat::Better), 4);
     let round = gather(&object, &[answer("s0-q", "2", "9", false)]);
@@ -69,7 +69,7 @@ fn jobs_are_created_for_what_waits() {
 
 #[test]
 fn a_source_that_fails_takes_nothing_away_from_others() {
-    let object = object(json!({}));
+    let object = object(&json!({}));
     let mut broken = answer("s1-e", "1", "0", false);
     broken.samples[0].1 = Err("broken source".to_owned());
     let round = gather(&object, &[answer("s0-q", "1", "2", true), broken]);
@@ -82,7 +82,7 @@ fn a_source_that_fails_takes_nothing_away_from_others() {
 
 #[test]
 fn a_job_is_marked_as_ours() {
-    let mut object = object(json!({}));
+    let mut object = object(&json!({}));
     object.metadata.labels.insert("team".to_owned(), "a".to_owned());
     let job = job(&object).unwrap();
     assert_eq!(job["metadata"]["labels"]["team"], "a");
@@ -101,14 +101,14 @@ fn jobs_of_an_older_generation_go_unless_they_are_kept() {
         ..JobView::default()
     };
     let jobs = [job("new", Some("3")), job("old", Some("2")), job("unmarked", None)];
-    let found = outdated(&object(json!({})), &jobs).unwrap();
+    let found = outdated(&object(&json!({})), &jobs).unwrap();
     assert_eq!(
         (found.jobs.join(" "), found.propagation),
         ("old unmarked".to_owned(), Propagation::Background)
     );
-    assert_eq!(outdated(&object(json!({"rollout": {"strategy": "gradual"}})), &jobs), None);
+    assert_eq!(outdated(&object(&json!({"rollout": {"strategy": "gradual"}})), &jobs), None);
     let older = object(
-        json!({"rolloutStrategy": "immediate", "rollout": {"strategy": "gradual", "propagationPolicy": "foreground"}}),
+        &json!({"rolloutStrategy": "immediate", "rollout": {"strategy": "gradual", "propagationPolicy": "foreground"}}),
     );
     assert_eq!(outdated(&older, &jobs).unwrap().propagation, Propagation::Foreground);
 }
@@ -122,7 +122,7 @@ fn failed_jobs_without_an_end_go_in_the_order_they_failed() {
         }))
     };
     let jobs = [failed("b", 2), failed("c", 3), failed("a", 1)];
-    assert_eq!(history(&object(json!({"failedJobsHistoryLimit": 1})), &jobs), ["a", "b"]);
+    assert_eq!(history(&object(&json!({"failedJobsHistoryLimit": 1})), &jobs), ["a", "b"]);
 }
 
 fn strategies() -> impl Strategy<Value = Value> {
@@ -146,7 +146,7 @@ proptest! {
         waiting in 0..1000_u32,
         (started, not) in (0..30_usize, 0..30_usize),
     ) {
-        let object = object(json!({"scalingStrategy": strategy, "minReplicaCount": min, "maxReplicaCount": max}));
+        let object = object(&json!({"scalingStrategy": strategy, "minReplicaCount": min, "maxReplicaCount": max}));
         let mut jobs = running(started, true);
         jobs.extend(running(not, false));
         let round = gather(&object, &[answer("s0-q", "1", &waiting.to_string(), waiting > 0)]);
@@ -169,7 +169,7 @@ proptest! {
             state: match state { 0 => JobState::Running, 1 => JobState::Complete, _ => JobState::Failed },
             ..JobView::default()
         }).collect();
-        let object = object(json!({"successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}));
+        let object = object(&json!({"successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}));
         let deleted = history(&object, &jobs);
         for job in &jobs {
             prop_assert!(job.state != JobState::Running || !deleted.contains(&&*job.name));

@@ -78,7 +78,8 @@ struct ActiveMq {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing ActiveMQ metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing ActiveMQ metadata"))?;
     let name = format!("activemq-{}", parameters.destination_name);
     let spec = external(trigger, &name, whole(parameters.target_queue_size));
     let activation = parameters.activation_target_queue_size as f64;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::answers::{excerpt, json, kind};
-use crate::urls::{host, is_request_uri, path};
+use crate::urls::{host, is_request_uri, path, shown};
 
 /// What a template of the address says.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,24 +24,34 @@ pub(super) fn url(endpoint: &str, broker: &str, destination: &str) -> String {
 
 /// Reads the names out of a template.
 pub(super) fn template(url: &str) -> Result<Template, Error> {
+    let written = shown(url);
     if !is_request_uri(url) {
-        return Err(Error::new(format!("unable to parse ActiveMQ restAPITemplate: {url:?} is not an address")));
+        let text = format!("unable to parse ActiveMQ restAPITemplate: {written:?} is not an address");
+        return Err(Error::new(text));
     }
-    let unusable = |why: &str| Error::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {url}"));
+    let unusable =
+        |why: &str| Error::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {written}"));
     let (_, names) = path(url).split_once(':').ok_or_else(|| unusable("it names no MBean"))?;
     let names = names.split_once('/').map_or(names, |(names, _)| names);
     let named = |key: &str| {
-        names.split(',').find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key)).map(|(_, value)| value)
+        names
+            .split(',')
+            .find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key))
+            .map(|(_, value)| value)
     };
     let broker = named("brokerName").ok_or_else(|| unusable("brokerName is missing"))?;
     if broker.is_empty() {
-        return Err(Error::new(format!("no brokerName given: {url}")));
+        return Err(Error::new(format!("no brokerName given: {written}")));
     }
     let destination = named("destinationName").ok_or_else(|| unusable("destinationName is missing"))?;
     if destination.is_empty() {
         return Err(Error::new("no destinationName is given"));
     }
-    Ok(Template { endpoint: host(url).to_owned(), broker: broker.to_owned(), destination: destination.to_owned() })
+    Ok(Template {
+        endpoint: host(url).to_owned(),
+        broker: broker.to_owned(),
+        destination: destination.to_owned(),
+    })
 }
 
 /// The number that Jolokia read. It says what went wrong in the body, even where the status is 200.

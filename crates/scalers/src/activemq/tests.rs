@@ -8,7 +8,15 @@ fn templates() {
     let url = "http://u:p@mq:8161/api/jolokia/read/org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName=d/QueueSize";
     let expected = Template { endpoint: "mq:8161".into(), broker: "b".into(), destination: "d".into() };
     assert_eq!(template(url).unwrap(), expected);
-    for bad in ["", "x", "http://h", "http://h/", "http://h/a:b/c", "http://h/a:brokerName=b/c", "http://h/a:destinationName=b"] {
+    for bad in [
+        "",
+        "x",
+        "http://h",
+        "http://h/",
+        "http://h/a:b/c",
+        "http://h/a:brokerName=b/c",
+        "http://h/a:destinationName=b",
+    ] {
         assert!(template(bad).is_err(), "{bad}");
     }
 }
@@ -41,8 +49,10 @@ async fn asks() {
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();
-    let mut trigger =
-        trigger("activemq", &[("managementEndpoint", endpoint), ("brokerName", "b"), ("destinationName", "q.1")]);
+    let mut trigger = trigger(
+        "activemq",
+        &[("managementEndpoint", endpoint), ("brokerName", "b"), ("destinationName", "q.1")],
+    );
     trigger.auth = texts(&[("username", "u"), ("password", "p")]);
     let reading = read(&trigger).await.unwrap();
     assert!(reading.active);

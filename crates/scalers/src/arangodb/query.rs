@@ -20,7 +20,8 @@ pub(super) fn body(query: &str) -> String {
 pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
     let answer = read(body)?;
     if !(200..300).contains(&status) {
-        let said = answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
+        let said =
+            answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
         return Err(Error::new(format!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()))));
     }
     let results = answer.get("result");
@@ -29,6 +30,9 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
     };
     let number = first.as_f64().or_else(|| first.get("value").and_then(Value::as_f64));
     number.ok_or_else(|| {
-        Error::new(format!("the first result is {} instead of a number or an object with `value`", kind(Some(first))))
+        Error::new(format!(
+            "the first result is {} instead of a number or an object with `value`",
+            kind(Some(first))
+        ))
     })
 }

@@ -85,7 +85,8 @@ struct Artemis {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing artemis metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing artemis metadata"))?;
     let name = format!("artemis-{}", parameters.queue_name);
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
@@ -96,7 +97,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Source for Artemis {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { management_endpoint, broker_name, broker_address, queue_name, .. } = &self.parameters;
+            let Parameters { management_endpoint, broker_name, broker_address, queue_name, .. } =
+                &self.parameters;
             let Parameters { username, password, unsafe_ssl, .. } = &self.parameters;
             let url = match &self.parameters.rest_api_template {
                 Some(url) => url.clone(),

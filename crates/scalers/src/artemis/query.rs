@@ -1,7 +1,7 @@
 //! Addresses of Jolokia as Artemis serves it; the answers are read as those of ActiveMQ.
 
 use crate::Error;
-use crate::urls::{host, is_request_uri, path};
+use crate::urls::{host, is_request_uri, path, shown};
 
 /// What a template of the address says.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,9 @@ pub(super) fn url(endpoint: &str, broker: &str, address: &str, queue: &str) -> S
 
 /// Reads the names out of a template.
 pub(super) fn template(url: &str) -> Result<Template, Error> {
-    let unusable = |why: &str| Error::new(format!("unable to parse Artemis restApiTemplate: {why}: {url}"));
+    let written = shown(url);
+    let unusable =
+        |why: &str| Error::new(format!("unable to parse Artemis restApiTemplate: {why}: {written}"));
     if !is_request_uri(url) {
         return Err(unusable("it is not an address"));
     }
@@ -34,5 +36,10 @@ pub(super) fn template(url: &str) -> Result<Template, Error> {
         found.map(|(_, value)| value.to_owned()).filter(|value| !value.trim_matches('"').is_empty())
     };
     let need = |key: &str| named(key).ok_or_else(|| unusable(&format!("{key} is missing")));
-    Ok(Template { endpoint: host(url).to_owned(), broker: need("broker")?, address: need("address")?, queue: need("queue")? })
+    Ok(Template {
+        endpoint: host(url).to_owned(),
+        broker: need("broker")?,
+        address: need("address")?,
+        queue: need("queue")?,
+    })
 }

@@ -12,7 +12,13 @@ fn templates() {
         queue: "\"q\"".into(),
     };
     assert_eq!(template(&url("a:8161", "b", "x", "q")).unwrap(), expected);
-    for bad in ["", "x", "http://h", "http://h/a:broker=\"b\"/c", "http://h/a:broker=\"\",address=\"a\",queue=\"q\"/c"] {
+    for bad in [
+        "",
+        "x",
+        "http://h",
+        "http://h/a:broker=\"b\"/c",
+        "http://h/a:broker=\"\",address=\"a\",queue=\"q\"/c",
+    ] {
         assert!(template(bad).is_err(), "{bad}");
     }
 }
@@ -20,7 +26,10 @@ fn templates() {
 #[tokio::test]
 async fn asks() {
     let url = server(|head| {
-        assert!(head.starts_with("GET /console/jolokia/read/org.apache.activemq.artemis:broker=%22b%22,"), "{head}");
+        assert!(
+            head.starts_with("GET /console/jolokia/read/org.apache.activemq.artemis:broker=%22b%22,"),
+            "{head}"
+        );
         assert!(head.contains("queue=%22q%22/MessageCount HTTP"), "{head}");
         assert!(head.contains("origin: https://console\r\n"), "{head}");
         Act::Answer(200, r#"{"value":10,"status":200}"#.to_owned())

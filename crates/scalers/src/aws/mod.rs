@@ -1,9 +1,11 @@
 //! What AWS wants: credentials, and requests signed with them.
 
+mod question;
 mod sign;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use question::{Question, answer, endpoint};
 pub(crate) use sign::{Keys, Request, sign};
 
 use crate::parameters::Secret;
@@ -51,11 +53,10 @@ impl Credentials {
         if self.role.is_some() {
             return Ok(Identity::Unsupported("awsRoleArn"));
         }
-        // Those of the TriggerAuthentication are used, or not, as a pair.
-        let given = self.access_key.is_some() || self.secret_key.is_some();
-        let (access, secret) = match given {
-            true => (&self.access_key, &self.secret_key),
-            false => (&self.own_access_key, &self.own_secret_key),
+        // The access key says where the secret must be.
+        let (access, secret) = match &self.access_key {
+            Some(_) => (&self.access_key, &self.secret_key),
+            None => (&self.own_access_key, &self.own_secret_key),
         };
         let access = access.clone().ok_or_else(|| Error::new("awsAccessKeyID not found"))?;
         let secret = secret.clone().ok_or_else(|| Error::new("awsSecretAccessKey not found"))?;

@@ -62,7 +62,9 @@ fn sessions_are_signed_too() {
     };
     let headers = sign(&request, &keys, "2015-08-30T12:36:00Z".parse().unwrap());
     assert!(headers.contains(&("x-amz-security-token", "session".to_owned())));
-    assert!(headers.iter().any(|(_, value)| value.contains("SignedHeaders=host;x-amz-date;x-amz-security-token")));
+    assert!(
+        headers.iter().any(|(_, value)| value.contains("SignedHeaders=host;x-amz-date;x-amz-security-token"))
+    );
 }
 
 #[test]
@@ -82,4 +84,11 @@ fn whose_keys() {
     trigger.auth.insert("awsRoleArn".into(), "arn".into());
     assert!(identity(&trigger).unwrap().keys().unwrap_err().0.contains("not supported yet"));
     assert!(!format!("{:?}", identity(&trigger)).contains("secret"));
+}
+
+#[test]
+fn endpoints() {
+    assert_eq!(endpoint("sqs", "eu-west-1", None), "https://sqs.eu-west-1.amazonaws.com");
+    assert_eq!(endpoint("sqs", "cn-north-1", None), "https://sqs.cn-north-1.amazonaws.com.cn");
+    assert_eq!(endpoint("sqs", "r", Some("http://localstack:4566/")), "http://localstack:4566");
 }

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::aws::{Credentials, Identity, Request, sign};
+use crate::aws::{Credentials, Identity, Question, endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::single::{Single, Source, ask};
 use crate::table::Type;
-use crate::urls;
 use crate::web::{Call, Web};
 use crate::{Answer, Error, Scaler, Trigger};
 use query::{DELAYED, IN_FLIGHT, WAITING};
@@ -77,30 +76,16 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Sqs {
     /// The question at a time.
     fn call(&self, now: Timestamp) -> Result<Call, Error> {
-        let Parameters { queue_url, region, endpoint, .. } = &self.parameters;
-        let url = format!("{}/", query::endpoint(region, endpoint.as_deref()));
-        let body = query::question(queue_url, &self.attributes);
-        let headers =
-            [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", "AmazonSQS.GetQueueAttributes")];
-        let request = Request {
-            method: "POST",
-            host: urls::host(&url),
-            path: urls::path(&url),
-            query: "",
-            headers: &headers,
-            body: body.as_bytes(),
+        let Parameters { queue_url, region, endpoint: given, .. } = &self.parameters;
+        let question = Question {
+            endpoint: &endpoint("sqs", region, given.as_deref()),
             region,
             service: "sqs",
+            target: "AmazonSQS.GetQueueAttributes",
+            version: "1.0",
+            body: query::question(queue_url, &self.attributes),
         };
-        let signed = sign(&request, self.identity.keys()?, now);
-        let mut call = Call::post(&*url, body, self.within);
-        for (name, value) in headers {
-            call = call.header(name, value)?;
-        }
-        for (name, value) in signed {
-            call = call.header(name, &value)?;
-        }
-        Ok(call)
+        question.call(self.identity.keys()?, now, self.within)
     }
 }
 

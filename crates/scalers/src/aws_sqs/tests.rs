@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::query::{DELAYED, IN_FLIGHT, WAITING, endpoint, length, name};
+use super::query::{DELAYED, IN_FLIGHT, WAITING, length, name};
 use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]
@@ -14,15 +14,9 @@ fn names() {
 }
 
 #[test]
-fn endpoints() {
-    assert_eq!(endpoint("eu-west-1", None), "https://sqs.eu-west-1.amazonaws.com");
-    assert_eq!(endpoint("cn-north-1", None), "https://sqs.cn-north-1.amazonaws.com.cn");
-    assert_eq!(endpoint("r", Some("http://localstack:4566/")), "http://localstack:4566");
-}
-
-#[test]
 fn answers() {
-    let good = br#"{"Attributes":{"ApproximateNumberOfMessages":"3","ApproximateNumberOfMessagesNotVisible":"4"}}"#;
+    let good =
+        br#"{"Attributes":{"ApproximateNumberOfMessages":"3","ApproximateNumberOfMessagesNotVisible":"4"}}"#;
     assert_eq!(length(200, good, &[WAITING]), Ok(3));
     assert_eq!(length(200, good, &[WAITING, IN_FLIGHT]), Ok(7));
     let missing = "metric ApproximateNumberOfMessagesDelayed not found in SQS queue attributes";
@@ -32,8 +26,12 @@ fn answers() {
         (200, r#"{"Attributes":{"ApproximateNumberOfMessages":null}}"#, "null as"),
         (200, r#"{"Attributes":null}"#, "not found"),
         (200, "<html>", "not JSON"),
-        (400, r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no queue"}"#, "QueueDoesNotExist: no queue"),
-        (403, r#"{"Message":"denied"}"#, "403: : denied"),
+        (
+            400,
+            r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no queue"}"#,
+            "QueueDoesNotExist: no queue",
+        ),
+        (403, r#"{"Message":"denied"}"#, "403: denied"),
         (503, "busy", "503: busy"),
     ] {
         let error = length(status, bad.as_bytes(), &[WAITING]).unwrap_err().0;

@@ -82,9 +82,10 @@ impl Parameters {
             return Err("no service bus entity type set".to_owned());
         }
         if self.use_regex {
-            let (name, text) = match queue {
-                true => ("queueName", &self.queue_name),
-                false => ("subscriptionName", &self.subscription_name),
+            let (name, text) = if queue {
+                ("queueName", &self.queue_name)
+            } else {
+                ("subscriptionName", &self.subscription_name)
             };
             whole_name(text).map_err(|_| format!("{name} is not a valid regular expression"))?;
         }
@@ -94,7 +95,9 @@ impl Parameters {
     /// The connection string, or that there is none because of an identity.
     fn identity(&self, trigger: &Trigger) -> Result<Option<Secret>, Error> {
         match &*trigger.identity.provider {
-            "" | "none" if self.connection.reveal().is_empty() => Err(Error::new("no connection setting given")),
+            "" | "none" if self.connection.reveal().is_empty() => {
+                Err(Error::new("no connection setting given"))
+            }
             "" | "none" => Ok(Some(self.connection.clone())),
             "azure-workload" => {
                 if self.namespace.is_empty() {
@@ -104,7 +107,9 @@ impl Parameters {
                     "PRIVATE" if self.endpoint_suffix.is_empty() => {
                         Err(Error::new("endpointSuffix must be provided for Private cloud type"))
                     }
-                    "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => Ok(None),
+                    "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {
+                        Ok(None)
+                    }
                     _ => Err(Error::new(format!("invalid cloud environment {}", self.cloud))),
                 }
             }
@@ -208,9 +213,9 @@ impl Source for ServiceBus {
                 let counts: Vec<u64> = found.iter().map(|entity| entity.active).collect();
                 return Ok(operated(operation, &counts) as f64);
             }
-            let url = match queue_name.is_empty() {
-                false => connection.queue(queue_name),
-                true => connection.subscription(topic_name, subscription_name),
+            let url = match &**queue_name {
+                "" => connection.subscription(topic_name, subscription_name),
+                queue => connection.queue(queue),
             };
             let (status, body) = self.get(&connection, url).await?;
             Ok(query::entity(status, &body)?.active as f64)

@@ -78,7 +78,10 @@ impl Connection {
                 let key = hmac::Key::new(HMAC_SHA256, key.reveal().as_bytes());
                 let tag = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
                 let signature = escaped(&STANDARD.encode(tag.as_ref()));
-                format!("SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={}", escaped(name))
+                format!(
+                    "SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={}",
+                    escaped(name)
+                )
             }
         }
     }
@@ -122,7 +125,8 @@ pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, Error> {
 pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, Error> {
     if status != 200 {
         let text = String::from_utf8_lossy(body);
-        let said = element(&text, "Detail").map_or_else(|| excerpt(body), |detail| excerpt(detail.as_bytes()));
+        let said =
+            element(&text, "Detail").map_or_else(|| excerpt(body), |detail| excerpt(detail.as_bytes()));
         return Err(Error::new(format!("Service Bus returned {status}: {said}")));
     }
     let text = std::str::from_utf8(body).map_err(|_| Error::new("the answer of Service Bus is not text"))?;
@@ -168,6 +172,7 @@ fn next<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 
 /// Text without entities.
 fn plain(xml: &str) -> String {
-    let text = xml.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    let text =
+        xml.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
     text.replace("&amp;", "&")
 }

@@ -14,12 +14,17 @@ fn entry(name: &str, active: &str) -> String {
 }
 
 fn feed(entries: &[String]) -> String {
-    format!(r#"<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title type="text">Queues</title>{}</feed>"#, entries.concat())
+    format!(
+        r#"<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title type="text">Queues</title>{}</feed>"#,
+        entries.concat()
+    )
 }
 
 #[test]
 fn connections() {
-    let found = connection("Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey=k=;EntityPath=q");
+    let found = connection(
+        "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey=k=;EntityPath=q",
+    );
     let found = found.unwrap();
     assert_eq!(found.server, "https://ns.servicebus.windows.net");
     assert!(!format!("{found:?}").contains("k="));
@@ -28,9 +33,16 @@ fn connections() {
     let resource = "https%3a%2f%2fns.servicebus.windows.net%2f";
     assert!(signature.starts_with(&format!("SharedAccessSignature sr={resource}&sig=")), "{signature}");
     assert!(signature.ends_with("&se=1700000000&skn=n"), "{signature}");
-    let given = connection("Endpoint=sb://x/;SharedAccessSignature=SharedAccessSignature sr=a&sig=b").unwrap();
+    let given =
+        connection("Endpoint=sb://x/;SharedAccessSignature=SharedAccessSignature sr=a&sig=b").unwrap();
     assert_eq!(given.authorization(1), "SharedAccessSignature sr=a&sig=b");
-    for bad in ["", "c", "Endpoint=sb://x/", "SharedAccessKeyName=n;SharedAccessKey=secret", "Endpoint=;SharedAccessKeyName=n;SharedAccessKey=secret"] {
+    for bad in [
+        "",
+        "c",
+        "Endpoint=sb://x/",
+        "SharedAccessKeyName=n;SharedAccessKey=secret",
+        "Endpoint=;SharedAccessKeyName=n;SharedAccessKey=secret",
+    ] {
         let error = connection(bad).unwrap_err().0;
         assert!(!error.contains("secret"), "{error}");
     }
@@ -46,7 +58,10 @@ fn signatures() {
 
 #[test]
 fn feeds() {
-    let names = |xml: &str| entities(200, xml.as_bytes()).map(|all| all.into_iter().map(|one| (one.name, one.active)).collect::<Vec<_>>());
+    let names = |xml: &str| {
+        entities(200, xml.as_bytes())
+            .map(|all| all.into_iter().map(|one| (one.name, one.active)).collect::<Vec<_>>())
+    };
     assert_eq!(names(&feed(&[])), Ok(vec![]));
     let two = feed(&[entry("a&amp;b", "3"), entry("c", "0")]);
     assert_eq!(names(&two), Ok(vec![("a&b".to_owned(), 3), ("c".to_owned(), 0)]));
@@ -62,7 +77,11 @@ fn feeds() {
         (200, "{}".to_owned(), "not a feed"),
         (200, String::new(), "not a feed"),
         (200, "<".repeat(100_000), "not a feed"),
-        (401, "<Error><Code>401</Code><Detail>MalformedToken</Detail></Error>".to_owned(), "401: MalformedToken"),
+        (
+            401,
+            "<Error><Code>401</Code><Detail>MalformedToken</Detail></Error>".to_owned(),
+            "401: MalformedToken",
+        ),
     ] {
         let error = entity(status, bad.as_bytes()).unwrap_err().0;
         assert!(error.contains(why), "{why}: {error}");
@@ -109,10 +128,13 @@ async fn all_pages_are_read() {
         let page = |from: usize, to: usize| {
             feed(&(from..to).map(|number| entry(&format!("q{number}"), "1")).collect::<Vec<_>>())
         };
-        Act::Answer(200, match head {
-            _ if head.starts_with("GET /$Resources/queues?$skip=0&$top=100&") => page(0, 100),
-            _ => page(100, 130),
-        })
+        Act::Answer(
+            200,
+            match head {
+                _ if head.starts_with("GET /$Resources/queues?$skip=0&$top=100&") => page(0, 100),
+                _ => page(100, 130),
+            },
+        )
     })
     .await;
     let mut trigger = trigger("azure-servicebus", &[("queueName", "q1.*"), ("useRegex", "true")]);

@@ -78,7 +78,8 @@ struct CouchDb {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing couchdb metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing couchdb metadata"))?;
     // The formula has a target of its own. The name is KEDA's.
     let target = if trigger.feeds_formula { 0 } else { parameters.query_value };
     let spec = external(trigger, &format!("coucdb-{}", parameters.db_name), whole(target));
@@ -95,11 +96,14 @@ impl Source for CouchDb {
                 &self.parameters;
             let body = query::body(query, self.first_page)?;
             let call = match connection_string.reveal() {
-                "" if host.contains("://") => Call::post(query::url(&format!("{host}:{port}"), db_name), body, self.within),
+                "" if host.contains("://") => {
+                    Call::post(query::url(&format!("{host}:{port}"), db_name), body, self.within)
+                }
                 "" => Call::post(query::url(&format!("http://{host}:{port}"), db_name), body, self.within),
                 given => Call::post(query::url(given, db_name), body, self.within),
             };
-            let call = if connection_string.reveal().is_empty() { call.basic(username, password) } else { call };
+            let call =
+                if connection_string.reveal().is_empty() { call.basic(username, password) } else { call };
             let (status, body) = ask(&self.web, call.header("content-type", "application/json")?).await?;
             query::found(status, &body)
         })

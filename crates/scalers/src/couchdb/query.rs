@@ -38,7 +38,8 @@ pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, Error> {
     }
     let docs = answer.get("docs");
     let count = docs.and_then(Value::as_array).map(Vec::len);
-    let count = count.ok_or_else(|| Error::new(format!("the answer has {} at docs instead of a list", kind(docs))))?;
+    let count = count
+        .ok_or_else(|| Error::new(format!("the answer has {} at docs instead of a list", kind(docs))))?;
     Ok(count as f64)
 }
 

@@ -5,7 +5,10 @@ use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]
 fn questions() {
-    assert_eq!(body(r#"{"selector":{"a":1},"fields":["_id"],"x":1}"#, true).unwrap(), r#"{"selector":{"a":1},"fields":["_id"]}"#);
+    assert_eq!(
+        body(r#"{"selector":{"a":1},"fields":["_id"],"x":1}"#, true).unwrap(),
+        r#"{"selector":{"a":1},"fields":["_id"]}"#
+    );
     assert_eq!(body("{}", false).unwrap(), r#"{"selector":{},"limit":10000}"#);
     assert_eq!(body(r#"{"limit":5}"#, false).unwrap(), r#"{"selector":{},"limit":5}"#);
     assert_eq!(body("7", true).unwrap(), r#"{"selector":{}}"#);
@@ -18,7 +21,11 @@ fn answers() {
     for (status, bad, why) in [
         (200, r#"{"docs":null}"#, "null at docs"),
         (200, "<html>", "not JSON"),
-        (404, r#"{"error":"not_found","reason":"Database does not exist."}"#, "404: Database does not exist."),
+        (
+            404,
+            r#"{"error":"not_found","reason":"Database does not exist."}"#,
+            "404: Database does not exist.",
+        ),
     ] {
         let error = found(status, bad.as_bytes()).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
@@ -28,13 +35,22 @@ fn answers() {
 #[tokio::test]
 async fn asks() {
     let url = server(|head| {
-        assert!(head.starts_with("POST /animals/_find ") && head.contains("authorization: Basic dTpw\r\n"), "{head}");
+        assert!(
+            head.starts_with("POST /animals/_find ") && head.contains("authorization: Basic dTpw\r\n"),
+            "{head}"
+        );
         Act::Answer(200, r#"{"docs":[{}]}"#.to_owned())
     })
     .await;
     let (host, port) = url.strip_prefix("http://").unwrap().split_once(':').unwrap();
-    let pairs =
-        [("host", host), ("port", port), ("dbName", "animals"), ("username", "u"), ("query", "{}"), ("queryValue", "2")];
+    let pairs = [
+        ("host", host),
+        ("port", port),
+        ("dbName", "animals"),
+        ("username", "u"),
+        ("query", "{}"),
+        ("queryValue", "2"),
+    ];
     let mut trigger = trigger("couchdb", &pairs);
     trigger.auth = texts(&[("password", "p")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");

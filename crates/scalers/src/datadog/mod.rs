@@ -100,11 +100,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     if agent && parameters.agent_namespace.is_empty() {
         return Err(Error::new("datadog namespace is required"));
     }
-    match agent {
-        true => check_agent(&parameters),
-        false => check_api(&parameters),
-    }
-    .map_err(|error| error.inside(PREFIX))?;
+    let checked = if agent { check_agent(&parameters) } else { check_api(&parameters) };
+    checked.map_err(|error| error.inside(PREFIX))?;
     if parameters.target.is_none() && !trigger.feeds_formula {
         return Err(Error::new("no targetValue or queryValue given").inside(PREFIX));
     }
@@ -133,11 +130,10 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 
 fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), Error> {
     match parameters.type_.as_deref() {
-        None => Ok(()),
         Some(_) if !trigger.metric_type.is_empty() => {
             Err(Error::new("only one of trigger.metadata.type or trigger.metricType should be defined"))
         }
-        Some("global" | "average") => Ok(()),
+        None | Some("global" | "average") => Ok(()),
         Some(_) => Err(Error::new("type has to be global or average")),
     }
 }
@@ -182,7 +178,8 @@ impl Datadog {
     }
 
     async fn found(&self) -> Result<Option<f64>, Error> {
-        let Parameters { use_cluster_agent, unsafe_ssl, token, last_available_point_offset, .. } = &self.parameters;
+        let Parameters { use_cluster_agent, unsafe_ssl, token, last_available_point_offset, .. } =
+            &self.parameters;
         if *use_cluster_agent {
             let mut call = Call::get(&self.url, self.within).unsafe_ssl(*unsafe_ssl);
             call.access.auth = Auth::Token(token.clone());

@@ -39,7 +39,9 @@ pub(super) fn value(
     match status {
         200..=299 => {}
         429 => {
-            return Err(Error::new("the rate limit of the Datadog API is reached (429): ask less often, or let the cluster agent ask"));
+            return Err(Error::new(
+                "the rate limit of the Datadog API is reached (429): ask less often, or let the cluster agent ask",
+            ));
         }
         _ => return Err(Error::new(format!("Datadog API returned {status}: {}", excerpt(body)))),
     }
@@ -109,6 +111,9 @@ pub(super) fn agent_value(status: u16, body: &[u8]) -> Result<Option<f64>, Error
     let quantity = value.and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok());
     match quantity {
         Some(quantity) => Ok(Some(quantity.as_f64())),
-        None => Err(Error::new(format!("the cluster agent served {} as value instead of a quantity", kind(value)))),
+        None => Err(Error::new(format!(
+            "the cluster agent served {} as value instead of a quantity",
+            kind(value)
+        ))),
     }
 }

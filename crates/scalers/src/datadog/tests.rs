@@ -8,7 +8,8 @@ use super::{Datadog, Parameters};
 use crate::single::Source as _;
 use crate::stage::{Act, Ground, backends, server, texts, trigger};
 
-const SERIES: &str = r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
+const SERIES: &str =
+    r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
 
 #[test]
 fn names() {
@@ -49,7 +50,10 @@ fn answers() {
 #[test]
 fn answers_of_the_agent() {
     let of = |body: &str| agent_value(200, body.as_bytes());
-    assert_eq!(of(r#"{"kind":"ExternalMetricValueList","items":[{"metricName":"m","value":"2500m"}]}"#), Ok(Some(2.5)));
+    assert_eq!(
+        of(r#"{"kind":"ExternalMetricValueList","items":[{"metricName":"m","value":"2500m"}]}"#),
+        Ok(Some(2.5))
+    );
     assert_eq!(of(r#"{"items":[]}"#), Ok(None));
     assert!(of(r#"{"items":[{"value":2}]}"#).is_err());
     assert!(of(r#"{"items":[{"value":"x"}]}"#).is_err());

@@ -71,7 +71,8 @@ struct Dynatrace {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing dynatrace metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing dynatrace metadata"))?;
     let spec = external(trigger, "dynatrace", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
     let source = Dynatrace { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
@@ -88,8 +89,9 @@ impl Dynatrace {
     }
 
     async fn executed(&self, query: &str) -> Result<f64, Error> {
-        let Parameters { host, token, query_timeout_seconds, query_polling_wait, query_polling_tries, .. } =
-            &self.parameters;
+        let Parameters {
+            host, token, query_timeout_seconds, query_polling_wait, query_polling_tries, ..
+        } = &self.parameters;
         let seconds = u64::try_from(*query_timeout_seconds).unwrap_or(1).max(1);
         let bearer = format!("Bearer {}", token.reveal());
         let call = Call::post(query::execute_url(host), query::body(query, seconds), self.within);
@@ -98,7 +100,9 @@ impl Dynatrace {
         let mut request = match query::progress(status, &body)? {
             Progress::Done(value) => return Ok(value),
             Progress::Running(Some(request)) => request,
-            Progress::Running(None) => return Err(Error::new("the query runs, but there is no token to ask for it")),
+            Progress::Running(None) => {
+                return Err(Error::new("the query runs, but there is no token to ask for it"));
+            }
         };
         for again in 0..*query_polling_tries {
             tokio::time::sleep(*query_polling_wait).await;

@@ -16,9 +16,9 @@ pub(super) fn selector_url(host: &str, selector: &str, from: &str) -> String {
 pub(super) fn selected(status: u16, body: &[u8]) -> Result<f64, Error> {
     let answer = successful(status, body)?;
     let found = answer.pointer("/result/0/data/0/values/0");
-    found.and_then(Value::as_f64).ok_or_else(|| {
-        Error::new(format!("the metric selector returned {} instead of a value", kind(found)))
-    })
+    found
+        .and_then(Value::as_f64)
+        .ok_or_else(|| Error::new(format!("the metric selector returned {} instead of a value", kind(found))))
 }
 
 /// Where DQL is executed.
@@ -64,9 +64,17 @@ fn record(answer: &Value) -> Result<f64, Error> {
     let record = match found.and_then(Value::as_array).map(Vec::as_slice) {
         Some([one]) => one,
         Some(other) => {
-            return Err(Error::new(format!("the query returned {} records, it must return one", other.len())));
+            return Err(Error::new(format!(
+                "the query returned {} records, it must return one",
+                other.len()
+            )));
         }
-        None => return Err(Error::new(format!("the answer has {} at result.records instead of a list", kind(found)))),
+        None => {
+            return Err(Error::new(format!(
+                "the answer has {} at result.records instead of a list",
+                kind(found)
+            )));
+        }
     };
     // Counts are long, and long is a text in JSON.
     let number = |value: &Value| match value {
@@ -74,8 +82,9 @@ fn record(answer: &Value) -> Result<f64, Error> {
         other => other.as_f64(),
     };
     if let Some(value) = record.get("r") {
-        return number(value)
-            .ok_or_else(|| Error::new(format!("the query returned {} as r instead of a number", kind(Some(value)))));
+        return number(value).ok_or_else(|| {
+            Error::new(format!("the query returned {} as r instead of a number", kind(Some(value))))
+        });
     }
     let mut numbers = record.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_f64());
     match (numbers.next(), numbers.next()) {

@@ -10,13 +10,20 @@ fn selectors() {
     let url = selector_url("https://dt/", "builtin:x:fold", "now-2h");
     assert_eq!(url, "https://dt/api/v2/metrics/query?metricSelector=builtin%3Ax%3Afold&from=now-2h");
     let of = |status, body: &str| selected(status, body.as_bytes());
-    assert_eq!(of(200, r#"{"result":[{"metricId":"x","data":[{"timestamps":[1],"values":[2.5]}]}]}"#), Ok(2.5));
+    assert_eq!(
+        of(200, r#"{"result":[{"metricId":"x","data":[{"timestamps":[1],"values":[2.5]}]}]}"#),
+        Ok(2.5)
+    );
     for (status, bad, why) in [
         (200, r#"{"result":[]}"#, "nothing instead of a value"),
         (200, r#"{"result":[{"data":[{"values":[null]}]}]}"#, "null instead of a value"),
         (200, r#"{"result":[{"data":[{"values":["1"]}]}]}"#, "a string instead of a value"),
         (200, "<html>", "not JSON"),
-        (403, r#"{"error":{"code":403,"message":"Token is missing required scope"}}"#, "403: Token is missing"),
+        (
+            403,
+            r#"{"error":{"code":403,"message":"Token is missing required scope"}}"#,
+            "403: Token is missing",
+        ),
     ] {
         let error = of(status, bad).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
@@ -69,10 +76,13 @@ async fn asks_until_a_query_is_done() {
             return Act::Answer(202, r#"{"state":"RUNNING","requestToken":"a b"}"#.to_owned());
         }
         assert!(head.starts_with("GET /platform/storage/query/v1/query:poll?request-token=a+b "), "{head}");
-        Act::Answer(200, match looks.fetch_add(1, Ordering::SeqCst) {
-            0 => r#"{"state":"RUNNING"}"#.to_owned(),
-            _ => r#"{"state":"SUCCEEDED","result":{"records":[{"r":4}]}}"#.to_owned(),
-        })
+        Act::Answer(
+            200,
+            match looks.fetch_add(1, Ordering::SeqCst) {
+                0 => r#"{"state":"RUNNING"}"#.to_owned(),
+                _ => r#"{"state":"SUCCEEDED","result":{"records":[{"r":4}]}}"#.to_owned(),
+            },
+        )
     })
     .await;
     let mut trigger = trigger(

@@ -72,8 +72,12 @@ impl Parameters {
         let text = match (cloud, endpoint) {
             (true, true) => "can't provide both cloud config and endpoint addresses",
             (false, false) => "must provide either cloud config or endpoint addresses",
-            (true, _) if !id || !key => "both cloudID and apiKey must be provided when cloudID or apiKey is used",
-            (_, true) if !user || !password => "both username and password must be provided when addresses is used",
+            (true, _) if !id || !key => {
+                "both cloudID and apiKey must be provided when cloudID or apiKey is used"
+            }
+            (_, true) if !user || !password => {
+                "both username and password must be provided when addresses is used"
+            }
             _ => return one_search(&self.template, &self.query),
         };
         Err(text.to_owned())
@@ -104,7 +108,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, milli(parameters.target_value));
     let search = Search::new(indexes, query, template, values);
     let activation = parameters.activation_target_value;
-    let source = Elasticsearch { parameters, search, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source =
+        Elasticsearch { parameters, search, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
     Ok(Arc::new(Single { spec, activation, source }))
 }
 
@@ -126,15 +131,21 @@ impl Source for Elasticsearch {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
             let Parameters { addresses, cloud_id, value_location, ignore_null_values, .. } = &self.parameters;
-            let addresses = match cloud_id.is_empty() {
-                true => addresses.clone(),
-                false => vec![query::cloud(cloud_id)?],
+            let addresses = match &**cloud_id {
+                "" => addresses.clone(),
+                id => vec![query::cloud(id)?],
             };
             let mut failed = Error::new("no addresses are given");
             for address in &addresses {
                 match ask(&self.web, self.call(address)?).await {
                     Ok((status, body)) => {
-                        return query::value("elasticsearch", status, &body, value_location, *ignore_null_values);
+                        return query::value(
+                            "elasticsearch",
+                            status,
+                            &body,
+                            value_location,
+                            *ignore_null_values,
+                        );
                     }
                     Err(error) => failed = error,
                 }

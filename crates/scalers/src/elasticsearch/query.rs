@@ -35,7 +35,8 @@ impl Search {
 
 /// The address that a cloud id stands for: `name:base64(domain$elasticsearch$kibana)`.
 pub(crate) fn cloud(id: &str) -> Result<String, Error> {
-    let bad = || Error::new("cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is");
+    let bad =
+        || Error::new("cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is");
     let coded = id.rsplit_once(':').map_or(id, |(_, coded)| coded);
     let text = STANDARD.decode(coded.trim()).map_err(|_| bad())?;
     let text = String::from_utf8(text).map_err(|_| bad())?;
@@ -62,7 +63,9 @@ pub(crate) fn value(
     match status {
         200..=299 => {}
         401 => {
-            return Err(Error::new(format!("{product} authentication failed (HTTP 401): check username and password")));
+            return Err(Error::new(format!(
+                "{product} authentication failed (HTTP 401): check username and password"
+            )));
         }
         403 => {
             let why = "user has insufficient permissions";
@@ -77,7 +80,9 @@ pub(crate) fn value(
     match found.as_deref() {
         None | Some(Value::Null) if ignore_null_values => Ok(0.0),
         None | Some(Value::Null) => Err(Error::new(format!("{must} 'Null'"))),
-        Some(Value::Number(number)) => number.as_f64().ok_or_else(|| Error::new(format!("{must} '{number}'"))),
+        Some(Value::Number(number)) => {
+            number.as_f64().ok_or_else(|| Error::new(format!("{must} '{number}'")))
+        }
         Some(Value::String(text)) => parsed(text).ok_or_else(|| Error::new(format!("{must} 'String'"))),
         Some(Value::Bool(_)) => Err(Error::new(format!("{must} 'True' or 'False'"))),
         Some(Value::Array(_) | Value::Object(_)) => Err(Error::new(format!("{must} 'JSON'"))),

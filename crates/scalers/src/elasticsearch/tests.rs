@@ -24,7 +24,9 @@ fn clouds() {
 
 #[test]
 fn answers() {
-    let of = |status, body: &str, ignore| value("elasticsearch", status, body.as_bytes(), "hits.total.value", ignore);
+    let of = |status, body: &str, ignore| {
+        value("elasticsearch", status, body.as_bytes(), "hits.total.value", ignore)
+    };
     assert_eq!(of(200, r#"{"hits":{"total":{"value":5}}}"#, false), Ok(5.0));
     assert_eq!(of(200, r#"{"hits":{"total":{"value":"5.5"}}}"#, false), Ok(5.5));
     assert_eq!(of(200, r#"{"hits":{"total":{"value":null}}}"#, true), Ok(0.0));
@@ -46,7 +48,10 @@ fn answers() {
 #[tokio::test]
 async fn asks_the_first_that_is_there() {
     let url = server(|head| {
-        assert!(head.starts_with("POST /i/_search ") && head.contains("authorization: Basic dTpw\r\n"), "{head}");
+        assert!(
+            head.starts_with("POST /i/_search ") && head.contains("authorization: Basic dTpw\r\n"),
+            "{head}"
+        );
         Act::Answer(200, r#"{"v":3}"#.to_owned())
     })
     .await;

@@ -93,8 +93,8 @@ struct Etcd {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing kubernetes workload metadata"))?;
+    let parameters = Parameters::read(trigger)
+        .map_err(|error| error.inside("error parsing kubernetes workload metadata"))?;
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
     let source = Etcd { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
@@ -102,12 +102,18 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 }
 
 impl Etcd {
-    async fn post(&self, endpoint: &str, path: &str, body: String, token: &str) -> Result<(u16, bytes::Bytes), Error> {
+    async fn post(
+        &self,
+        endpoint: &str,
+        path: &str,
+        body: String,
+        token: &str,
+    ) -> Result<(u16, bytes::Bytes), Error> {
         let scheme = if self.parameters.tls == "enable" { "https" } else { "http" };
         let endpoint = endpoint.trim_end_matches('/');
-        let url = match endpoint.contains("://") {
-            true => format!("{endpoint}{path}"),
-            false => format!("{scheme}://{endpoint}{path}"),
+        let url = match endpoint.split_once("://") {
+            Some(_) => format!("{endpoint}{path}"),
+            None => format!("{scheme}://{endpoint}{path}"),
         };
         let mut call = Call::post(url, body, self.within).access(self.parameters.trust());
         if !token.is_empty() {

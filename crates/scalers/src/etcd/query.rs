@@ -41,10 +41,10 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, Error> {
     let answer = read(body);
     if status == 200 {
         let answer = answer?;
-        return match answer.is_object() {
-            true => Ok(answer),
-            false => Err(Error::new(format!("etcd answered {} instead of an object", kind(Some(&answer))))),
-        };
+        if answer.is_object() {
+            return Ok(answer);
+        }
+        return Err(Error::new(format!("etcd answered {} instead of an object", kind(Some(&answer)))));
     }
     let said = answer.ok().and_then(|answer| answer.get("error").and_then(Value::as_str).map(str::to_owned));
     let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));

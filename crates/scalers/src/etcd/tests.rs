@@ -19,7 +19,12 @@ fn answers() {
         let error = of(bad).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    assert!(value(401, br#"{"error":"etcdserver: user name is empty"}"#, "/a").unwrap_err().0.ends_with("user name is empty"));
+    assert!(
+        value(401, br#"{"error":"etcdserver: user name is empty"}"#, "/a")
+            .unwrap_err()
+            .0
+            .ends_with("user name is empty")
+    );
     assert_eq!(token(200, br#"{"token":"t"}"#).unwrap(), "t");
     assert!(token(200, b"{}").is_err());
 }

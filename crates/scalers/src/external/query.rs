@@ -12,7 +12,7 @@ use crate::{Trigger, metric};
 /// How long to wait after a stream ended for the first time; it doubles each time.
 pub(super) const FIRST_DELAY: Duration = Duration::from_secs(2);
 /// How long to wait at most.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
 /// The port of addresses without one, as gRPC has it.
 const PORT: u16 = 443;
 /// More of what a server says than this does not help anybody.

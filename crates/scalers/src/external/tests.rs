@@ -56,7 +56,7 @@ impl ExternalScaler for Play {
     async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
         let end = object.text("stream").unwrap_or("eof") == "eof";
-        let told = futures::stream::iter([Ok(count % 2 == 0)]);
+        let told = futures::stream::iter([Ok(count.is_multiple_of(2))]);
         if end { Ok(Box::pin(told)) } else { Ok(Box::pin(told.chain(futures::stream::pending()))) }
     }
 }

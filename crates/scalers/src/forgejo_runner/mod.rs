@@ -60,8 +60,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing Forgejo Runner metadata"))?;
     let url = query::url(&parameters);
-    let source =
-        Forgejo { url, token: parameters.token, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = Forgejo {
+        url,
+        token: parameters.token,
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
     Ok(Arc::new(Single { spec: external(trigger, "forgejo", whole(1)), activation: 0.0, source }))
 }
 

@@ -30,6 +30,8 @@ pub(super) fn jobs(status: u16, body: &[u8]) -> Result<f64, Error> {
     match json(body)? {
         Value::Null => Ok(0.0),
         Value::Array(jobs) => Ok(jobs.len() as f64),
-        other => Err(Error::new(format!("Forgejo answered {} instead of a list of jobs", kind(Some(&other))))),
+        other => {
+            Err(Error::new(format!("Forgejo answered {} instead of a list of jobs", kind(Some(&other)))))
+        }
     }
 }

@@ -7,7 +7,8 @@ use crate::stage::{Act, read, server, texts, trigger};
 #[test]
 fn addresses() {
     let of = |set: &dyn Fn(&mut Parameters)| {
-        let mut parameters = Parameters { address: "https://f/".into(), labels: "a,b".into(), ..Parameters::default() };
+        let mut parameters =
+            Parameters { address: "https://f/".into(), labels: "a,b".into(), ..Parameters::default() };
         set(&mut parameters);
         url(&parameters)
     };

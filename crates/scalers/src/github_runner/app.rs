@@ -30,7 +30,13 @@ pub(super) struct App {
 
 impl App {
     /// The token, a new one if need be. `now` is in seconds since 1970.
-    pub(super) async fn token(&self, web: &Web, api: &str, within: Duration, now: i64) -> Result<Secret, Error> {
+    pub(super) async fn token(
+        &self,
+        web: &Web,
+        api: &str,
+        within: Duration,
+        now: i64,
+    ) -> Result<Secret, Error> {
         let mut kept = self.token.lock().await;
         if let Some((token, until)) = &*kept
             && Instant::now() < *until
@@ -62,6 +68,7 @@ pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, Error> {
     let claims = format!(r#"{{"iat":{},"exp":{},"iss":"{id}"}}"#, now - 60, now + 540);
     let signed = format!("{head}.{}", URL_SAFE_NO_PAD.encode(claims));
     let mut signature = vec![0; pair.public_modulus_len()];
-    pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).map_err(|_| bad())?;
+    pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
+        .map_err(|_| bad())?;
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }

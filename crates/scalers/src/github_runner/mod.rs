@@ -47,7 +47,7 @@ crate::parameters! {
         /// Whose runners they are: of an organisation, an enterprise or repositories.
         runner_scope: String = "runnerScope" in [Metadata, Environment], required, one_of ["org", "ent", "repo"];
         /// A token of a person.
-        personal_access_token: Secret = "personalAccessToken" in [Authentication, Environment];
+        personal_access_token: Secret = "personalAccessToken" in [Authentication];
         /// The repositories, e.g. `shop,site`; by default all of the owner.
         repos: Vec<String> = "repos" in [Metadata, Environment];
         /// The labels of the runners, e.g. `gpu,large`.
@@ -67,14 +67,15 @@ crate::parameters! {
         /// Its installation.
         installation_id: Option<i64> = "installationID" in [Metadata, Environment];
         /// Its private key (PEM).
-        app_key: Secret = "appKey" in [Authentication, Environment];
+        app_key: Secret = "appKey" in [Authentication];
     }
     check Parameters::check
 }
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        let (token, key) = (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
+        let (token, key) =
+            (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
         if !token && !key {
             return Err("no personalAccessToken or appKey given".to_owned());
         }

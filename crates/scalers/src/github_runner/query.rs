@@ -20,7 +20,10 @@ pub(super) fn repositories_url(api: &str, scope: &str, owner: &str, page: usize)
 /// Where the runs of a repository are listed that have a status.
 pub(super) fn runs_url(api: &str, owner: &str, repository: &str, status: &str, page: usize) -> String {
     let (owner, repository) = (path_escaped(owner), path_escaped(repository));
-    format!("{}/repos/{owner}/{repository}/actions/runs?status={status}&per_page={PAGE}&page={page}", base(api))
+    format!(
+        "{}/repos/{owner}/{repository}/actions/runs?status={status}&per_page={PAGE}&page={page}",
+        base(api)
+    )
 }
 
 /// Where the jobs of a run are listed.
@@ -42,7 +45,10 @@ fn base(api: &str) -> &str {
 pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Error> {
     let answer = successful(status, body)?;
     let Some(list) = answer.as_array() else {
-        return Err(Error::new(format!("GitHub answered {} instead of a list of repositories", kind(Some(&answer)))));
+        return Err(Error::new(format!(
+            "GitHub answered {} instead of a list of repositories",
+            kind(Some(&answer))
+        )));
     };
     list.iter().map(|one| text(one, "name").map(str::to_owned)).collect()
 }
@@ -52,7 +58,9 @@ pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, Error> {
     let answer = successful(status, body)?;
     let id = |run: &Value| {
         let found = run.get("id");
-        found.and_then(Value::as_u64).ok_or_else(|| Error::new(format!("GitHub answered {} as id", kind(found))))
+        found
+            .and_then(Value::as_u64)
+            .ok_or_else(|| Error::new(format!("GitHub answered {} as id", kind(found))))
     };
     list(&answer, "workflow_runs")?.iter().map(id).collect()
 }
@@ -79,7 +87,8 @@ impl Labels {
 
     /// Whether a job is for these runners.
     fn take(&self, job: &Value) -> bool {
-        let labels = job.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let labels =
+            job.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let mut labels = labels.peekable();
         match labels.peek() {
             None => self.bare,
@@ -103,7 +112,9 @@ pub(super) fn token(status: u16, body: &[u8]) -> Result<String, Error> {
 
 fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, Error> {
     let found = of.get(key);
-    found.and_then(Value::as_str).ok_or_else(|| Error::new(format!("GitHub answered {} as {key}", kind(found))))
+    found
+        .and_then(Value::as_str)
+        .ok_or_else(|| Error::new(format!("GitHub answered {} as {key}", kind(found))))
 }
 
 fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], Error> {

@@ -9,14 +9,18 @@ use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]
 fn whose_jobs() {
-    let count = |list: &str, labels: &Labels| jobs(200, format!(r#"{{"jobs":{list}}}"#).as_bytes(), labels).unwrap();
+    let count =
+        |list: &str, labels: &Labels| jobs(200, format!(r#"{{"jobs":{list}}}"#).as_bytes(), labels).unwrap();
     let plain = Labels::new(&[], true, false);
     let job = |status: &str, labels: &str| format!(r#"[{{"status":"{status}","labels":{labels}}}]"#);
     assert_eq!(count(&job("queued", r#"["self-hosted","Linux"]"#), &plain), 1);
     assert_eq!(count(&job("in_progress", r#"["self-hosted"]"#), &plain), 1);
     assert_eq!(count(&job("completed", r#"["self-hosted"]"#), &plain), 0);
     assert_eq!(count(&job("queued", r#"["self-hosted","gpu"]"#), &plain), 0);
-    assert_eq!(count(&job("queued", r#"["self-hosted","gpu"]"#), &Labels::new(&["GPU".into()], true, false)), 1);
+    assert_eq!(
+        count(&job("queued", r#"["self-hosted","gpu"]"#), &Labels::new(&["GPU".into()], true, false)),
+        1
+    );
     assert_eq!(count(&job("queued", r#"["self-hosted"]"#), &Labels::new(&["gpu".into()], false, false)), 0);
     assert_eq!(count(&job("queued", "[]"), &plain), 0);
     assert_eq!(count(&job("queued", "[]"), &Labels::new(&[], false, true)), 1);
@@ -43,16 +47,26 @@ async fn asks() {
     let url = server(|head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         let path = head.split(' ').nth(1).unwrap();
-        Act::Answer(200, match path {
-            "/orgs/o/repos?per_page=100&page=1" => r#"[{"name":"r"}]"#.to_owned(),
-            "/repos/o/r/actions/runs?status=queued&per_page=100&page=1" => r#"{"workflow_runs":[{"id":1},{"id":2}]}"#.to_owned(),
-            "/repos/o/r/actions/runs?status=in_progress&per_page=100&page=1" => r#"{"workflow_runs":[{"id":2}]}"#.to_owned(),
-            _ if path.ends_with("/jobs?per_page=100") => r#"{"jobs":[{"status":"queued","labels":["self-hosted"]}]}"#.to_owned(),
-            _ => panic!("{path}"),
-        })
+        Act::Answer(
+            200,
+            match path {
+                "/orgs/o/repos?per_page=100&page=1" => r#"[{"name":"r"}]"#.to_owned(),
+                "/repos/o/r/actions/runs?status=queued&per_page=100&page=1" => {
+                    r#"{"workflow_runs":[{"id":1},{"id":2}]}"#.to_owned()
+                }
+                "/repos/o/r/actions/runs?status=in_progress&per_page=100&page=1" => {
+                    r#"{"workflow_runs":[{"id":2}]}"#.to_owned()
+                }
+                _ if path.ends_with("/jobs?per_page=100") => {
+                    r#"{"jobs":[{"status":"queued","labels":["self-hosted"]}]}"#.to_owned()
+                }
+                _ => panic!("{path}"),
+            },
+        )
     })
     .await;
-    let mut trigger = trigger("github-runner", &[("githubApiURL", &url), ("owner", "o"), ("runnerScope", "org")]);
+    let mut trigger =
+        trigger("github-runner", &[("githubApiURL", &url), ("owner", "o"), ("runnerScope", "org")]);
     trigger.auth = texts(&[("personalAccessToken", "t")]);
     // As many as the target are enough.
     trigger.metadata.insert("targetWorkflowQueueLength".into(), "2".into());
@@ -78,6 +92,9 @@ fn assertions() {
     let claims = URL_SAFE_NO_PAD.decode(text.split_once('.').unwrap().1).unwrap();
     assert_eq!(String::from_utf8(claims).unwrap(), r#"{"iat":940,"exp":1540,"iss":"7"}"#);
     let public = aws_lc_rs::signature::KeyPair::public_key(&pair);
-    let public = aws_lc_rs::signature::UnparsedPublicKey::new(&aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256, public);
+    let public = aws_lc_rs::signature::UnparsedPublicKey::new(
+        &aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256,
+        public,
+    );
     public.verify(text.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
 }

@@ -55,7 +55,8 @@ struct Graphite {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing graphite metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing graphite metadata"))?;
     let spec = external(trigger, "graphite", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
     let source = Graphite { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };

@@ -16,11 +16,18 @@ pub(super) fn url(server: &str, query: &str, from: &str) -> String {
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
     if !(200..300).contains(&status) {
         let body = excerpt(body);
-        return Err(Error::new(format!("graphite query api returned error. status: {status} response: {body}")));
+        return Err(Error::new(format!(
+            "graphite query api returned error. status: {status} response: {body}"
+        )));
     }
     let answer = json(body)?;
     let series = match answer.as_array().map(Vec::as_slice) {
-        None => return Err(Error::new(format!("the answer is {} instead of a list of series", kind(Some(&answer))))),
+        None => {
+            return Err(Error::new(format!(
+                "the answer is {} instead of a list of series",
+                kind(Some(&answer))
+            )));
+        }
         Some([]) => return Ok(None),
         Some([one]) => one,
         Some(many) => {

@@ -5,7 +5,10 @@ use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]
 fn address() {
-    assert_eq!(url("http://g/", "a.b(c, 1)", "-1h"), "http://g/render?from=-1h&target=a.b%28c%2C+1%29&format=json");
+    assert_eq!(
+        url("http://g/", "a.b(c, 1)", "-1h"),
+        "http://g/render?from=-1h&target=a.b%28c%2C+1%29&format=json"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
 use crate::single::{Single, Source, ask};
 use crate::table::Type;
-use crate::urls::is_request_uri;
+use crate::urls::{is_request_uri, shown};
 use crate::web::{Call, Web};
 use crate::{Answer, Error, Scaler, Trigger};
 
@@ -65,10 +65,10 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        match is_request_uri(&self.host) {
-            true => Ok(()),
-            false => Err(format!("invalid URL: {:?} is not an address", self.host)),
+        if is_request_uri(&self.host) {
+            return Ok(());
         }
+        Err(format!("invalid URL: {:?} is not an address", shown(&self.host)))
     }
 
     /// Trust and certificate.

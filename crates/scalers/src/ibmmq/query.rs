@@ -25,12 +25,25 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Error>
     let answer = read(body)?;
     let found = answer.get("commandResponse");
     let Some(first) = found.and_then(|list| list.get(0)) else {
-        return Err(Error::new(format!("IBM MQ answered {} at commandResponse for queue {queue}", kind(found))));
+        return Err(Error::new(format!(
+            "IBM MQ answered {} at commandResponse for queue {queue}",
+            kind(found)
+        )));
     };
     let depth = first.pointer("/parameters/curdepth");
     depth.and_then(Value::as_f64).ok_or_else(|| {
-        let said: Vec<&str> = first.get("message").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-        let said = if said.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(said.join(" ").as_bytes()) };
+        let said: Vec<&str> = first
+            .get("message")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let said = if said.is_empty() {
+            format!("{} as depth", kind(depth))
+        } else {
+            excerpt(said.join(" ").as_bytes())
+        };
         Error::new(format!("IBM MQ does not tell the depth of queue {queue}: {said}"))
     })
 }

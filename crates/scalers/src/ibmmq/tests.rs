@@ -8,7 +8,11 @@ fn answers() {
     let good = br#"{"commandResponse":[{"completionCode":0,"reasonCode":0,"parameters":{"curdepth":7}}],"overallCompletionCode":0}"#;
     assert_eq!(depth(200, good, "Q"), Ok(7.0));
     for (status, bad, why) in [
-        (200, r#"{"commandResponse":[{"completionCode":2,"message":["AMQ8147E: IBM MQ object Q not found."]}]}"#, "AMQ8147E"),
+        (
+            200,
+            r#"{"commandResponse":[{"completionCode":2,"message":["AMQ8147E: IBM MQ object Q not found."]}]}"#,
+            "AMQ8147E",
+        ),
         (200, r#"{"commandResponse":[{"parameters":{"curdepth":"7"}}]}"#, "a string as depth"),
         (200, r#"{"commandResponse":[]}"#, "a list at commandResponse"),
         (200, "{}", "nothing at commandResponse"),
@@ -35,6 +39,10 @@ async fn asks_for_each_queue() {
     trigger.auth = texts(&[("username", "u"), ("password", "p")]);
     for (operation, value) in [("", "4"), ("sum", "5"), ("avg", "2500m"), ("max", "4")] {
         trigger.metadata.insert("operation".into(), operation.into());
-        assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), value, "{operation}");
+        assert_eq!(
+            read(&trigger).await.unwrap().values.first().unwrap().value.canonical(),
+            value,
+            "{operation}"
+        );
     }
 }

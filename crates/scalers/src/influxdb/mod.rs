@@ -60,9 +60,13 @@ crate::parameters! {
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
         match &*self.version {
-            "2" if self.organization.is_empty() => Err("organizationName is required if influxVersion is 2".to_owned()),
+            "2" if self.organization.is_empty() => {
+                Err("organizationName is required if influxVersion is 2".to_owned())
+            }
             "3" if self.database.is_empty() => Err("database is required if influxVersion is 3".to_owned()),
-            "3" if self.metric_key.is_empty() => Err("metricKey is required if influxVersion is 3".to_owned()),
+            "3" if self.metric_key.is_empty() => {
+                Err("metricKey is required if influxVersion is 3".to_owned())
+            }
             "3" if !["influxql", "flightsql"].contains(&&*self.query_type.to_lowercase()) => {
                 Err("query type must be 'influxql' or 'flightsql'".to_owned())
             }
@@ -102,11 +106,13 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Source for InfluxDb {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { server_url, query, organization, database, metric_key, query_type, .. } = &self.parameters;
+            let Parameters { server_url, query, organization, database, metric_key, query_type, .. } =
+                &self.parameters;
             let three = self.parameters.is_three();
-            let (url, body) = match three {
-                true => query::rows_question(server_url, database, query, query_type),
-                false => query::flux_question(server_url, organization, query),
+            let (url, body) = if three {
+                query::rows_question(server_url, database, query, query_type)
+            } else {
+                query::flux_question(server_url, organization, query)
             };
             let mut call = Call::post(url, body, self.within)
                 .unsafe_ssl(self.parameters.unsafe_ssl && !three)
@@ -117,10 +123,7 @@ impl Source for InfluxDb {
                 call = call.header("authorization", &format!("{scheme} {token}"))?;
             }
             let (status, body) = ask(&self.web, call).await?;
-            match three {
-                true => query::rows(status, &body, metric_key),
-                false => query::table(status, &body),
-            }
+            if three { query::rows(status, &body, metric_key) } else { query::table(status, &body) }
         })
     }
 }

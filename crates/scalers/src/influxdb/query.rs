@@ -34,10 +34,11 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, Error> {
             (_, None) => header = Some(line),
             (_, Some(header)) => {
                 let Some(at) = header.iter().position(|name| name == "_value") else {
-                    return Err(match header.iter().any(|name| name == "error") {
-                        true => Error::new(format!("InfluxDB answered with an error: {}", excerpt(line.join(" ").as_bytes()))),
-                        false => Error::new("the first record has no _value"),
-                    });
+                    if header.iter().any(|name| name == "error") {
+                        let said = excerpt(line.join(" ").as_bytes());
+                        return Err(Error::new(format!("InfluxDB answered with an error: {said}")));
+                    }
+                    return Err(Error::new("the first record has no _value"));
                 };
                 let type_ = types.get(at).map_or("", String::as_str);
                 let value = line.get(at).and_then(|text| parsed(text));
@@ -45,7 +46,9 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, Error> {
                     "double" | "long" | "unsignedLong" | "" => {
                         value.ok_or_else(|| Error::new("the value of the first record is not a number"))
                     }
-                    other => Err(Error::new(format!("the value of the first record is a {other} instead of a number"))),
+                    other => Err(Error::new(format!(
+                        "the value of the first record is a {other} instead of a number"
+                    ))),
                 };
             }
         }
@@ -64,7 +67,9 @@ pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, Error>
     };
     let Some(last) = rows.last() else { return Ok(0.0) };
     let value = last.get(column);
-    value.and_then(Value::as_f64).ok_or_else(|| Error::new(format!("the last row has {} as {column}", kind(value))))
+    value
+        .and_then(Value::as_f64)
+        .ok_or_else(|| Error::new(format!("the last row has {} as {column}", kind(value))))
 }
 
 fn refused(status: u16, body: &[u8]) -> Error {

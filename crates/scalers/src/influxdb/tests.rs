@@ -17,7 +17,11 @@ fn tables() {
         (200, CSV.replace("2.5", "NaN"), "not a number"),
         (200, CSV.replace("_value", "value"), "no _value"),
         (200, "error,reference\r\nboom,897\r\n".to_owned(), "boom 897"),
-        (401, r#"{"code":"unauthorized","message":"unauthorized access"}"#.to_owned(), "401: unauthorized access"),
+        (
+            401,
+            r#"{"code":"unauthorized","message":"unauthorized access"}"#.to_owned(),
+            "401: unauthorized access",
+        ),
         (502, "<html>".to_owned(), "502: <html>"),
     ] {
         let error = table(status, bad.as_bytes()).unwrap_err().0;
@@ -43,11 +47,15 @@ fn last_rows() {
 async fn asks_version_two() {
     let url = server(|head| {
         assert!(head.starts_with("POST /api/v2/query?org=my+org "), "{head}");
-        assert!(head.contains("authorization: Token t\r\n") && head.contains(r#""query":"from(x)""#), "{head}");
+        assert!(
+            head.contains("authorization: Token t\r\n") && head.contains(r#""query":"from(x)""#),
+            "{head}"
+        );
         Act::Answer(200, CSV.to_owned())
     })
     .await;
-    let pairs = [("serverURL", &*url), ("organizationName", "my org"), ("query", "from(x)"), ("thresholdValue", "1")];
+    let pairs =
+        [("serverURL", &*url), ("organizationName", "my org"), ("query", "from(x)"), ("thresholdValue", "1")];
     let mut trigger = trigger("influxdb", &pairs);
     trigger.auth = texts(&[("authToken", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "2500m");
@@ -56,7 +64,10 @@ async fn asks_version_two() {
 #[tokio::test]
 async fn asks_version_three() {
     let url = server(|head| {
-        assert!(head.starts_with("POST /api/v3/query_sql ") && head.contains("authorization: Bearer t\r\n"), "{head}");
+        assert!(
+            head.starts_with("POST /api/v3/query_sql ") && head.contains("authorization: Bearer t\r\n"),
+            "{head}"
+        );
         assert!(head.ends_with(r#"{"db":"d","q":"SELECT 1 AS v","format":"json"}"#), "{head}");
         Act::Answer(200, r#"[{"v":4}]"#.to_owned())
     })

@@ -51,7 +51,9 @@ impl Parameters {
             return Err("targetValue must be a float greater than 0".to_owned());
         }
         match (&*self.format, &self.value_location) {
-            (format @ ("json" | "yaml"), None) => Err(format!("valueLocation is required for {format} format")),
+            (format @ ("json" | "yaml"), None) => {
+                Err(format!("valueLocation is required for {format} format"))
+            }
             ("number", Some(_)) => Err("valueLocation is only supported with json or yaml format".to_owned()),
             _ => Ok(()),
         }
@@ -66,8 +68,8 @@ struct Resource {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters =
-        Parameters::read(trigger).map_err(|error| error.inside("error parsing kubernetes resource metadata"))?;
+    let parameters = Parameters::read(trigger)
+        .map_err(|error| error.inside("error parsing kubernetes resource metadata"))?;
     let Parameters { resource_kind, resource_name, key, target_value, .. } = &parameters;
     let name = format!("{}-{resource_name}-{key}", resource_kind.to_lowercase());
     let spec = external(trigger, &name, milli(*target_value));

@@ -24,7 +24,8 @@ pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, Error>
             let tree = yaml(text).map_err(|_| Error::new("the value is not YAML"))?;
             number(walk(&tree, location).ok_or_else(nowhere)?, value_type, location)
         }
-        _ => read(text.trim(), value_type).ok_or_else(|| Error::new(format!("the value is not a {value_type}"))),
+        _ => read(text.trim(), value_type)
+            .ok_or_else(|| Error::new(format!("the value is not a {value_type}"))),
     }
 }
 

@@ -27,7 +27,14 @@ fn numbers() {
     assert_eq!(number(" 2.5\n", "float64"), Some(2.5));
     assert_eq!(number("1500m", "quantity"), Some(1.5));
     assert_eq!(number("7", "int64"), Some(7.0));
-    for (text, type_) in [("", "float64"), ("NaN", "float64"), ("inf", "float64"), ("2.5", "int64"), ("x", "quantity"), ("1k", "float64")] {
+    for (text, type_) in [
+        ("", "float64"),
+        ("NaN", "float64"),
+        ("inf", "float64"),
+        ("2.5", "int64"),
+        ("x", "quantity"),
+        ("1k", "float64"),
+    ] {
         assert_eq!(number(text, type_), None, "{text} as {type_}");
     }
     assert!(value(&[0xff], &parameters("number", None, "float64")).is_err());
@@ -44,7 +51,8 @@ fn places() {
     assert!(json(r#"{"a":2.5}"#, "a", "int64").is_err());
     assert!(json(r#"{"a":null}"#, "a", "float64").unwrap_err().contains("null"));
     assert!(json("{}", "a", "float64").unwrap_err().contains("not found"));
-    let yaml = |text: &str, location: &str| value(text.as_bytes(), &parameters("yaml", Some(location), "float64"));
+    let yaml =
+        |text: &str, location: &str| value(text.as_bytes(), &parameters("yaml", Some(location), "float64"));
     assert_eq!(yaml("a:\n  b:\n  - 1\n  - c: 5\n", "a.b.1.c"), Ok(5.0));
     assert!(yaml("a: [", "a").is_err());
 }
@@ -91,12 +99,16 @@ impl Cluster for Shelf {
 async fn asks_the_cluster() {
     let backends = Backends::new(Arc::new(Shelf), Settings::default(), Compat::default());
     let read = async |name: &str, key: &str| {
-        let pairs = [("resourceKind", "ConfigMap"), ("resourceName", name), ("key", key), ("targetValue", "5")];
+        let pairs =
+            [("resourceKind", "ConfigMap"), ("resourceName", name), ("key", key), ("targetValue", "5")];
         table::build(&trigger("kubernetes-resource", &pairs), &backends).unwrap().read("m").await
     };
     let reading = read("there", "k").await.unwrap();
     assert!(reading.active);
     assert_eq!(reading.values.first().unwrap().value.canonical(), "6");
     assert_eq!(read("there", "x").await.unwrap_err().0, "ConfigMap there, key x: there is no such key");
-    assert_eq!(read("gone", "k").await.unwrap_err().0, "ConfigMap gone, key k: configmaps \"gone\" not found");
+    assert_eq!(
+        read("gone", "k").await.unwrap_err().0,
+        "ConfigMap gone, key k: configmaps \"gone\" not found"
+    );
 }

@@ -77,10 +77,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 /// How many pods there are, or how many nodes have any.
 fn count(pods: &[PodView], by_node: bool) -> usize {
     let alive = pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&&*pod.phase));
-    match by_node {
-        false => alive.count(),
-        true => alive.map(|pod| &*pod.node).collect::<BTreeSet<_>>().len(),
-    }
+    if by_node { alive.map(|pod| &*pod.node).collect::<BTreeSet<_>>().len() } else { alive.count() }
 }
 
 impl Scaler for Workload {

@@ -55,7 +55,8 @@ struct Loki {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing loki metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing loki metadata"))?;
     // The formula has a target of its own.
     let target = if trigger.feeds_formula { 0.0 } else { parameters.threshold };
     let activation = parameters.activation_threshold;
@@ -66,9 +67,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Source for Loki {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { server_address, query, tenant_name, ignore_null_values, unsafe_ssl, auth, .. } =
-                &self.parameters;
-            let mut call = auth.sign(Call::get(query::url(server_address, query), self.within), *unsafe_ssl)?;
+            let Parameters {
+                server_address, query, tenant_name, ignore_null_values, unsafe_ssl, auth, ..
+            } = &self.parameters;
+            let mut call =
+                auth.sign(Call::get(query::url(server_address, query), self.within), *unsafe_ssl)?;
             if let Some(tenant) = tenant_name {
                 call = call.header("X-Scope-OrgID", tenant)?;
             }

@@ -21,7 +21,10 @@ pub(super) fn url(server: &str, query: &str) -> String {
 /// What the answer says; `None` if the query has no result now.
 pub(super) fn value(status: u16, body: &[u8], query: &str) -> Result<Option<f64>, Error> {
     if !(200..300).contains(&status) {
-        return Err(Error::new(format!("loki query api returned error. status: {status} response: {}", excerpt(body))));
+        return Err(Error::new(format!(
+            "loki query api returned error. status: {status} response: {}",
+            excerpt(body)
+        )));
     }
     let answer = json(body)?;
     let result = answer.pointer("/data/result");

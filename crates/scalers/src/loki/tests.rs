@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 use super::query::{url, value};
 use crate::stage::{Act, read, server, texts, trigger};
 
-const VECTOR: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2.5"]}]}}"#;
+const VECTOR: &str =
+    r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2.5"]}]}}"#;
 
 #[test]
 fn only_what_is_missing_is_added() {
-    for server in ["http://l", "http://l/", "http://l/loki", "http://l/loki/api/v1", "http://l/loki/api/v1/query"] {
+    for server in
+        ["http://l", "http://l/", "http://l/loki", "http://l/loki/api/v1", "http://l/loki/api/v1/query"]
+    {
         assert_eq!(url(server, "a b"), "http://l/loki/api/v1/query?query=a+b", "{server}");
     }
     assert_eq!(url("http://l/x", "q"), "http://l/x/loki/api/v1/query?query=q");
@@ -20,8 +23,13 @@ fn answers() {
     let read = |body: &str| value(200, body.as_bytes(), "q");
     let result = |result: &str| format!(r#"{{"data":{{"result":{result}}}}}"#);
     assert_eq!(read(VECTOR), Ok(Some(2.5)));
-    for nothing in ["[]", r#"[{"value":[]}]"#, r#"[{"value":[1,null]}]"#, r#"[{"value":[1,"NaN"]}]"#, r#"[{"value":[1,"+Inf"]}]"#]
-    {
+    for nothing in [
+        "[]",
+        r#"[{"value":[]}]"#,
+        r#"[{"value":[1,null]}]"#,
+        r#"[{"value":[1,"NaN"]}]"#,
+        r#"[{"value":[1,"+Inf"]}]"#,
+    ] {
         assert_eq!(read(&result(nothing)), Ok(None), "{nothing}");
     }
     for (bad, why) in [
@@ -53,7 +61,13 @@ async fn asks_for_its_tenant() {
     .await;
     let mut trigger = trigger(
         "loki",
-        &[("serverAddress", &url), ("query", "sum(x)"), ("threshold", "1"), ("tenantName", "t"), ("authModes", "basic")],
+        &[
+            ("serverAddress", &url),
+            ("query", "sum(x)"),
+            ("threshold", "1"),
+            ("tenantName", "t"),
+            ("authModes", "basic"),
+        ],
     );
     trigger.auth = texts(&[("username", "u"), ("password", "p")]);
     trigger.metadata.insert("activationThreshold".into(), "2.5".into());
@@ -62,7 +76,10 @@ async fn asks_for_its_tenant() {
     assert!(!reading.active);
     let head = heads.lock().unwrap().pop().unwrap();
     assert!(head.starts_with("GET /loki/api/v1/query?query=sum%28x%29 "), "{head}");
-    assert!(head.contains("x-scope-orgid: t\r\n") && head.contains("authorization: Basic dTpw\r\n"), "{head}");
+    assert!(
+        head.contains("x-scope-orgid: t\r\n") && head.contains("authorization: Basic dTpw\r\n"),
+        "{head}"
+    );
 }
 
 #[tokio::test]

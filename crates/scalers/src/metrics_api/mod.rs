@@ -146,12 +146,10 @@ impl Scaler for MetricsApi {
 
     fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
         Box::pin(async move {
-            let value = match self.parameters.aggregate {
-                true => self.all().await,
-                false => self.one(self.parameters.url.clone()).await,
-            };
+            let Parameters { aggregate, url, activation_target_value, .. } = &self.parameters;
+            let value = if *aggregate { self.all().await } else { self.one(url.clone()).await };
             let value = value.map_err(|error| error.inside("error requesting metrics endpoint"))?;
-            Ok(Reading::one(metric, milli(value), value > self.parameters.activation_target_value))
+            Ok(Reading::one(metric, milli(value), value > *activation_target_value))
         })
     }
 }

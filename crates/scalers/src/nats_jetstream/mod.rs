@@ -121,9 +121,8 @@ impl Nats {
         let endpoint = &self.parameters.endpoint;
         let mut failed = None;
         let named = this.labels.iter().filter(|_| this.hosts.is_empty());
-        let mut places: Vec<(Option<String>, String)> = named
-            .map(|label| (Some(label.clone()), self.url(&format!("{label}.{endpoint}"))))
-            .collect();
+        let mut places: Vec<(Option<String>, String)> =
+            named.map(|label| (Some(label.clone()), self.url(&format!("{label}.{endpoint}")))).collect();
         places.extend(this.hosts.iter().map(|host| (None, self.url(&query::at_host(endpoint, host)))));
         for (name, url) in places {
             let found = async {

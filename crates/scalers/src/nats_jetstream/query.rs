@@ -44,7 +44,12 @@ pub(super) fn jsz(account: &str) -> String {
 }
 
 /// What JetStream is about. The status says nothing here; the body does.
-pub(super) fn jetstream(body: &[u8], account: &str, stream: &str, consumer: &str) -> Result<Jetstream, Error> {
+pub(super) fn jetstream(
+    body: &[u8],
+    account: &str,
+    stream: &str,
+    consumer: &str,
+) -> Result<Jetstream, Error> {
     let answer = json(body)?;
     if !answer.is_object() {
         return Err(Error::new(format!("the monitoring endpoint answered {}", kind(Some(&answer)))));
@@ -64,7 +69,9 @@ pub(super) fn jetstream(body: &[u8], account: &str, stream: &str, consumer: &str
 fn read(consumer: &Value) -> Result<Consumer, Error> {
     let count = |key: &str| {
         let found = consumer.get(key);
-        found.and_then(Value::as_u64).ok_or_else(|| Error::new(format!("the consumer has {} as {key}", kind(found))))
+        found
+            .and_then(Value::as_u64)
+            .ok_or_else(|| Error::new(format!("the consumer has {} as {key}", kind(found))))
     };
     let leader = consumer.pointer("/cluster/leader").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(Consumer { lag: count("num_pending")?.saturating_add(count("num_ack_pending")?), leader })

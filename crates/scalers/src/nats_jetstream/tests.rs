@@ -68,12 +68,18 @@ async fn the_leader_is_believed() {
         // The same process plays both: by the name that it is asked by.
         let leads = head.to_lowercase().contains("host: localhost");
         count.fetch_add(usize::from(!leads && jetstream), Ordering::SeqCst);
-        Act::Answer(200, match (jetstream, leads) {
-            (true, true) => jsz(3, "leader", "40"),
-            (true, false) => jsz(3, "leader", "1"),
-            (false, true) => r#"{"server_name":"leader"}"#.to_owned(),
-            (false, false) => r#"{"server_name":"follower","connect_urls":["127.0.0.1:4222","localhost:4222"]}"#.to_owned(),
-        })
+        Act::Answer(
+            200,
+            match (jetstream, leads) {
+                (true, true) => jsz(3, "leader", "40"),
+                (true, false) => jsz(3, "leader", "1"),
+                (false, true) => r#"{"server_name":"leader"}"#.to_owned(),
+                (false, false) => {
+                    r#"{"server_name":"follower","connect_urls":["127.0.0.1:4222","localhost:4222"]}"#
+                        .to_owned()
+                }
+            },
+        )
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();

@@ -54,7 +54,8 @@ struct NewRelic {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing new-relic metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing new-relic metadata"))?;
     let spec = external(trigger, "new-relic", milli(parameters.threshold));
     let activation = parameters.activation_threshold;
     let url = query::url(&parameters.region).to_owned();

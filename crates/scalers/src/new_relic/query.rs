@@ -40,8 +40,8 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
         return Ok(Some(number));
     }
     // An aggregate over nothing is null.
-    match first.values().all(Value::is_null) {
-        true => Ok(None),
-        false => Err(Error::new("the first result has no number in it")),
+    if first.values().all(Value::is_null) {
+        return Ok(None);
     }
+    Err(Error::new("the first result has no number in it"))
 }

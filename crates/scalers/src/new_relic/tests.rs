@@ -38,7 +38,8 @@ async fn asks() {
         Act::Answer(200, results("[]"))
     })
     .await;
-    let mut trigger = trigger("new-relic", &[("account", "12"), ("nrql", "SELECT \"x\""), ("threshold", "1")]);
+    let mut trigger =
+        trigger("new-relic", &[("account", "12"), ("nrql", "SELECT \"x\""), ("threshold", "1")]);
     trigger.auth = texts(&[("queryKey", "k")]);
     let source = |parameters| {
         let web = Arc::clone(&backends(Ground::default()).web);

@@ -16,13 +16,16 @@ pub(super) fn lookup_url(scheme: &str, lookupd: &str, topic: &str) -> String {
 /// Where nsqd tells how much of a topic it has.
 pub(super) fn stats_url(scheme: &str, nsqd: &str, topic: &str, channel: &str) -> String {
     let (topic, channel) = (escaped(topic), escaped(channel));
-    format!("{scheme}://{nsqd}/stats?format=json&include_clients=false&include_mem=false&topic={topic}&channel={channel}")
+    format!(
+        "{scheme}://{nsqd}/stats?format=json&include_clients=false&include_mem=false&topic={topic}&channel={channel}"
+    )
 }
 
 /// `host:port` of all nsqd that have the topic. A topic that nsqlookupd does not know is nowhere.
 pub(super) fn producers(status: u16, body: &[u8]) -> Result<BTreeSet<String>, Error> {
     let answer = json(body);
-    if status == 404 && answer.as_ref().is_ok_and(|answer| text(answer, "message") == Some("TOPIC_NOT_FOUND")) {
+    if status == 404 && answer.as_ref().is_ok_and(|answer| text(answer, "message") == Some("TOPIC_NOT_FOUND"))
+    {
         return Ok(BTreeSet::new());
     }
     if status != 200 {
@@ -40,7 +43,9 @@ fn host_and_port(producer: &Value) -> Result<String, Error> {
     let host = text(producer, "broadcast_address").filter(|host| !host.is_empty());
     let port = producer.get("http_port").and_then(Value::as_u64).filter(|port| (1..=65_535).contains(port));
     match (host, port) {
-        (Some(host), Some(port)) if host.contains(':') && !host.starts_with('[') => Ok(format!("[{host}]:{port}")),
+        (Some(host), Some(port)) if host.contains(':') && !host.starts_with('[') => {
+            Ok(format!("[{host}]:{port}"))
+        }
         (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
         _ => Err(Error::new("nsqlookupd named a producer without broadcast_address or http_port")),
     }
@@ -54,7 +59,9 @@ pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Res
     let answer = json(body)?;
     let topics = list(data(&answer), "topics")?;
     // Deleted between the two questions: this nsqd has none of it.
-    let Some(topic) = topics.iter().find(|entry| text(entry, "topic_name") == Some(topic)) else { return Ok(0) };
+    let Some(topic) = topics.iter().find(|entry| text(entry, "topic_name") == Some(topic)) else {
+        return Ok(0);
+    };
     match list(topic, "channels")?.iter().find(|entry| text(entry, "channel_name") == Some(channel)) {
         None => count(topic),
         Some(channel) if channel.get("paused") == Some(&Value::Bool(true)) => Ok(0),
@@ -70,7 +77,8 @@ fn count(of: &Value) -> Result<u64, Error> {
 fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], Error> {
     let found = of.get(key);
     let list = found.and_then(Value::as_array);
-    list.map(Vec::as_slice).ok_or_else(|| Error::new(format!("nsqd answered {} at {key} instead of a list", kind(found))))
+    list.map(Vec::as_slice)
+        .ok_or_else(|| Error::new(format!("nsqd answered {} at {key} instead of a list", kind(found))))
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {

@@ -16,7 +16,11 @@ fn who_has_a_topic() {
         (500, r#"{"message":"TOPIC_NOT_FOUND"}"#, "returned 500"),
         (200, r#"{"producers":null}"#, "null at producers"),
         (200, r#"{"producers":[{"http_port":1}]}"#, "without broadcast_address"),
-        (200, r#"{"producers":[{"broadcast_address":"h","http_port":70000}]}"#, "without broadcast_address or http_port"),
+        (
+            200,
+            r#"{"producers":[{"broadcast_address":"h","http_port":70000}]}"#,
+            "without broadcast_address or http_port",
+        ),
     ] {
         let error = found(status, bad).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
@@ -26,7 +30,8 @@ fn who_has_a_topic() {
 #[test]
 fn how_much_waits() {
     let of = |topic: &str| depth(200, format!(r#"{{"topics":[{topic}]}}"#).as_bytes(), "t", "c");
-    let channel = |rest: &str| format!(r#"{{"topic_name":"t","depth":3,"channels":[{{"channel_name":"c",{rest}}}]}}"#);
+    let channel =
+        |rest: &str| format!(r#"{{"topic_name":"t","depth":3,"channels":[{{"channel_name":"c",{rest}}}]}}"#);
     assert_eq!(of(&channel(r#""depth":7,"paused":false"#)), Ok(7));
     assert_eq!(of(&channel(r#""depth":7,"paused":true"#)), Ok(0));
     assert_eq!(of(r#"{"topic_name":"t","depth":3,"channels":[]}"#), Ok(3));
@@ -41,14 +46,25 @@ fn how_much_waits() {
 #[tokio::test]
 async fn adds_up_all_nsqd_once() {
     let nsqd = server(|head| {
-        assert!(head.starts_with("GET /stats?format=json&include_clients=false&include_mem=false&topic=t&channel=c "), "{head}");
-        Act::Answer(200, r#"{"topics":[{"topic_name":"t","depth":1,"channels":[{"channel_name":"c","depth":4}]}]}"#.into())
+        assert!(
+            head.starts_with(
+                "GET /stats?format=json&include_clients=false&include_mem=false&topic=t&channel=c "
+            ),
+            "{head}"
+        );
+        Act::Answer(
+            200,
+            r#"{"topics":[{"topic_name":"t","depth":1,"channels":[{"channel_name":"c","depth":4}]}]}"#.into(),
+        )
     })
     .await;
     let port = nsqd.rsplit_once(':').unwrap().1.to_owned();
     let lookupd = server(move |head| {
         assert!(head.starts_with("GET /lookup?topic=t "), "{head}");
-        Act::Answer(200, format!(r#"{{"producers":[{{"broadcast_address":"127.0.0.1","http_port":{port}}}]}}"#))
+        Act::Answer(
+            200,
+            format!(r#"{{"producers":[{{"broadcast_address":"127.0.0.1","http_port":{port}}}]}}"#),
+        )
     })
     .await;
     let host = lookupd.strip_prefix("http://").unwrap();

@@ -105,14 +105,16 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, milli(parameters.target_value));
     let search = Search::new(indexes, query, template, values);
     let activation = parameters.activation_target_value;
-    let source = OpenSearch { parameters, search, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source =
+        OpenSearch { parameters, search, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
     Ok(Arc::new(Single { spec, activation, source }))
 }
 
 impl Source for OpenSearch {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { addresses, username, password, value_location, ignore_null_values, .. } = &self.parameters;
+            let Parameters { addresses, username, password, value_location, ignore_null_values, .. } =
+                &self.parameters;
             let Search { path, body } = &self.search;
             let mut failed = Error::new("no addresses are given");
             for address in addresses {

@@ -18,11 +18,20 @@ async fn asks() {
         ("valueLocation", "hits.total.value"),
         ("targetValue", "1"),
     ];
-    assert_eq!(read(&trigger("opensearch", &pairs)).await.unwrap().values.first().unwrap().value.canonical(), "3");
+    assert_eq!(
+        read(&trigger("opensearch", &pairs)).await.unwrap().values.first().unwrap().value.canonical(),
+        "3"
+    );
 }
 
 #[tokio::test]
 async fn nobody_there_is_an_error() {
-    let pairs = [("addresses", "http://127.0.0.1:1"), ("index", "a"), ("query", "{}"), ("valueLocation", "v"), ("targetValue", "1")];
+    let pairs = [
+        ("addresses", "http://127.0.0.1:1"),
+        ("index", "a"),
+        ("query", "{}"),
+        ("valueLocation", "v"),
+        ("targetValue", "1"),
+    ];
     assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().0.contains("refused"));
 }

@@ -97,7 +97,7 @@ impl Value for Duration {
             let must = "must be either a duration string (e.g. '30s', '5m') or a number of milliseconds";
             format!("unable to parse duration value {}: {must}", quote(text))
         })?;
-        Self::try_from(duration).map_err(|_| format!("duration cannot be negative: {text}"))
+        Self::try_from(duration).map_err(|_| format!("duration cannot be negative: {}", quote(text)))
     }
 }
 

@@ -54,11 +54,14 @@ impl Dsn {
         database: &str,
         sslmode: &str,
     ) -> Result<Self, String> {
-        let mut parts = Parts { host: host.to_owned(), port: port.to_owned(), ..Parts::default() };
-        parts.dsn.user = user.to_owned();
-        parts.dsn.password = password.clone();
-        parts.dsn.database = database.to_owned();
-        parts.dsn.ssl = ssl_mode(sslmode)?;
+        let dsn = Self {
+            user: user.to_owned(),
+            password: password.clone(),
+            database: database.to_owned(),
+            ssl: ssl_mode(sslmode)?,
+            ..Self::default()
+        };
+        let parts = Parts { dsn, host: host.to_owned(), port: port.to_owned() };
         parts.finish()
     }
 

@@ -103,32 +103,17 @@ fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, Error> {
         return Err(Error::new("error parsing postgreSQL metadata: no targetQueryValue given"));
     }
     metric::target_type(trigger)?;
-    connected(trigger, &parameters)
+    #[cfg(feature = "postgresql")]
+    return Ok(Arc::new(Postgresql::new(trigger, &parameters)));
+    #[cfg(not(feature = "postgresql"))]
+    {
+        let _ = parameters.dsn();
+        Err(Error::new("this build has no client for PostgreSQL: build with the feature postgresql"))
+    }
 }
 
 #[cfg(feature = "postgresql")]
 static POOLS: LazyLock<Pools<Server>> = LazyLock::new(Pools::default);
-
-#[cfg(feature = "postgresql")]
-fn connected(trigger: &Trigger, parameters: &Parameters) -> Result<Arc<dyn Scaler>, Error> {
-    let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty() {
-        Err("logging in with azure-workload is not possible yet: give a password".to_owned())
-    } else {
-        parameters.dsn().map(|dsn| POOLS.of(&Server { dsn }))
-    };
-    Ok(Arc::new(Postgresql {
-        spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),
-        query: parameters.query.clone(),
-        activation: parameters.activation,
-        pool,
-    }))
-}
-
-#[cfg(not(feature = "postgresql"))]
-fn connected(_: &Trigger, parameters: &Parameters) -> Result<Arc<dyn Scaler>, Error> {
-    let _ = parameters.dsn();
-    Err(Error::new("this build has no client for PostgreSQL: build with the feature postgresql"))
-}
 
 /// A query.
 #[cfg(feature = "postgresql")]
@@ -137,6 +122,24 @@ struct Postgresql {
     query: String,
     activation: f64,
     pool: Result<Arc<Pool<Server>>, String>,
+}
+
+#[cfg(feature = "postgresql")]
+impl Postgresql {
+    fn new(trigger: &Trigger, parameters: &Parameters) -> Self {
+        let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty()
+        {
+            Err("logging in with azure-workload is not possible yet: give a password".to_owned())
+        } else {
+            parameters.dsn().map(|dsn| POOLS.of(&Server { dsn }))
+        };
+        Self {
+            spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),
+            query: parameters.query.clone(),
+            activation: parameters.activation,
+            pool,
+        }
+    }
 }
 
 #[cfg(feature = "postgresql")]

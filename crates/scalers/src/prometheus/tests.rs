@@ -106,7 +106,8 @@ async fn it_asks_with_headers_and_credentials() {
 
 #[tokio::test]
 async fn servers_that_misbehave_are_errors() {
-    let cases: [(&str, fn(&str) -> Act); 6] = [
+    type Case = (&'static str, fn(&str) -> Act);
+    let cases: [Case; 6] = [
         ("status: 401", |_| Act::Answer(401, "<html>who are you?</html>".into())),
         ("no vector", |_| Act::Answer(200, "<html>welcome</html>".into())),
         ("redirected", |_| {

@@ -115,7 +115,8 @@ struct Pulsar {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing pulsar metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing pulsar metadata"))?;
     let name = format!("pulsar-{}-{}", parameters.topic, parameters.subscription);
     // Whatever the trigger says.
     let average = Trigger { metric_type: String::new(), ..trigger.clone() };
@@ -130,7 +131,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Pulsar {
     async fn call(&self) -> Result<Call, Error> {
         let Parameters { admin_url, topic, partitioned, token, username, password, .. } = &self.parameters;
-        let mut call = Call::get(query::url(admin_url, topic, *partitioned), self.within).access(self.parameters.trust());
+        let mut call = Call::get(query::url(admin_url, topic, *partitioned), self.within)
+            .access(self.parameters.trust());
         let name = "X-Pulsar-Auth-Method-Name";
         let (auth, method) = if self.parameters.has("bearer") {
             (Auth::Token(token.clone()), "token")

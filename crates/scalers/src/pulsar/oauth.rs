@@ -33,7 +33,9 @@ impl Tokens {
         }
         let call = Call::post(&of.oauth_token_uri, form(of), within).access(of.trust());
         let call = call.header("content-type", "application/x-www-form-urlencoded")?;
-        let (status, body) = ask(web, call.basic(&escaped(&of.client_id), &Secret::new(escaped(of.client_secret.reveal())))).await?;
+        let (status, body) =
+            ask(web, call.basic(&escaped(&of.client_id), &Secret::new(escaped(of.client_secret.reveal()))))
+                .await?;
         let (token, good) = answer(status, &body)?;
         *kept = Some((token.clone(), Instant::now() + good.saturating_sub(SPARE)));
         Ok(token)
@@ -57,7 +59,8 @@ pub(super) fn answer(status: u16, body: &[u8]) -> Result<(Secret, Duration), Err
     if !(200..300).contains(&status) {
         return Err(Error::new(format!("the token endpoint returned {status}: {}", excerpt(body))));
     }
-    let answer = json(body).map_err(|_| Error::new("the token endpoint answered with something that is not JSON"))?;
+    let answer =
+        json(body).map_err(|_| Error::new("the token endpoint answered with something that is not JSON"))?;
     let token = answer.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty());
     let token = token.ok_or_else(|| Error::new("the token endpoint answered without access_token"))?;
     let good = answer.get("expires_in").and_then(Value::as_u64).map_or(GOOD, Duration::from_secs);

@@ -24,7 +24,10 @@ pub(super) fn backlog(status: u16, body: &[u8], subscription: &str) -> Result<f6
     let answer = json(body)?;
     let found = answer.get("subscriptions");
     let Some(subscriptions) = found.and_then(Value::as_object) else {
-        return Err(Error::new(format!("the answer has {} at subscriptions instead of an object", kind(found))));
+        return Err(Error::new(format!(
+            "the answer has {} at subscriptions instead of an object",
+            kind(found)
+        )));
     };
     let Some(subscription) = subscriptions.get(subscription) else {
         return Err(Error::new(format!("the topic has no subscription {subscription:?}")));

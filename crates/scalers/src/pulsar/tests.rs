@@ -42,8 +42,10 @@ async fn shows_its_token() {
         Act::Answer(200, STATS.to_owned())
     })
     .await;
-    let mut trigger =
-        trigger("pulsar", &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "bearer")]);
+    let mut trigger = trigger(
+        "pulsar",
+        &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "bearer")],
+    );
     trigger.auth = texts(&[("bearerToken", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
     trigger.auth.clear();
@@ -65,8 +67,10 @@ async fn asks_for_a_token_once() {
         Act::Answer(200, STATS.to_owned())
     })
     .await;
-    let mut trigger =
-        trigger("pulsar", &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "oauth")]);
+    let mut trigger = trigger(
+        "pulsar",
+        &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("authModes", "oauth")],
+    );
     let uri = format!("{url}/token");
     trigger.auth = texts(&[
         ("oauthTokenURI", &uri),

@@ -161,9 +161,8 @@ impl Connection {
 
     fn uses_tls(&self) -> Result<bool, String> {
         let enabled = match &*self.enable_tls {
-            "" => false,
             "1" | "t" | "T" | "TRUE" | "true" | "True" => true,
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => false,
+            "" | "0" | "f" | "F" | "FALSE" | "false" | "False" => false,
             other => return Err(format!("EnableTLS parsing error {other:?} is neither true nor false")),
         };
         match &*self.tls {

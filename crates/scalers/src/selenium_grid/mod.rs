@@ -101,7 +101,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Source for Grid {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } = &self.parameters;
+            let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } =
+                &self.parameters;
             let call = Call::post(url, query::question(), self.within).unsafe_ssl(*unsafe_ssl);
             let mut call = call.header("content-type", "application/json")?;
             let token = access_token.reveal();

@@ -39,7 +39,10 @@ pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Error>
     let answer = read(body)?;
     if let Some(first) = answer.pointer("/errors/0") {
         let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(Error::new(format!("selenium grid answered with an error: {}", excerpt(said.as_bytes()))));
+        return Err(Error::new(format!(
+            "selenium grid answered with an error: {}",
+            excerpt(said.as_bytes())
+        )));
     }
     let queue = list(&answer, "/data/sessionsInfo/sessionQueueRequests")?;
     let queued = queue.iter().filter_map(inner).filter(|request| node.takes(request)).count() as u64;
@@ -73,14 +76,19 @@ impl Node {
             && same_platform(text(request, "platformName"), &self.platform)
             && (self.downloads || !downloads)
             && self.capabilities.iter().all(|(name, value)| request.get(name) == Some(value))
-            && request.iter().filter(|(name, _)| own(name)).all(|(name, _)| self.capabilities.contains_key(name))
+            && request
+                .iter()
+                .filter(|(name, _)| own(name))
+                .all(|(name, _)| self.capabilities.contains_key(name))
     }
 
     /// Whether a session runs on a node of this kind. What the trigger does not say is not asked of it: a session
     /// that is not counted loses its node.
     fn runs(&self, session: &Value) -> bool {
         let stereotype = session.pointer("/slot/stereotype").and_then(inner);
-        let Some(have) = stereotype.or_else(|| session.get("capabilities").and_then(inner)) else { return false };
+        let Some(have) = stereotype.or_else(|| session.get("capabilities").and_then(inner)) else {
+            return false;
+        };
         let version = text(&have, "browserVersion");
         (self.browser.is_empty() || self.named(text(&have, "browserName")))
             && (self.version.is_empty() || version.is_empty() || version.starts_with(&self.version))

@@ -6,16 +6,24 @@ use super::query::{Node, nodes, question};
 use crate::stage::{Act, read, server, texts, trigger};
 
 fn chrome() -> Node {
-    Node { browser: "chrome".into(), platform: "Linux".into(), downloads: true, sessions: 1, ..Node::default() }
+    Node {
+        browser: "chrome".into(),
+        platform: "Linux".into(),
+        downloads: true,
+        sessions: 1,
+        ..Node::default()
+    }
 }
 
 /// An answer with these requests in the queue and these nodes.
-fn grid(queue: &[Value], nodes: Value) -> Vec<u8> {
+fn grid(queue: &[Value], nodes: &Value) -> Vec<u8> {
     let queue: Vec<String> = queue.iter().map(Value::to_string).collect();
-    json!({"data": {"nodesInfo": {"nodes": nodes}, "sessionsInfo": {"sessionQueueRequests": queue}}}).to_string().into()
+    json!({"data": {"nodesInfo": {"nodes": nodes}, "sessionsInfo": {"sessionQueueRequests": queue}}})
+        .to_string()
+        .into()
 }
 
-fn needed(queue: &[Value], list: Value, node: &Node) -> u64 {
+fn needed(queue: &[Value], list: &Value, node: &Node) -> u64 {
     nodes(200, &grid(queue, list), node).unwrap()
 }
 
@@ -25,7 +33,8 @@ fn request(version: &str) -> Value {
 
 /// A node with so many sessions of Chrome.
 fn busy(sessions: usize, most: u64, status: &str) -> Value {
-    let stereotype = json!({"browserName": "chrome", "browserVersion": "131.0", "platformName": "Linux"}).to_string();
+    let stereotype =
+        json!({"browserName": "chrome", "browserVersion": "131.0", "platformName": "Linux"}).to_string();
     let session = json!({"id": "x", "capabilities": "{}", "slot": {"id": "y", "stereotype": stereotype}});
     json!({"status": status, "maxSession": most, "sessions": vec![session; sessions]})
 }
@@ -33,8 +42,11 @@ fn busy(sessions: usize, most: u64, status: &str) -> Value {
 #[test]
 fn requests_are_for_nodes_that_are_alike() {
     let chrome_131 = Node { version: "131.0".into(), ..chrome() };
-    assert_eq!(needed(&[request(""), request("stable"), request("131.0")], json!([]), &chrome()), 2);
-    assert_eq!(needed(&[request(""), request("131"), request("131.0"), request("132.0")], json!([]), &chrome_131), 2);
+    assert_eq!(needed(&[request(""), request("stable"), request("131.0")], &json!([]), &chrome()), 2);
+    assert_eq!(
+        needed(&[request(""), request("131"), request("131.0"), request("132.0")], &json!([]), &chrome_131),
+        2
+    );
     let others = [
         json!({"browserName": "firefox", "platformName": "linux"}),
         json!({"browserName": "chrome", "platformName": "windows"}),
@@ -42,31 +54,34 @@ fn requests_are_for_nodes_that_are_alike() {
         json!({}),
         json!({"browserName": "chrome", "platformName": "linux", "myApp:version": "beta"}),
     ];
-    assert_eq!(needed(&others, json!([]), &chrome()), 0);
+    assert_eq!(needed(&others, &json!([]), &chrome()), 0);
     let own: Map<String, Value> = [("myApp:version".to_owned(), json!("beta"))].into_iter().collect();
-    assert_eq!(needed(&others, json!([]), &Node { capabilities: own, ..chrome() }), 1);
+    assert_eq!(needed(&others, &json!([]), &Node { capabilities: own, ..chrome() }), 1);
     let vendor = json!({"browserName": "CHROME", "platformName": "LINUX", "goog:chromeOptions": {"args": []}, "se:name": "x"});
-    assert_eq!(needed(&[vendor], json!([]), &chrome()), 1);
+    assert_eq!(needed(&[vendor], &json!([]), &chrome()), 1);
     let download = json!({"browserName": "chrome", "platformName": "linux", "se:downloadsEnabled": true});
-    assert_eq!(needed(&[download.clone()], json!([]), &chrome()), 1);
-    assert_eq!(needed(&[download], json!([]), &Node { downloads: false, ..chrome() }), 0);
+    assert_eq!(needed(std::slice::from_ref(&download), &json!([]), &chrome()), 1);
+    assert_eq!(needed(&[download], &json!([]), &Node { downloads: false, ..chrome() }), 0);
     let edge = Node { browser: "MicrosoftEdge".into(), session_browser: "msedge".into(), ..chrome() };
-    assert_eq!(needed(&[json!({"browserName": "MicrosoftEdge", "platformName": "linux"})], json!([]), &edge), 1);
+    assert_eq!(
+        needed(&[json!({"browserName": "MicrosoftEdge", "platformName": "linux"})], &json!([]), &edge),
+        1
+    );
 }
 
 #[test]
 fn sessions_keep_their_nodes() {
-    assert_eq!(needed(&[], json!([busy(1, 1, "UP"), busy(0, 1, "UP")]), &chrome()), 1);
+    assert_eq!(needed(&[], &json!([busy(1, 1, "UP"), busy(0, 1, "UP")]), &chrome()), 1);
     // Nobody said which version: whatever runs counts, and so does what is about to stop.
-    assert_eq!(needed(&[request("")], json!([busy(1, 1, "UP"), busy(1, 1, "DRAINING")]), &chrome()), 3);
+    assert_eq!(needed(&[request("")], &json!([busy(1, 1, "UP"), busy(1, 1, "DRAINING")]), &chrome()), 3);
     let other = Node { version: "132.0".into(), ..chrome() };
-    assert_eq!(needed(&[], json!([busy(1, 1, "UP")]), &other), 0);
+    assert_eq!(needed(&[], &json!([busy(1, 1, "UP")]), &other), 0);
     // Free places on nodes at work are used before there are new nodes; others have four places each.
     let four = Node { sessions: 4, ..chrome() };
     let queue = vec![request(""); 7];
-    assert_eq!(needed(&queue, json!([busy(2, 4, "UP")]), &four), 1 + 2);
-    assert_eq!(needed(&queue, json!([busy(2, 4, "DRAINING")]), &four), 1 + 2);
-    assert_eq!(needed(&queue, json!([]), &four), 2);
+    assert_eq!(needed(&queue, &json!([busy(2, 4, "UP")]), &four), 1 + 2);
+    assert_eq!(needed(&queue, &json!([busy(2, 4, "DRAINING")]), &four), 1 + 2);
+    assert_eq!(needed(&queue, &json!([]), &four), 2);
 }
 
 #[test]
@@ -75,7 +90,11 @@ fn bad_answers() {
         (200, r#"{"errors":[{"message":"no such field"}]}"#, "no such field"),
         (200, r#"{"data":null}"#, "nothing at data.sessionsInfo.sessionQueueRequests"),
         (200, r#"{"data":{"sessionsInfo":{"sessionQueueRequests":null}}}"#, "null at"),
-        (200, r#"{"data":{"sessionsInfo":{"sessionQueueRequests":[]},"nodesInfo":{}}}"#, "nothing at data.nodesInfo.nodes"),
+        (
+            200,
+            r#"{"data":{"sessionsInfo":{"sessionQueueRequests":[]},"nodesInfo":{}}}"#,
+            "nothing at data.nodesInfo.nodes",
+        ),
         (200, "<html>", "not JSON"),
         (401, "", "returned 401"),
     ] {
@@ -83,7 +102,10 @@ fn bad_answers() {
         assert!(error.contains(why), "{bad}: {error}");
     }
     // Requests that cannot be read are nobody's.
-    assert_eq!(needed(&[json!("{"), json!(7), json!(null)], json!([7, null, {"sessions": 5}]), &chrome()), 0);
+    assert_eq!(
+        needed(&[json!("{"), json!(7), json!(null)], &json!([7, null, {"sessions": 5}]), &chrome()),
+        0
+    );
 }
 
 #[tokio::test]
@@ -92,7 +114,7 @@ async fn asks() {
         assert!(head.starts_with("POST /graphql "), "{head}");
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         assert!(head.ends_with(&question()), "{head}");
-        Act::Answer(200, String::from_utf8(grid(&[request("")], json!([]))).unwrap())
+        Act::Answer(200, String::from_utf8(grid(&[request("")], &json!([]))).unwrap())
     })
     .await;
     let url = format!("{url}/graphql");

@@ -62,10 +62,10 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        match self.messages > 0 || self.spool > 0 || self.rate > 0 {
-            true => Ok(()),
-            false => Err("no target value found in the scaler configuration".to_owned()),
+        if self.messages > 0 || self.spool > 0 || self.rate > 0 {
+            return Ok(());
         }
+        Err("no target value found in the scaler configuration".to_owned())
     }
 
     /// Whether any of the three is above what the trigger waits for.
@@ -97,8 +97,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         (*rate, "msgrcvrate", |queue| queue.rate),
     ];
     let wanted = all.into_iter().filter(|(target, ..)| *target > 0);
-    let metrics = wanted
-        .map(|(target, what, pick)| (external(trigger, &format!("solace-{queue_name}-{what}"), whole(target)), pick));
+    let metrics = wanted.map(|(target, what, pick)| {
+        (external(trigger, &format!("solace-{queue_name}-{what}"), whole(target)), pick)
+    });
     let metrics = metrics.collect();
     Ok(Arc::new(Solace { metrics, parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) }))
 }
@@ -119,7 +120,8 @@ impl Scaler for Solace {
             let (_, pick) = known.ok_or_else(|| Error::new(format!("unknown metric {metric}")))?;
             let url = query::url(semp_url, message_vpn, queue_name);
             // The same for all three metrics: it is asked once.
-            let (status, body) = ask(&self.web, Call::get(url, self.within).basic(username, password)).await?;
+            let (status, body) =
+                ask(&self.web, Call::get(url, self.within).basic(username, password)).await?;
             let queue = query::queue(status, &body)?;
             Ok(Reading::one(metric, milli(pick(&queue)), self.parameters.is_active(queue)))
         })

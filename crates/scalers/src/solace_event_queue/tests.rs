@@ -3,11 +3,13 @@
 use super::query::{Queue, queue, url};
 use crate::stage::{Act, build, server, texts, trigger};
 
-const GOOD: &str = r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
+const GOOD: &str =
+    r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
 
 #[test]
 fn address() {
-    let expected = "http://s/SEMP/v2/monitor/msgVpns/v%2F1/queues/a%2Fb%20c?select=msgs,msgSpoolUsage,averageRxMsgRate";
+    let expected =
+        "http://s/SEMP/v2/monitor/msgVpns/v%2F1/queues/a%2Fb%20c?select=msgs,msgSpoolUsage,averageRxMsgRate";
     assert_eq!(url("http://s/", "v/1", "a/b c"), expected);
 }
 
@@ -15,11 +17,23 @@ fn address() {
 fn answers() {
     assert_eq!(queue(200, GOOD.as_bytes()), Ok(Queue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 }));
     for (status, bad, why) in [
-        (200, r#"{"collections":{},"data":{"msgSpoolUsage":1,"averageRxMsgRate":3}}"#, "collections.msgs.count"),
-        (200, r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":"1","averageRxMsgRate":3}}"#, "a string at"),
+        (
+            200,
+            r#"{"collections":{},"data":{"msgSpoolUsage":1,"averageRxMsgRate":3}}"#,
+            "collections.msgs.count",
+        ),
+        (
+            200,
+            r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":"1","averageRxMsgRate":3}}"#,
+            "a string at",
+        ),
         (200, r#"{"collections":{"msgs":{"count":5}},"data":null}"#, "nothing at data.msgSpoolUsage"),
         (200, "<html>", "not JSON"),
-        (400, r#"{"meta":{"error":{"description":"Could not find match for queue"}}}"#, "Could not find match"),
+        (
+            400,
+            r#"{"meta":{"error":{"description":"Could not find match for queue"}}}"#,
+            "Could not find match",
+        ),
     ] {
         let error = queue(status, bad.as_bytes()).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
@@ -47,9 +61,11 @@ async fn three_metrics_of_one_answer() {
     );
     trigger.auth = texts(&[("username", "u"), ("password", "p")]);
     let scaler = build(&trigger).unwrap();
-    for (name, value) in
-        [("s0-solace-q-msgcount", "5"), ("S0-SOLACE-q-msgspoolusage", "2097152"), ("s0-solace-q-msgrcvrate", "3")]
-    {
+    for (name, value) in [
+        ("s0-solace-q-msgcount", "5"),
+        ("S0-SOLACE-q-msgspoolusage", "2097152"),
+        ("s0-solace-q-msgrcvrate", "3"),
+    ] {
         let reading = scaler.read(name).await.unwrap();
         assert_eq!(reading.values.first().unwrap().value.canonical(), value);
         assert!(reading.active);

@@ -53,7 +53,8 @@ struct Solr {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing Solr metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing Solr metadata"))?;
     let spec = external(trigger, "solr", milli(parameters.target_query_value));
     let activation = parameters.activation_target_query_value;
     let source = Solr { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };

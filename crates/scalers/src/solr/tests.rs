@@ -6,7 +6,9 @@ use crate::stage::{Act, read, server, texts, trigger};
 #[test]
 fn answers() {
     assert_eq!(found(200, br#"{"response":{"numFound":7,"docs":[]}}"#), Ok(7.0));
-    for (status, bad) in [(200, "{}"), (200, "<html>"), (200, r#"{"response":{"numFound":"7"}}"#), (404, "{}"), (200, "null")] {
+    for (status, bad) in
+        [(200, "{}"), (200, "<html>"), (200, r#"{"response":{"numFound":"7"}}"#), (404, "{}"), (200, "null")]
+    {
         assert!(found(status, bad.as_bytes()).is_err(), "{bad}");
     }
 }

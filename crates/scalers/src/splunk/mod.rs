@@ -59,7 +59,8 @@ struct Splunk {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing Splunk metadata"))?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing Splunk metadata"))?;
     let name = format!("splunk-{}", parameters.saved_search);
     let spec = external(trigger, &name, whole(parameters.target_value as i64));
     let activation = parameters.activation_value as f64;
@@ -70,7 +71,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 impl Source for Splunk {
     fn value(&self) -> Answer<'_, f64> {
         Box::pin(async {
-            let Parameters { host, username, password, token, saved_search, value_field, .. } = &self.parameters;
+            let Parameters { host, username, password, token, saved_search, value_field, .. } =
+                &self.parameters;
             let url = query::url(host, username, saved_search);
             let mut call = Call::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl);
             call.access.auth = match token.reveal() {

@@ -11,7 +11,10 @@ pub(super) fn url(host: &str, user: &str, search: &str) -> String {
     let host = host.trim_end_matches('/');
     let quoted = search.replace('\\', "\\\\").replace('"', "\\\"");
     let search = escaped(&format!("| savedsearch \"{quoted}\""));
-    format!("{host}/servicesNS/{}/search/search/jobs/export?search={search}&output_mode=json", path_escaped(user))
+    format!(
+        "{host}/servicesNS/{}/search/search/jobs/export?search={search}&output_mode=json",
+        path_escaped(user)
+    )
 }
 
 /// The field of the first final result. Each line of the answer is JSON; those before are previews.
@@ -31,8 +34,9 @@ pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, Error>
             Some(other) => other.as_f64(),
             None => None,
         };
-        return number
-            .ok_or_else(|| Error::new(format!("the result has {} at {field} instead of a number", kind(found))));
+        return number.ok_or_else(|| {
+            Error::new(format!("the result has {} at {field} instead of a number", kind(found)))
+        });
     }
     Err(Error::new("the saved search has no result"))
 }

@@ -27,13 +27,19 @@ fn answers() {
 #[tokio::test]
 async fn asks() {
     let url = server(|head| {
-        let path = "GET /servicesNS/u/search/search/jobs/export?search=%7C+savedsearch+%22a+b%22&output_mode=json ";
+        let path =
+            "GET /servicesNS/u/search/search/jobs/export?search=%7C+savedsearch+%22a+b%22&output_mode=json ";
         assert!(head.starts_with(path) && head.contains("authorization: Bearer t\r\n"), "{head}");
         Act::Answer(200, LINES.to_owned())
     })
     .await;
-    let pairs =
-        [("host", &*url), ("savedSearchName", "a b"), ("valueField", "count"), ("targetValue", "1"), ("activationValue", "7")];
+    let pairs = [
+        ("host", &*url),
+        ("savedSearchName", "a b"),
+        ("valueField", "count"),
+        ("targetValue", "1"),
+        ("activationValue", "7"),
+    ];
     let mut trigger = trigger("splunk", &pairs);
     trigger.auth = texts(&[("username", "u"), ("apiToken", "t")]);
     let reading = read(&trigger).await.unwrap();

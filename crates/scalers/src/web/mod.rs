@@ -29,7 +29,7 @@ pub use text::{escaped, path_escaped, unescaped};
 /// Answers larger than this are not kept for those who ask a moment later.
 const KEPT_AT_MOST: usize = 64 << 10;
 /// Connections to a server that nobody asked for so long are given up.
-const UNUSED: Duration = Duration::from_secs(600);
+const UNUSED: Duration = Duration::from_mins(10);
 
 type Answer = Result<Response, Error>;
 type Flight = Shared<BoxFuture<'static, Answer>>;

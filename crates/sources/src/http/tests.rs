@@ -296,6 +296,56 @@ async fn trusts_the_file_it_is_given_and_notices_a_new_one() {
     assert!(matches!(error.cause, Cause::NotTls), "{error:?}");
 }
 
+#[tokio::test]
+async fn shows_a_certificate_that_it_has_in_memory() {
+    let _ = aws_lc_rs::default_provider().install_default();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap();
+    let issuer = Issuer::new(params, key);
+    let made = |name: &str| {
+        let own = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&own, &issuer).unwrap();
+        (leaf, own)
+    };
+    let (server, server_key) = made("localhost");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.der().clone()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier =
+        rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(
+            vec![server.der().clone()],
+            PrivateKeyDer::try_from(server_key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let handler: Handler = Arc::new(|_| Box::pin(async { answer(200, "welcome") }));
+    let address = serve(handler, Some(TlsAcceptor::from(Arc::new(config)))).await;
+    let stranger = Endpoint {
+        ca_bundle: Some(authority.pem().into_bytes()),
+        system_too: true,
+        only_tls13: true,
+        close: true,
+        ..Endpoint::at(format!("https://localhost:{}", address.port()))
+    };
+    assert!(Client::new(stranger.clone()).unwrap().send(Ask::get("/")).await.is_err());
+    let (own, own_key) = made("me");
+    let known = Endpoint {
+        certificate: Some(own.pem().into_bytes()),
+        key: Some(Secret::new(own_key.serialize_pem())),
+        ..stranger
+    };
+    assert_eq!(Client::new(known.clone()).unwrap().send(Ask::get("/")).await.unwrap().body, "welcome");
+    let broken = Endpoint { key: Some(Secret::new("hunter2")), ..known };
+    let error = Client::new(broken).unwrap_err().to_string();
+    assert!(error.contains("no private key") && !error.contains("hunter"), "{error}");
+}
+
 #[test]
 fn secrets_are_not_printed() {
     let endpoint = Endpoint {

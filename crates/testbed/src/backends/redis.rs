@@ -67,8 +67,7 @@ impl Redis {
         }
         if setup.cluster {
             config.push_str(&format!(
-                "cluster-enabled yes\ncluster-port {}\ncluster-node-timeout 2000\n",
-                tls_port
+                "cluster-enabled yes\ncluster-port {tls_port}\ncluster-node-timeout 2000\n"
             ));
         }
         if let Some(master) = setup.sentinel_of {

@@ -121,6 +121,7 @@ async fn serve(stage: &Stage) -> Server {
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
+#[allow(clippy::needless_pass_by_value, reason = "reads better where it is called")]
 fn object(stage: &Stage, kind: &str, name: &str, spec: Value) -> Value {
     let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
     json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind,

@@ -4,6 +4,7 @@
 
 mod external;
 mod postgresql;
+mod prometheus;
 mod rabbitmq;
 mod redis;
 
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use api::provide::Compat;
 use scalers::backends::Backends;
 use scalers::web::Settings;
-use scalers::{Reading, Scaler, Trigger, table};
+use scalers::{Owner, Reading, Scaler, Trigger, table};
 use testbed::pki::{Authority, Identity};
 
 /// Far more than anything here takes.
@@ -25,11 +26,9 @@ type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 /// A trigger, ready to be asked.
 fn scaler(type_: &str, metadata: Pairs<'_>, auth: Pairs<'_>) -> Arc<dyn Scaler> {
-    let mut trigger =
-        Trigger { type_: type_.to_owned(), http_timeout: Duration::from_secs(3), ..Trigger::default() };
-    trigger.owner.kind = "ScaledObject".to_owned();
-    trigger.owner.namespace = "ns".to_owned();
-    trigger.owner.name = "so".to_owned();
+    let owner = Owner { kind: "ScaledObject".into(), namespace: "ns".into(), name: "so".into() };
+    let http_timeout = Duration::from_secs(3);
+    let mut trigger = Trigger { owner, type_: type_.to_owned(), http_timeout, ..Trigger::default() };
     trigger.metadata.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     // Each answer is asked for anew.

@@ -33,7 +33,7 @@ struct Hpa {
     conditions: Vec<HorizontalPodAutoscalerCondition>,
 }
 
-pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
+pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Vec<Difference> {
     let stored = &given.scaled_object;
     let (was_scale_read, current) = current(stored, &given.target, &given.scale);
     let mut calls: Vec<Value> = was_scale_read.then(|| call(stored, None)).into_iter().collect();
@@ -77,7 +77,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Di
     ]);
     let mut differences = Vec::new();
     compare("", out, &ours, &mut differences);
-    Ok(differences)
+    differences
 }
 
 /// Does what was decided.

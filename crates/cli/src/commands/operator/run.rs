@@ -56,6 +56,9 @@ pub(super) fn run(options: &Options) -> Outcome {
     })
 }
 
+/// How long metrics of pods may be used again.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Starts an operator on a cluster.
 pub(crate) async fn start(
     connection: &Connection,
@@ -73,6 +76,8 @@ pub(crate) async fn start(
         }
     };
     let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
+    // For `cpu` and `memory` of objects that act without an HPA.
+    let samples = cluster::metrics::Metrics::new(client.clone(), discovery.clone(), FRESH);
     let (operator, handle) = Operator::new(Parts {
         client: client.clone(),
         discovery,
@@ -82,6 +87,7 @@ pub(crate) async fn start(
         settings: options.settings.clone(),
         web: options.web.clone(),
         auth: None,
+        samples: Some(samples),
         build: None,
     });
     let server =

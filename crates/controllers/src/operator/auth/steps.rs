@@ -85,11 +85,11 @@ impl Source<'_> {
             return self.file(&spec.file_path).await;
         }
         for target in &spec.config_map_target_ref {
-            let value = self.from_config_map(target, seen).await?;
+            let value = self.config_map_value(target, seen).await?;
             out.insert(target.parameter.clone(), value);
         }
         for target in &spec.secret_target_ref {
-            let value = self.from_secret(&target.name, &target.key, seen).await?;
+            let value = self.secret_value(&target.name, &target.key, seen).await?;
             out.insert(target.parameter.clone(), value);
         }
         if let Some(vault) = &spec.hashi_corp_vault {
@@ -146,7 +146,11 @@ impl Source<'_> {
         files::parameters(self.auth.rules.file_root.as_deref(), file).await
     }
 
-    async fn from_config_map(&self, target: &KeyTarget, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
+    async fn config_map_value(
+        &self,
+        target: &KeyTarget,
+        seen: &mut Vec<ObjectRef>,
+    ) -> Result<String, String> {
         let object = self.noted(Kind::ConfigMap, &target.name, seen);
         let value = match self.auth.objects.config_map(&self.lookup, &target.name).await {
             Ok(mut data) => data.remove(&target.key).ok_or_else(|| no_key(&object, &target.key)),
@@ -155,7 +159,7 @@ impl Source<'_> {
         self.lenient(value)
     }
 
-    async fn from_secret(&self, name: &str, key: &str, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
+    async fn secret_value(&self, name: &str, key: &str, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
         let object = self.noted(Kind::Secret, name, seen);
         if !self.auth.may_read_secrets(&self.lookup) {
             let own = &self.auth.rules.cluster_namespace;
@@ -229,7 +233,7 @@ impl Source<'_> {
         );
         if let Some(secret) = &oauth2.client_secret {
             let key = &secret.value_from.secret_key_ref;
-            let value = self.from_secret(&key.name, &key.key, seen).await?;
+            let value = self.secret_value(&key.name, &key.key, seen).await?;
             out.insert("clientSecret".to_owned(), value);
         }
         Ok(())

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod server;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,11 +14,11 @@ pub(super) fn auth(objects: &[Value], compat: Compat) -> Auth {
     Auth::new(Arc::new(Manifests::new(objects.to_vec())), rules(compat))
 }
 
-fn authentication(spec: Value) -> Value {
+fn authentication(spec: &Value) -> Value {
     json!({"kind": "TriggerAuthentication", "metadata": {"name": "ta", "namespace": "ns"}, "spec": spec})
 }
 
-fn cluster_authentication(spec: Value) -> Value {
+fn cluster_authentication(spec: &Value) -> Value {
     json!({"kind": "ClusterTriggerAuthentication", "metadata": {"name": "ta"}, "spec": spec})
 }
 
@@ -59,7 +61,7 @@ async fn later_sources_overwrite_earlier_ones() {
         "secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}],
     });
     let map = json!({"kind": "ConfigMap", "metadata": {"name": "c", "namespace": "ns"}, "data": {"url": "http://cm"}});
-    let auth = auth(&[authentication(spec), map, secret("ns", "http://secret")], Compat::Better);
+    let auth = auth(&[authentication(&spec), map, secret("ns", "http://secret")], Compat::Better);
     let resolved = resolve_as(&auth, "").await.unwrap();
     assert_eq!(resolved.parameters["host"], "http://secret");
     assert_eq!(resolved.parameters["other"], "http://fromenv/v");
@@ -71,7 +73,7 @@ async fn later_sources_overwrite_earlier_ones() {
 #[tokio::test]
 async fn secrets_of_a_cluster_wide_one_are_in_one_namespace() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}]});
-    let objects = [cluster_authentication(spec), secret("ns", "theirs"), secret("keda", "ours")];
+    let objects = [cluster_authentication(&spec), secret("ns", "theirs"), secret("keda", "ours")];
     let resolved = resolve_as(&auth(&objects, Compat::Better), "ClusterTriggerAuthentication").await.unwrap();
     assert_eq!(resolved.parameters["host"], "ours");
 }
@@ -83,24 +85,24 @@ async fn what_is_missing_is_named() {
     assert_eq!(nothing.to_string(), "TriggerAuthentication ns/ta does not exist");
     assert_eq!(seen(&nothing.seen), ["TriggerAuthentication ns/ta"]);
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "nokey"}]});
-    let no_secret = says(&[authentication(spec.clone())]).await;
+    let no_secret = says(&[authentication(&spec)]).await;
     assert_eq!(no_secret.to_string(), "TriggerAuthentication ns/ta: Secret ns/s does not exist");
     assert_eq!(seen(&no_secret.seen), ["TriggerAuthentication ns/ta", "Secret ns/s"]);
-    let no_key = says(&[authentication(spec), secret("ns", "u")]).await;
+    let no_key = says(&[authentication(&spec), secret("ns", "u")]).await;
     assert_eq!(no_key.to_string(), "TriggerAuthentication ns/ta: Secret ns/s has no key \"nokey\"");
     let spec = json!({"configMapTargetRef": [{"parameter": "host", "name": "c", "key": "k"}]});
     assert_eq!(
-        says(&[authentication(spec)]).await.to_string(),
+        says(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: ConfigMap ns/c does not exist"
     );
     let spec = json!({"env": [{"parameter": "p", "name": "V", "containerName": "ghost"}]});
     assert_eq!(
-        says(&[authentication(spec)]).await.to_string(),
+        says(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: couldn't find container with name ghost on Target object"
     );
     let spec = json!({"awsSecretManager": {}});
     assert_eq!(
-        says(&[authentication(spec)]).await.to_string(),
+        says(&[authentication(&spec)]).await.to_string(),
         "TriggerAuthentication ns/ta: awsSecretManager is not supported yet"
     );
 }
@@ -108,7 +110,7 @@ async fn what_is_missing_is_named() {
 #[tokio::test]
 async fn imitated_what_is_missing_is_empty() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "nokey"}]});
-    let resolved = resolve_as(&auth(&[authentication(spec)], Compat::Strict), "").await.unwrap();
+    let resolved = resolve_as(&auth(&[authentication(&spec)], Compat::Strict), "").await.unwrap();
     assert_eq!(resolved.parameters["host"], "");
     let resolved = resolve_as(&auth(&[], Compat::Strict), "").await.unwrap();
     assert!(resolved.parameters.is_empty());
@@ -120,7 +122,7 @@ async fn imitated_what_is_missing_is_empty() {
 async fn restricted_secrets_are_read_in_one_namespace_only() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}]});
     let objects =
-        [authentication(spec.clone()), cluster_authentication(spec), secret("ns", "a"), secret("keda", "b")];
+        [authentication(&spec), cluster_authentication(&spec), secret("ns", "a"), secret("keda", "b")];
     let rules = Rules { restrict_secrets: true, ..rules(Compat::Better) };
     let auth = Auth::new(Arc::new(Manifests::new(objects.to_vec())), rules);
     let error = resolve_as(&auth, "").await.unwrap_err().to_string();
@@ -138,7 +140,7 @@ async fn files_are_for_cluster_wide_ones_below_a_folder() {
     let with = |path: &str, root: Option<PathBuf>| {
         let spec = json!({"filePath": path, "env": [{"parameter": "x", "name": "HOSTVAR"}]});
         let rules = Rules { file_root: root, ..rules(Compat::Better) };
-        let objects = vec![authentication(spec.clone()), cluster_authentication(spec)];
+        let objects = vec![authentication(&spec), cluster_authentication(&spec)];
         Auth::new(Arc::new(Manifests::new(objects)), rules)
     };
     let cluster = "ClusterTriggerAuthentication";
@@ -166,7 +168,7 @@ async fn oauth2_is_parameters() {
         "clientSecret": {"valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}},
     }});
     let resolved =
-        resolve_as(&auth(&[authentication(spec), secret("ns", "x")], Compat::Better), "").await.unwrap();
+        resolve_as(&auth(&[authentication(&spec), secret("ns", "x")], Compat::Better), "").await.unwrap();
     let wanted = [
         ("clientID", "me"),
         ("clientSecret", "x"),
@@ -182,7 +184,7 @@ async fn roles_come_from_the_identity_or_from_the_workload() {
     let account = json!({"kind": "ServiceAccount", "metadata": {
         "name": "default", "namespace": "ns", "annotations": {"eks.amazonaws.com/role-arn": "arn:w"}}});
     let with = async |identity: Value, account: Option<&Value>| {
-        let mut objects = vec![authentication(json!({"podIdentity": identity}))];
+        let mut objects = vec![authentication(&json!({"podIdentity": identity}))];
         objects.extend(account.cloned());
         resolve_as(&auth(&objects, Compat::Better), "").await
     };
@@ -200,7 +202,7 @@ async fn roles_come_from_the_identity_or_from_the_workload() {
     assert_eq!(role(with(json!({"provider": "aws-eks"}), None).await), None);
     let azure = with(json!({"provider": "azure-workload", "identityId": ""}), None).await.unwrap_err();
     assert_eq!(azure.to_string(), "IdentityID of PodIdentity should not be empty");
-    let objects = [authentication(json!({"podIdentity": {"provider": "azure-workload", "identityId": ""}}))];
+    let objects = [authentication(&json!({"podIdentity": {"provider": "azure-workload", "identityId": ""}}))];
     assert!(resolve_with(&auth(&objects, Compat::Better), "", None).await.is_ok());
 }
 

@@ -60,7 +60,7 @@ async fn deliver(shared: &Arc<Shared>, message: &Message, which: Which, source: 
         destination.failed += 1;
         destination.is_active = false;
     }
-    shared.say(which, source, false);
+    shared.say(which, &source, false);
 }
 
 async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> Result<(), String> {
@@ -69,7 +69,8 @@ async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> 
         "" => &shared.cluster,
         own => own,
     };
-    let client = Client::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
+    let client =
+        Client::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
     let mut ask = Ask::new(Method::POST, "").body(message.body()).within(DEADLINE).at_most(LARGEST);
     for (name, value) in message.headers(cluster, &shared.namespace) {
         let value = HeaderValue::from_str(&value).map_err(|error| error.to_string())?;
@@ -81,7 +82,7 @@ async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> 
 
 impl Shared {
     /// Says in the status of a destination whether it takes what it is sent.
-    pub(super) fn say(self: &Arc<Self>, which: Which, source: Arc<CloudEventSource>, is_active: bool) {
+    pub(super) fn say(self: &Arc<Self>, which: Which, source: &CloudEventSource, is_active: bool) {
         let condition = if is_active {
             let message = "Is configured to send events to the configured destination";
             Condition::new(types::ACTIVE, State::True, "CloudEventSourceActive", message)

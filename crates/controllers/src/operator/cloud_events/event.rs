@@ -26,7 +26,9 @@ pub(super) struct Message {
 fn type_of(subject: Subject, reason: &str) -> Option<&'static str> {
     Some(match (subject, reason) {
         (Subject::Object, "ScaledObjectReady") => "keda.scaledobject.ready.v1",
-        (Subject::Object, "ScaledObjectCheckFailed" | "ScaledObjectUpdateFailed") => "keda.scaledobject.failed.v1",
+        (Subject::Object, "ScaledObjectCheckFailed" | "ScaledObjectUpdateFailed") => {
+            "keda.scaledobject.failed.v1"
+        }
         (Subject::Object, "ScaledObjectDeleted") => "keda.scaledobject.removed.v1",
         (Subject::Object, "ScaledObjectPaused") => "keda.scaledobject.paused.v1",
         (Subject::Object, "ScaledObjectUnpaused") => "keda.scaledobject.unpaused.v1",
@@ -44,7 +46,7 @@ fn type_of(subject: Subject, reason: &str) -> Option<&'static str> {
         (Subject::Authentication, "TriggerAuthenticationDeleted") => {
             "keda.authentication.triggerauthentication.removed.v1"
         }
-        (Subject::Authentication, "ClusterTriggerAuthenticationUpdated") => {
+        (Subject::Authentication, "TriggerAuthenticationUpdated" | "ClusterTriggerAuthenticationUpdated") => {
             "keda.authentication.triggerauthentication.updated.v1"
         }
         (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationAdded") => {

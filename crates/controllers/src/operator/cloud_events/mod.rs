@@ -91,7 +91,7 @@ impl CloudEvents {
             destination.source = Arc::clone(source);
             new.insert(which.clone(), destination);
             if is_new {
-                self.shared.say(which, Arc::clone(source), true);
+                self.shared.say(which, source, true);
             }
         }
         *held = new;

@@ -39,3 +39,67 @@ fn what_is_included_wins_over_what_is_excluded() {
     assert!(wants(&subscription(&["a"], &["a"]), "a"));
     assert!(!wants(&subscription(&["b"], &[]), "a"));
 }
+
+/// Takes one request and answers it; what was asked, as text.
+async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/take", listener.local_addr().unwrap());
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut text = Vec::new();
+            while !text.ends_with(b"}") {
+                let mut piece = [0; 4096];
+                let count = stream.read(&mut piece).await.unwrap();
+                text.extend_from_slice(piece.get(..count).unwrap());
+            }
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .await
+                .unwrap();
+            tell.send(String::from_utf8(text).unwrap()).unwrap();
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test]
+async fn an_event_reaches_those_who_want_it() {
+    let running = localkube::Cluster::start(localkube::Options { workloads: false, ..Default::default() })
+        .await
+        .unwrap();
+    let client = running.client();
+    let discovery = cluster::discovery::Discovery::new(client.clone());
+    let hand = Hand::new(client, discovery, cluster::lease::Leadership::alone());
+    let events = CloudEvents::start(hand, &Settings::default(), Clock::system());
+    let (address, mut told) = server().await;
+    let mut world = World::default();
+    let destination = |name: &str, excluded: &[&str]| {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {
+                "clusterName": name,
+                "destination": {"http": {"uri": address}},
+                "eventSubscription": {"excludedEventTypes": excluded},
+            },
+        }))
+        .unwrap()
+    };
+    let one = cluster::watch::Change::Applied(destination("one", &[]));
+    world.take_destination(false, "", one);
+    let other = cluster::watch::Change::Applied(destination("other", &["keda.scaledobject.ready.v1"]));
+    world.take_destination(false, "", other);
+    events.update(&world);
+    events.offer(Subject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
+    events.offer(Subject::Object, &metadata(), &Event::normal("ScaledObjectPaused", "yes"));
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(told.recv().await.unwrap());
+    }
+    let to = |cluster: &str| {
+        all.iter().filter(|text| text.contains(&format!("ce-subject: /{cluster}/shop"))).count()
+    };
+    assert_eq!((to("one"), to("other")), (2, 1));
+    assert!(all.iter().all(|text| text.starts_with("POST /take")), "{all:?}");
+}

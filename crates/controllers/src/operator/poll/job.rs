@@ -25,8 +25,12 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let owner = Owner::Job(Arc::clone(&object));
     let triggers = core.triggers(&item, &owner);
     let how = How { age: SHARED, deadline: core.settings.source_deadline, wanted: &|_| true, records: None };
-    let answers: Vec<_> =
-        triggers.ask(&core.maker, &owner, how).await.into_iter().map(crate::operator::triggers::Heard::answer).collect();
+    let answers: Vec<_> = triggers
+        .ask(&core.maker, &owner, how)
+        .await
+        .into_iter()
+        .map(crate::operator::triggers::Heard::answer)
+        .collect();
 
     let _alone = item.gate.lock().await;
     let Some(object) = core.world().scaled_job(id) else { return Polled::default() };

@@ -6,7 +6,7 @@ mod push;
 
 use std::time::Duration;
 
-pub(crate) use object::{after_query, decide_and_write};
+pub(crate) use object::{after_query, decide_and_write, report};
 pub(crate) use push::pushed;
 
 use super::core::Core;

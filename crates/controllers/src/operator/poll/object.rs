@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::autoscaling::v2::MetricSpec;
 use api::keda::ScaledObject;
 use keda::activity::{self, Metric, State, Told};
 use keda::executor::{self, Input, Scaled};
@@ -9,11 +10,12 @@ use keda::{fallback, status};
 
 use super::{Polled, SHARED};
 use crate::operator::core::{Core, Item};
+use crate::operator::direct::{self, Round};
 use crate::operator::id::{Id, Name};
 use crate::operator::reconcile::act;
 use crate::operator::settings::Act;
 use crate::operator::tell::Subject;
-use crate::operator::triggers::{How, Owner};
+use crate::operator::triggers::{Heard, How, Owner, Slot};
 
 pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let Some(object) = core.world().object(id) else { return Polled::default() };
@@ -23,6 +25,8 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let how = How { age: SHARED, deadline: core.settings.source_deadline, wanted: &|_| true, records: None };
     // Sources may take their time; others may act on the object meanwhile.
     let heard = triggers.ask(&core.maker, &owner, how).await;
+    let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| slot.last_specs());
+    let specs: Vec<Vec<MetricSpec>> = triggers.slots().iter().zip(&heard).map(known).collect();
     let told: Vec<Told> = heard.into_iter().enumerate().map(|(index, heard)| heard.told(index)).collect();
 
     let _alone = item.gate.lock().await;
@@ -45,12 +49,19 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
         core.tell.round(Subject::Object, &object.metadata, event);
     }
     note(core, &item, &object, &told, &state);
+    if compat.is_strict() && !state.rebuild.is_empty() {
+        // The original builds all of them anew as soon as one fails; else that one is, while it is asked.
+        item.drop_triggers();
+    }
     if let Some(error) = &state.skipped {
         tracing::warn!(object = %id, error, "a round is skipped");
         return Polled::default();
     }
     if act(core, &object) == Act::Direct {
-        crate::operator::direct::round(core, id, &item, &object, &told, state).await;
+        let formula = triggers.formula();
+        let round =
+            Round { object: &object, told: &told, facts: &facts, formula, specs: &specs, state: &state };
+        direct::round(core, id, &item, round).await;
     } else {
         let input = Input::of_round(now, &object, &state);
         decide_and_write(core, id, &object, input, state.changes.clone()).await;
@@ -115,7 +126,9 @@ pub(crate) async fn after_query(core: &Core, id: &Id, changes: &status::Changes)
 fn note(core: &Core, item: &Item, object: &ScaledObject, told: &[Told], state: &State) {
     let failed = told.iter().filter(|told| match &told.metrics {
         Err(_) => true,
-        Ok(metrics) => metrics.iter().any(|m| matches!(m, Metric::External(sample) if sample.reading.is_err())),
+        Ok(metrics) => {
+            metrics.iter().any(|m| matches!(m, Metric::External(sample) if sample.reading.is_err()))
+        }
     });
     let failed = failed.count();
     let mut notes = item.notes();
@@ -131,7 +144,7 @@ fn skip(core: &Core, object: &ScaledObject, told: &[Told]) {
     for error in told.iter().filter_map(|told| told.metrics.as_ref().err()).take(1) {
         let event = keda::event::Event::warning("KEDAScalerFailed", error.clone());
         core.tell.round(Subject::Object, &object.metadata, &event);
-        core.counters.failed(&object.metadata, &Subject::Object);
+        core.counters.failed(&object.metadata, Subject::Object);
     }
 }
 
@@ -140,4 +153,3 @@ fn is_stale(object: &ScaledObject, told: &[Told]) -> bool {
     let known = &object.status.external_metric_names;
     told.iter().flat_map(Told::samples).any(|sample| !known.contains(&sample.name))
 }
-

@@ -5,6 +5,7 @@ use keda::status::Changes;
 
 use super::object::decide_and_write;
 use crate::operator::core::Core;
+use crate::operator::direct;
 use crate::operator::id::Kind;
 use crate::operator::reconcile::act;
 use crate::operator::settings::Act;
@@ -27,7 +28,7 @@ pub(crate) async fn pushed(core: &Core, pushed: &Pushed) {
     let Some(metric) = metric else { return };
     let metric = [metric.clone()];
     if act(core, &object) == Act::Direct {
-        crate::operator::direct::pushed(core, id, &item, &object, &metric).await;
+        direct::pushed(core, id, &object, &metric).await;
         return;
     }
     let input = Input::of_push(core.clock.now(), &object, &metric);

@@ -65,8 +65,10 @@ pub(super) async fn release(core: &Core, place: Place<'_>, metadata: &ObjectMeta
 
 /// The first count comes back, if that is wanted.
 async fn restore(core: &Core, object: &ScaledObject) {
-    let wanted = object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count);
-    let (Some(target), Some(count)) = (&object.status.scale_target_gvkr, object.status.original_replica_count)
+    let wanted =
+        object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count);
+    let (Some(target), Some(count)) =
+        (&object.status.scale_target_gvkr, object.status.original_replica_count)
     else {
         return;
     };

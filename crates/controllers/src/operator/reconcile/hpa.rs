@@ -18,10 +18,15 @@ use crate::operator::triggers::{Owner, Triggers};
 use crate::operator::world::print;
 
 /// Makes it so; what is wrong with single triggers, if others do.
-pub(super) async fn ensure(core: &Core, item: &Item, object: &mut ScaledObject) -> Result<Option<String>, String> {
+pub(super) async fn ensure(
+    core: &Core,
+    item: &Item,
+    object: &mut ScaledObject,
+) -> Result<Option<String>, String> {
     let owner = Owner::Object(Arc::new(object.clone()));
     let is_new = !item.triggers().is_some_and(|known| known.are_of(&owner));
-    let is_restart = is_new && !item.notes().known && object.status.conditions.state(types::READY) == State::True;
+    let is_restart =
+        is_new && !item.notes().known && object.status.conditions.state(types::READY) == State::True;
     let triggers = core.triggers(item, &owner);
     if let Some(Err(error)) = triggers.formula() {
         return Err(error.to_owned());
@@ -106,7 +111,7 @@ fn settle(
             }
             Err(error) => error,
         };
-        core.counters.failed(&object.metadata, &Subject::Object);
+        core.counters.failed(&object.metadata, Subject::Object);
         let event = Event::warning("KEDAScalerFailed", error.clone());
         core.tell.round(Subject::Object, &object.metadata, &event);
         if core.settings.compat.is_strict() {
@@ -161,7 +166,7 @@ async fn write(
             }
         }
     };
-    object.status.hpa_name = name.clone();
+    object.status.hpa_name.clone_from(&name);
     let print_found = print(&written);
     item.notes().hpa = Some((print_wanted, print_found));
     core.world().checked_hpa(&Name::new(&namespace, &name), print_found);

@@ -149,7 +149,7 @@ async fn build(core: &Core, item: &Item, job: &ScaledJob) -> Result<(), Fault> {
                 }
             }
             Err(error) => {
-                core.counters.failed(&job.metadata, &Subject::Job);
+                core.counters.failed(&job.metadata, Subject::Job);
                 let event = Event::warning("KEDAScalerFailed", error.clone());
                 core.tell.round(Subject::Job, &job.metadata, &event);
                 failed.get_or_insert(error);
@@ -182,7 +182,12 @@ fn judge(core: &Core, old: &ScaledJob, new: &mut ScaledJob, found: Result<bool, 
             // The original does not say why.
             let message =
                 if core.settings.compat.is_strict() { step.to_owned() } else { format!("{step}: {cause}") };
-            tracing::warn!(namespace = metadata.namespace, name = metadata.name, message, "a ScaledJob is not right");
+            tracing::warn!(
+                namespace = metadata.namespace,
+                name = metadata.name,
+                message,
+                "a ScaledJob is not right"
+            );
             let event = Event::warning("ScaledJobCheckFailed", message.clone());
             core.tell.controller(Subject::Job, metadata, &event);
             conditions.set(Condition::new(types::READY, State::False, "ScaledJobCheckFailed", message));

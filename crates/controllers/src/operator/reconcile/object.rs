@@ -94,9 +94,9 @@ async fn steps(
         let cause = "ScaledObject.spec.scaleTargetRef.name is missing";
         return Err(Fault::new("ScaledObject doesn't have correct scaleTargetRef specification", cause));
     }
-    target::resolve(core, object)
-        .await
-        .map_err(|cause| Fault::new("ScaledObject doesn't have correct scaleTargetRef specification", cause))?;
+    target::resolve(core, object).await.map_err(|cause| {
+        Fault::new("ScaledObject doesn't have correct scaleTargetRef specification", cause)
+    })?;
     admission::check_bounds(object).map_err(|cause| {
         Fault::new("ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification", cause)
     })?;
@@ -140,7 +140,12 @@ fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<
         }
         Err(Fault { step, cause }) => {
             let message = format!("{step}: {cause}");
-            tracing::warn!(namespace = metadata.namespace, name = metadata.name, message, "a ScaledObject is not right");
+            tracing::warn!(
+                namespace = metadata.namespace,
+                name = metadata.name,
+                message,
+                "a ScaledObject is not right"
+            );
             let event = Event::warning("ScaledObjectCheckFailed", message.clone());
             core.tell.controller(Subject::Object, metadata, &event);
             conditions.set(Condition::new(types::READY, State::False, "ScaledObjectCheckFailed", message));

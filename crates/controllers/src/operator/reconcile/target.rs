@@ -51,7 +51,11 @@ async fn find(core: &Core, object: &ScaledObject) -> Result<GroupVersionKindReso
 }
 
 /// How many replicas it is to have; that also says that it is there and can be scaled.
-async fn replicas(core: &Core, object: &ScaledObject, target: &GroupVersionKindResource) -> Result<i32, String> {
+async fn replicas(
+    core: &Core,
+    object: &ScaledObject,
+    target: &GroupVersionKindResource,
+) -> Result<i32, String> {
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     if let Some(known) = core.eyes.cached(&target.group, &target.kind, namespace, name) {
         return Ok(known);

@@ -47,7 +47,8 @@ async fn note(core: &Core, owner: &Owner, change: impl Fn(&mut Vec<String>, Stri
             Kind::Object => ("scaledobjects", &found.status.scaledobjects),
             Kind::Job => ("scaledjobs", &found.status.scaledjobs),
         };
-        let mut names: Vec<String> = old.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            old.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         change(&mut names, id.name.to_string());
         let new = names.join(",");
         if new == *old {
@@ -68,8 +69,8 @@ fn find(core: &Core, name: &Name) -> Option<Arc<TriggerAuthentication>> {
     world.all_authentications().find(|(known, _)| *known == name).map(|(_, found)| Arc::clone(found))
 }
 
-/// A TriggerAuthentication has come, has changed or is on its way out.
-pub(crate) async fn authentication(core: &Core, name: &Name) {
+/// A TriggerAuthentication has come, has changed (`is_news`) or is on its way out.
+pub(crate) async fn authentication(core: &Core, name: &Name, is_news: bool) {
     let Some(found) = find(core, name) else { return };
     let (metadata, subject) = (&found.metadata, subject(name));
     let kind = subject.kind();
@@ -84,6 +85,9 @@ pub(crate) async fn authentication(core: &Core, name: &Name) {
         return;
     }
     if is_held(metadata) {
+        if is_news {
+            core.tell.controller(subject, metadata, &updated(core, subject, &name.name));
+        }
         return;
     }
     let mut finalizers = metadata.finalizers.clone();
@@ -102,4 +106,13 @@ pub(crate) async fn authentication(core: &Core, name: &Name) {
             tracing::debug!(authentication = %name.name, %error, "failed to hold a TriggerAuthentication");
         }
     }
+}
+
+/// The original says it of all of them in the words of those of the cluster.
+fn updated(core: &Core, subject: Subject, name: &str) -> Event {
+    if subject == Subject::ClusterAuthentication || core.settings.compat.is_strict() {
+        let note = format!("ClusterTriggerAuthentication {name} is updated");
+        return Event::normal("ClusterTriggerAuthenticationUpdated", note);
+    }
+    Event::normal("TriggerAuthenticationUpdated", format!("TriggerAuthentication {name} is updated"))
 }

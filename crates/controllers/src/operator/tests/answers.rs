@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use api::provide::{ExternalQuestion, Failure};
 use api::selector::Selector;
+use cluster::lease::{self, Election};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, trigger};
 use super::script::Says;
+use crate::operator::Settings;
 
 fn question(metric: &str, selector: &str) -> ExternalQuestion {
     ExternalQuestion {
@@ -82,5 +84,34 @@ async fn figures_are_those_of_keda() {
     ] {
         assert!(page.lines().any(|own| own == line), "{line}\nis not in\n{page}");
     }
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_answers_but_writes_nothing() {
+    let mut kept = None;
+    let bench = Bench::led(Settings::default(), |client, clock| {
+        // Somebody else holds the lease, for longer than this takes.
+        let lease = lease::Settings {
+            lease_duration: Duration::from_hours(10),
+            renew_deadline: Duration::from_hours(5),
+            ..lease::Settings::new("shop", "operator.keda.sh", "other")
+        };
+        let own = lease::Settings { identity: "own".to_owned(), ..lease.clone() };
+        let (other, _) = Election::start(client.clone(), lease, clock.clone());
+        let (election, leadership) = Election::start(client, own, clock);
+        kept = Some((other, election));
+        leadership
+    })
+    .await;
+    bench.deployment("worker", 0).await;
+    bench.script.say("orders", Says::Value(25));
+    bench.scaled_object("worker", json!({"pollingInterval": 1, "triggers": [trigger("orders")]})).await;
+    let ask = async || bench.handle.metric("shop", "worker", "s0-orders").await;
+    bench.until("it is known", async || ask().await.is_ok()).await;
+    assert_eq!(ask().await.unwrap()[0].value.to_string(), "25");
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(bench.status("worker").await, json!(null));
+    assert_eq!(bench.replicas("worker").await, 0);
     bench.stop().await;
 }

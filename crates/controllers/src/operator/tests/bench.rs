@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::text::{Source, parse};
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
@@ -22,7 +23,8 @@ use crate::operator::{Handle, Operator, Parts, Settings};
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) struct Bench {
-    pub(super) running: Running,
+    #[allow(dead_code, reason = "held for its end")]
+    running: Running,
     pub(super) client: Client,
     pub(super) script: Script,
     pub(super) handle: Handle,
@@ -30,24 +32,18 @@ pub(super) struct Bench {
     task: JoinHandle<()>,
 }
 
-/// Definitions of KEDA's resources that take anything: schemas are not what is tested here.
-fn definition(group: &str, kind: &str, plural: &str, scope: &str) -> Value {
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
-            "scope": scope,
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
-            }],
-        },
-    })
+/// Our definitions of KEDA's resources.
+fn definitions() -> Vec<Value> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/keda");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let source = Source::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
+        for document in parse(&source).unwrap() {
+            found.push(document.decode_lenient::<Value>().unwrap());
+        }
+    }
+    found
 }
 
 impl Bench {
@@ -56,19 +52,20 @@ impl Bench {
     }
 
     pub(super) async fn with(settings: Settings) -> Self {
+        Self::led(settings, |_, _| Leadership::alone()).await
+    }
+
+    /// An operator that leads or not.
+    pub(super) async fn led(
+        settings: Settings,
+        leadership: impl FnOnce(Client, Clock) -> Leadership,
+    ) -> Self {
         let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
         let client = running.client();
         let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        for (kind, plural, scope) in [
-            ("ScaledObject", "scaledobjects", "Namespaced"),
-            ("ScaledJob", "scaledjobs", "Namespaced"),
-            ("TriggerAuthentication", "triggerauthentications", "Namespaced"),
-            ("ClusterTriggerAuthentication", "clustertriggerauthentications", "Cluster"),
-        ] {
-            post(&client, crds, &definition("keda.sh", kind, plural, scope)).await;
+        for definition in definitions() {
+            post(&client, crds, &definition).await;
         }
-        let sources = definition("eventing.keda.sh", "CloudEventSource", "cloudeventsources", "Namespaced");
-        post(&client, crds, &sources).await;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
         post(&client, "/api/v1/namespaces", &namespace).await;
         let script = Script::default();
@@ -77,12 +74,13 @@ impl Bench {
         let parts = Parts {
             client: client.clone(),
             discovery: Discovery::new(client.clone()),
-            leadership: Leadership::alone(),
+            leadership: leadership(client.clone(), clock.clone()),
             recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
             clock,
             settings,
             web: scalers::web::Settings::default(),
             auth: None,
+            samples: None,
             build: Some(script.build()),
         };
         let (operator, handle) = Operator::new(parts);
@@ -135,9 +133,11 @@ impl Bench {
     /// A deployment of so many replicas.
     pub(super) async fn deployment(&self, name: &str, replicas: i32) {
         let labels = json!({"app": name});
-        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let template =
+            json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
-        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
+        let object =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
         self.create("/apis/apps/v1/namespaces/shop/deployments", object).await;
     }
 

@@ -57,7 +57,9 @@ async fn a_paused_one_creates_nothing_and_a_deleted_one_is_gone() {
     let bench = Bench::start().await;
     scaled_job(&bench).await;
     bench.until("it is ready", async || state(&bench, "Ready").await.0 == "True").await;
-    bench.patch(SCALED_JOB, json!({"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}})).await;
+    bench
+        .patch(SCALED_JOB, json!({"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}}))
+        .await;
     bench.until("it is paused", async || state(&bench, "Paused").await.0 == "True").await;
     bench.script.say("orders", Says::Value(30));
     sleep(Duration::from_mins(1)).await;

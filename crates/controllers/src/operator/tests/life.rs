@@ -50,7 +50,9 @@ async fn work_wakes_a_target_and_its_end_puts_it_to_sleep_after_the_cooldown() {
     bench.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "triggers": [trigger("orders")]});
     bench.scaled_object("worker", spec).await;
-    bench.until("it was polled", async || bench.condition("worker", "Active").await.1 == "ScalerNotActive").await;
+    bench
+        .until("it was polled", async || bench.condition("worker", "Active").await.1 == "ScalerNotActive")
+        .await;
     assert_eq!(bench.replicas("worker").await, 0);
 
     bench.script.say("orders", Says::Value(25));
@@ -67,7 +69,9 @@ async fn work_wakes_a_target_and_its_end_puts_it_to_sleep_after_the_cooldown() {
     assert_eq!(bench.replicas("worker").await, 7);
 
     bench.script.say("orders", Says::Value(0));
-    bench.until("it cools down", async || bench.condition("worker", "Active").await.1 == "ScalerCooldown").await;
+    bench
+        .until("it cools down", async || bench.condition("worker", "Active").await.1 == "ScalerCooldown")
+        .await;
     let idle = Instant::now();
     bench.until("it sleeps", async || bench.replicas("worker").await == 0).await;
     assert!((50..70).contains(&idle.elapsed().as_secs()), "{:?}", idle.elapsed());
@@ -83,7 +87,8 @@ async fn edits_reach_the_hpa_and_a_new_name_replaces_it() {
     bench.until("there is an HPA", async || bench.hpa("keda-hpa-worker").await.is_some()).await;
     let edit = json!({"spec": {"maxReplicaCount": 7, "triggers": [trigger("orders"), trigger("mails")]}});
     bench.patch(&objects("worker"), edit).await;
-    let metrics = async || bench.hpa("keda-hpa-worker").await.unwrap()["spec"]["metrics"].as_array().unwrap().len();
+    let metrics =
+        async || bench.hpa("keda-hpa-worker").await.unwrap()["spec"]["metrics"].as_array().unwrap().len();
     bench.until("it has two metrics", async || metrics().await == 2).await;
     assert_eq!(bench.hpa("keda-hpa-worker").await.unwrap()["spec"]["maxReplicas"], 7);
 

@@ -4,6 +4,7 @@
 
 mod answers;
 mod bench;
+mod direct;
 mod jobs;
 mod life;
 mod many;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use api::provide::Compat;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::bench::{Bench, objects, trigger};
 use super::script::Says;
+use crate::operator::Settings;
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_dies_is_replaced_by_a_number_and_nothing_sleeps_for_it() {
@@ -110,15 +112,15 @@ async fn a_missing_authentication_is_named_and_its_appearance_is_noticed() {
     bench.patch(&format!("{AUTHENTICATIONS}/creds"), json!({"spec": authentication("login")["spec"]})).await;
     bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    let users = async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.unwrap()["status"]["scaledobjects"].clone();
+    let users = async || {
+        bench.get(&format!("{AUTHENTICATIONS}/creds")).await.unwrap()["status"]["scaledobjects"].clone()
+    };
     bench.until("it says who uses it", async || users().await == "worker").await;
 
     // It can be deleted, though it was held.
     bench.delete(&objects("worker")).await;
     bench.delete(&format!("{AUTHENTICATIONS}/creds")).await;
-    bench
-        .until("it is gone", async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.is_none())
-        .await;
+    bench.until("it is gone", async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.is_none()).await;
     bench.stop().await;
 }
 
@@ -154,5 +156,41 @@ async fn a_missing_target_is_said_and_its_appearance_is_noticed() {
     let began = tokio::time::Instant::now();
     bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_and_others_go_on() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    bench.script.say("orders", Says::Value(3));
+    let odd = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+        "metadata": {"name": "odd"}, "spec": {"triggers": "none"},
+    });
+    bench.create(&objects(""), odd).await;
+    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    bench.until("it is told", async || bench.has_event("odd", "ScaledObjectCheckFailed").await).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn to_be_strict_one_broken_trigger_is_the_end_of_all() {
+    let settings = Settings { compat: Compat::Strict, ..Settings::default() };
+    let bench = Bench::with(settings).await;
+    bench.deployment("worker", 0).await;
+    bench.script.say("orders", Says::Value(3));
+    let broken = json!({"type": "unheard-of", "metadata": {}});
+    bench
+        .scaled_object("worker", json!({"pollingInterval": 5, "triggers": [broken, trigger("orders")]}))
+        .await;
+    let ready = async || bench.condition("worker", "Ready").await;
+    bench.until("it says so", async || ready().await.1 == "ScaledObjectCheckFailed").await;
+    let message =
+        "failed to ensure HPA is correctly created for ScaledObject: no scaler found for type: unheard-of";
+    assert_eq!(ready().await.2, message);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(bench.replicas("worker").await, 0);
     bench.stop().await;
 }

@@ -154,7 +154,9 @@ impl Triggers {
 
     /// Builds anew, before they are next asked, those that use a TriggerAuthentication.
     pub(crate) fn renew_users(&self, is_it: impl Fn(&api::keda::AuthenticationRef) -> bool) {
-        for slot in self.slots.iter().filter(|slot| slot.trigger().authentication_ref.as_ref().is_some_and(&is_it)) {
+        for slot in
+            self.slots.iter().filter(|slot| slot.trigger().authentication_ref.as_ref().is_some_and(&is_it))
+        {
             slot.renew();
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::{MetricSpec, MetricTarget};
 use api::keda::Trigger;
+use api::time::parse_go_duration;
 use keda::activity::{MetricValue, Reading, Sample};
 use keda::environment::ObjectRef;
 use scalers::Scaler;
@@ -20,6 +21,10 @@ use super::{Heard, How};
 const PAUSE: Duration = Duration::from_secs(1);
 /// But not longer than this, so that a secret that appears is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A source that answers at the last moment is heard.
+const MOMENT: Duration = Duration::from_secs(1);
+/// Nobody waits longer, whatever a trigger says.
+const LONGEST_PATIENCE: Duration = Duration::from_mins(2);
 /// No more metrics of one trigger are remembered.
 const MOST_METRICS: usize = 64;
 
@@ -74,6 +79,15 @@ impl Slot {
         &self.trigger
     }
 
+    /// How long it may take: as long as it says itself, and a moment more, if that is longer.
+    fn patience(&self, deadline: Duration) -> Duration {
+        let said = self.trigger.metadata.get("timeout").and_then(|text| match text.parse::<u64>() {
+            Ok(milliseconds) => Some(Duration::from_millis(milliseconds)),
+            Err(_) => parse_go_duration(text).and_then(|said| Duration::try_from(said).ok()),
+        });
+        said.map_or(deadline, |said| deadline.max(said.saturating_add(MOMENT)).min(LONGEST_PATIENCE))
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,12 +106,16 @@ impl Slot {
         (inner.samples.clone(), inner.errors)
     }
 
+    /// The metrics it last told, if it did.
+    pub(crate) fn last_specs(&self) -> Vec<MetricSpec> {
+        self.inner().specs.as_ref().map(|(_, specs)| specs.clone()).unwrap_or_default()
+    }
+
     /// Builds it anew before it is next asked.
     pub(super) fn renew(&self) {
         let mut inner = self.inner();
         inner.scaler = None;
         inner.pause = None;
-        inner.specs = None;
     }
 
     /// Its metrics; what was said no longer than `age` ago is good enough.
@@ -108,6 +126,7 @@ impl Slot {
         age: Duration,
         deadline: Duration,
     ) -> Result<Vec<MetricSpec>, String> {
+        let deadline = self.patience(deadline);
         {
             let mut inner = self.inner();
             inner.asked = Some(Instant::now());
@@ -149,7 +168,8 @@ impl Slot {
             Err(error) => return Heard { specs: Err(error), samples: Vec::new() },
         };
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
-        let asked = wanted.take(MOST_METRICS).map(|(name, target)| self.sample(maker, owner, name, target, how));
+        let asked =
+            wanted.take(MOST_METRICS).map(|(name, target)| self.sample(maker, owner, name, target, how));
         let samples = futures::future::join_all(asked).await;
         Heard { specs: Ok(specs), samples }
     }
@@ -191,7 +211,14 @@ impl Slot {
         told(reading, false)
     }
 
-    async fn read(&self, maker: &Maker, owner: &Owner, name: &str, deadline: Duration) -> Result<Reading, String> {
+    async fn read(
+        &self,
+        maker: &Maker,
+        owner: &Owner,
+        name: &str,
+        deadline: Duration,
+    ) -> Result<Reading, String> {
+        let deadline = self.patience(deadline);
         let scaler = self.scaler(maker, owner).await?;
         match reading_of(&scaler, name, deadline).await {
             Err(Refusal::Said(error)) => match self.again(maker, owner, &scaler).await {
@@ -298,4 +325,24 @@ async fn reading_of(scaler: &Arc<dyn Scaler>, name: &str, deadline: Duration) ->
 /// Name and target of an external metric.
 pub(super) fn external(spec: &MetricSpec) -> Option<(&str, &MetricTarget)> {
     spec.external.as_ref().map(|external| (external.metric.name.as_str(), &external.target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_that_asks_for_more_time_gets_it_within_reason() {
+        let deadline = Duration::from_secs(10);
+        for (said, expected) in
+            [("", 10), ("500", 10), ("20000", 21), ("30s", 31), ("1h", 120), ("soon", 10), ("-5s", 10)]
+        {
+            let mut trigger = Trigger::default();
+            if !said.is_empty() {
+                trigger.metadata.insert("timeout".to_owned(), said.to_owned());
+            }
+            let slot = Slot::new(0, trigger, None);
+            assert_eq!(slot.patience(deadline), Duration::from_secs(expected), "{said}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Job {
     namespace: String,
     version: String,
     /// The ScaledJob whose label it carries.
-    scaled_job: Arc<str>,
+    of: Arc<str>,
     view: JobView,
 }
 
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Job {
         Ok(Self {
             namespace: text(&job, "namespace"),
             version: text(&job, "resourceVersion"),
-            scaled_job: label.and_then(Value::as_str).unwrap_or_default().into(),
+            of: label.and_then(Value::as_str).unwrap_or_default().into(),
             view: JobView::read(&job),
         })
     }
@@ -92,7 +92,7 @@ impl Versioned for JobPod {
 /// All jobs of ScaledJobs, and their pods.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    jobs: Shelf<Job>,
+    all: Shelf<Job>,
     pods: Shelf<JobPod>,
     /// Names of jobs by ScaledJob, and of pods by job.
     of_scaled_job: Index,
@@ -127,7 +127,7 @@ impl Jobs {
     /// The jobs of a ScaledJob, with their pods.
     pub(crate) fn of(&self, scaled_job: &Name) -> Vec<JobView> {
         let named = |name: &Arc<str>| Name { namespace: scaled_job.namespace.clone(), name: name.clone() };
-        let jobs = self.of_scaled_job.names(scaled_job).filter_map(|name| self.jobs.get(&named(name)));
+        let jobs = self.of_scaled_job.names(scaled_job).filter_map(|name| self.all.get(&named(name)));
         jobs.map(|job| {
             let pods = self.of_job.names(&named(&job.view.name.as_str().into()));
             let pods = pods.filter_map(|name| self.pods.get(&named(name))).map(|pod| pod.view.clone());
@@ -139,18 +139,18 @@ impl Jobs {
     /// A change of jobs.
     pub(crate) fn take_job(&mut self, scope: &str, change: Change<Job>) {
         let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
-        match self.jobs.take(scope, keyed(change, named)) {
+        match self.all.take(scope, keyed(change, named)) {
             Done::Applied(name, old) => {
                 if let Some(old) = old {
-                    self.of_scaled_job.remove(&name.namespace, &old.scaled_job, &name.name);
+                    self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
-                if let Some(job) = self.jobs.get(&name) {
-                    self.of_scaled_job.add(&name.namespace, &job.scaled_job, &name.name);
+                if let Some(job) = self.all.get(&name) {
+                    self.of_scaled_job.add(&name.namespace, &job.of, &name.name);
                 }
             }
             Done::Gone(gone) => {
                 for (name, old) in gone {
-                    self.of_scaled_job.remove(&name.namespace, &old.scaled_job, &name.name);
+                    self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
             }
             Done::Nothing | Done::Unreadable(..) => {}

@@ -65,7 +65,9 @@ impl Hpa {
     pub(crate) fn of(hpa: HorizontalPodAutoscaler) -> Self {
         let meta = &hpa.metadata;
         let owner = meta.owner_references.iter().find(|owner| {
-            owner.controller == Some(true) && owner.kind == "ScaledObject" && owner.api_version == api::keda::API_VERSION
+            owner.controller == Some(true)
+                && owner.kind == "ScaledObject"
+                && owner.api_version == api::keda::API_VERSION
         });
         let owner = owner.map(|owner| Id::object(&meta.namespace, &owner.name));
         let said = hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
@@ -131,26 +133,24 @@ impl World {
         self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == Kind::Job).cloned()
     }
 
-    /// The metadata of an object.
-    pub(crate) fn metadata(&self, id: &Id) -> Option<&ObjectMeta> {
-        let name = id.full_name();
-        match id.kind {
-            Kind::Object => self.objects.get(&name).map(|object| &object.metadata),
-            Kind::Job => self.scaled_jobs.get(&name).map(|job| &job.metadata),
-        }
-    }
-
     /// All objects, with their polling intervals.
     pub(crate) fn ids(&self) -> Vec<(Id, Option<i32>)> {
-        let objects = self.objects.iter().map(|(name, o)| (Id::of(Kind::Object, name), o.spec.polling_interval));
-        let jobs = self.scaled_jobs.iter().map(|(name, j)| (Id::of(Kind::Job, name), j.spec.polling_interval));
+        let objects =
+            self.objects.iter().map(|(name, o)| (Id::of(Kind::Object, name), o.spec.polling_interval));
+        let jobs =
+            self.scaled_jobs.iter().map(|(name, j)| (Id::of(Kind::Job, name), j.spec.polling_interval));
         objects.chain(jobs).collect()
     }
 
     /// A TriggerAuthentication of a namespace, or one of the cluster.
-    pub(crate) fn authentication(&self, namespace: &str, of: &AuthenticationRef) -> Option<Arc<TriggerAuthentication>> {
+    pub(crate) fn authentication(
+        &self,
+        namespace: &str,
+        of: &AuthenticationRef,
+    ) -> Option<Arc<TriggerAuthentication>> {
         let name = authentication_name(namespace, of);
-        let shelf = if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
+        let shelf =
+            if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
         shelf.get(&name).cloned()
     }
 
@@ -310,9 +310,11 @@ impl World {
                 let now = new.owner.clone().map(|owner| Signal::Hpa(owner, Some(new.print)));
                 before.map(|owner| Signal::Hpa(owner, None)).into_iter().chain(now).collect()
             }
-            Done::Gone(gone) => {
-                gone.into_iter().filter_map(|(_, old)| old.owner).map(|owner| Signal::Hpa(owner, None)).collect()
-            }
+            Done::Gone(gone) => gone
+                .into_iter()
+                .filter_map(|(_, old)| old.owner)
+                .map(|owner| Signal::Hpa(owner, None))
+                .collect(),
             Done::Nothing | Done::Unreadable(..) => Vec::new(),
         }
     }

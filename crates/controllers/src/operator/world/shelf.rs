@@ -65,9 +65,8 @@ impl<V: Versioned> Shelf<V> {
             }
             Change::Listed => {
                 let Some(shown) = self.listing.remove(scope) else { return Done::Nothing };
-                let stale = |name: &Name| {
-                    (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name)
-                };
+                let stale =
+                    |name: &Name| (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name);
                 let gone: Vec<(Name, V)> = self.items.extract_if(|name, _| stale(name)).collect();
                 if gone.is_empty() { Done::Nothing } else { Done::Gone(gone) }
             }

@@ -47,7 +47,8 @@ fn who_uses_an_authentication_is_known_until_it_does_not() {
     world.take_object("", Change::Applied(object("b", 2, &spec())));
     assert_eq!(world.users(&name).len(), 2);
     let mut other = spec();
-    other["triggers"][0]["authenticationRef"] = json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
+    other["triggers"][0]["authenticationRef"] =
+        json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
     world.take_object("", Change::Applied(object("b", 3, &other)));
     assert_eq!(world.users(&name), [Id::object("ns", "a")]);
     assert_eq!(world.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
@@ -76,7 +77,11 @@ fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
     world.checked_hpa(&name, print + 1);
     assert!(world.hpas.get(&name).unwrap().whole.is_some(), "another one was looked at");
     world.checked_hpa(&name, print);
-    assert_eq!(world.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))), [], "only its status has changed");
+    assert_eq!(
+        world.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))),
+        [],
+        "only its status has changed"
+    );
     let held = world.hpas.get(&name).unwrap();
     assert!(held.whole.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
     assert_eq!(world.take_hpa("", Change::Applied(hpa(3, true, 6, "False"))).len(), 1);

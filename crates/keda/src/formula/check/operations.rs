@@ -19,7 +19,7 @@ impl Checker<'_> {
         let (a, b) = (self.node(left)?, self.node(right)?);
         let found = match operator {
             Binary::Coalesce => Some(a.clone().either(b.clone())),
-            Binary::In => self.membership(&a, &b, at)?,
+            Binary::In => membership(&a, &b, at)?,
             _ => result(operator, &a, &b),
         };
         let Some(found) = found else {
@@ -43,19 +43,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    fn membership(&self, needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, Error> {
-        let refused = |text: String| Err(Error::new(at, text));
-        match heap {
-            Type::Any | Type::Nil | Type::Groups(_) => Ok(Some(Type::Bool)),
-            Type::Map | Type::All if matches!(needle, Type::Text | Type::Any) => Ok(Some(Type::Bool)),
-            Type::Map | Type::All => refused(format!("cannot use {needle} as type string in map key")),
-            Type::Array(item) if needle.is_comparable_with(item) => Ok(Some(Type::Bool)),
-            Type::Array(item) => refused(format!("cannot use {needle} as type {item} in array")),
-            _ => Ok(None),
-        }
-    }
-
-    pub(super) fn member(&mut self, _id: Id, base: Id, key: Id, at: u32) -> Result<Type, Error> {
+    pub(super) fn member(&mut self, base: Id, key: Id, at: u32) -> Result<Type, Error> {
         let (base_type, key_type) = (self.node(base)?, self.node(key)?);
         let name = match &self.tree.node(key).form {
             Form::Constant(Value::Text(name)) => Some(name.clone()),
@@ -64,10 +52,8 @@ impl Checker<'_> {
         let refused = |text: String| Err(Error::new(at, text));
         match (&base_type, &name) {
             (Type::Any, _) => Ok(Type::Any),
-            (Type::All, Some(name)) => match self.names.iter().any(|known| **known == **name) {
-                true => Ok(Type::Float),
-                false => refused(format!("unknown name {name}")),
-            },
+            (Type::All, Some(name)) if self.names.iter().any(|known| **known == **name) => Ok(Type::Float),
+            (Type::All, Some(name)) => refused(format!("unknown name {name}")),
             (Type::Map | Type::All, _) if matches!(key_type, Type::Text | Type::Any) => Ok(Type::Any),
             (Type::Map | Type::All, _) => {
                 refused(format!("cannot use {key_type} to get an element from {base_type}"))
@@ -103,6 +89,19 @@ impl Checker<'_> {
     }
 }
 
+/// Whether something can be asked to be in something else; `None` if that has no members.
+fn membership(needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, Error> {
+    let refused = |text: String| Err(Error::new(at, text));
+    match heap {
+        Type::Any | Type::Nil | Type::Groups(_) => Ok(Some(Type::Bool)),
+        Type::Map | Type::All if matches!(needle, Type::Text | Type::Any) => Ok(Some(Type::Bool)),
+        Type::Map | Type::All => refused(format!("cannot use {needle} as type string in map key")),
+        Type::Array(item) if needle.is_comparable_with(item) => Ok(Some(Type::Bool)),
+        Type::Array(item) => refused(format!("cannot use {needle} as type {item} in array")),
+        _ => Ok(None),
+    }
+}
+
 /// What an operator gives for operands of these types; `None` if it cannot have them. Where one of them is not known,
 /// the other decides.
 fn result(operator: Binary, a: &Type, b: &Type) -> Option<Type> {
@@ -129,10 +128,10 @@ fn result(operator: Binary, a: &Type, b: &Type) -> Option<Type> {
             (_, Type::Int, Type::Int) => Some(Type::Int),
             _ if a.is_number() && b.is_number() => Some(Type::Float),
             (Binary::Add, Type::Text, Type::Text) => Some(Type::Text),
-            (Binary::Add | Binary::Subtract, Type::Span, Type::Span) => Some(Type::Span),
-            (Binary::Add, Type::Time, Type::Span) | (Binary::Add, Type::Span, Type::Time) => Some(Type::Time),
-            (Binary::Subtract, Type::Time, Type::Span) => Some(Type::Time),
-            (Binary::Subtract, Type::Time, Type::Time) => Some(Type::Span),
+            (Binary::Add | Binary::Subtract, Type::Time, Type::Span)
+            | (Binary::Add, Type::Span, Type::Time) => Some(Type::Time),
+            (Binary::Add | Binary::Subtract, Type::Span, Type::Span)
+            | (Binary::Subtract, Type::Time, Type::Time) => Some(Type::Span),
             (Binary::Multiply, Type::Span, other) | (Binary::Multiply, other, Type::Span)
                 if other.is_number() =>
             {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Answer, Run, Scope, Stop, failed};
-use crate::formula::functions::{Each, sort_by_keys};
+use crate::formula::functions::{Each, is_descending, sort_by_keys};
 use crate::formula::operators;
 use crate::formula::syntax::{Binary, Form, Id};
 use crate::formula::value::{Key, List, Map, Value};
@@ -99,8 +99,7 @@ impl Run<'_> {
             }
             Each::GroupBy => self.group(items, predicate, at),
             Each::SortBy => {
-                let descending =
-                    extra.map(|order| self.descending(&order)).transpose().map_err(failed(at))?;
+                let descending = extra.map(|order| is_descending(&order)).transpose().map_err(failed(at))?;
                 let mut keyed = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     keyed.push((self.predicate(predicate, index, item)?, item.clone()));

@@ -13,9 +13,8 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
         let text = given.text(0)?;
         run.spend(text.len() as u64)?;
         run.keep(text.len() as u64)?;
-        let json: serde_json::Value = serde_json::from_str(text).map_err(|error| match error.is_eof() {
-            true => "unexpected end of JSON input".to_owned(),
-            false => error.to_string(),
+        let json: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+            if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
         })?;
         return from(json);
     }

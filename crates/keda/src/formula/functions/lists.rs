@@ -48,7 +48,8 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> 
         }
         _ => {
             let items = given.items(0)?;
-            let descending = given.is_given(1).then(|| order(given.value(1))).transpose()?.unwrap_or(false);
+            let descending =
+                given.is_given(1).then(|| is_descending(given.value(1))).transpose()?.unwrap_or(false);
             let keyed = items.iter().map(|item| (item.clone(), item.clone())).collect();
             sort_by_keys(keyed, descending, run)
         }
@@ -64,8 +65,8 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>) {
     }
 }
 
-/// Whether the order is descending.
-fn order(value: &Value) -> Result<bool, String> {
+/// Whether the order that a formula names is descending.
+pub(in crate::formula) fn is_descending(value: &Value) -> Result<bool, String> {
     match value {
         Value::Text(text) if &**text == "asc" => Ok(false),
         Value::Text(text) if &**text == "desc" => Ok(true),
@@ -93,11 +94,4 @@ pub(in crate::formula) fn sort_by_keys(
         if descending { found.reverse() } else { found }
     });
     run.array(keyed.into_iter().map(|(_, item)| item).collect())
-}
-
-impl Run<'_> {
-    /// Whether the order that a formula names is descending.
-    pub(in crate::formula) fn descending(&self, value: &Value) -> Result<bool, String> {
-        order(value)
-    }
 }

@@ -134,7 +134,7 @@ fn base64(bytes: &[u8]) -> String {
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     // Line ends are skipped, as in Go.
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-    if clean.len() % 4 != 0 {
+    if !clean.len().is_multiple_of(4) {
         return None;
     }
     let mut out = Vec::with_capacity(clean.len() / 4 * 3);

@@ -47,13 +47,12 @@ pub(in crate::formula) fn between(a: &Zoned, b: &Zoned) -> Value {
 pub(in crate::formula) fn method_type(base: &Type, name: &str) -> Option<Type> {
     Some(match (base, name) {
         (Type::Span, "Hours" | "Minutes" | "Seconds") => Type::Float,
-        (Type::Span, "Milliseconds" | "Microseconds" | "Nanoseconds") => Type::Int,
-        (Type::Span, "Abs" | "Round" | "Truncate") => Type::Span,
-        (Type::Time, "Sub") => Type::Span,
+        (Type::Span, "Abs" | "Round" | "Truncate") | (Type::Time, "Sub") => Type::Span,
         (Type::Time, "Add" | "AddDate" | "In" | "UTC" | "Local" | "Truncate" | "Round") => Type::Time,
         (Type::Time, "Before" | "After" | "Equal" | "IsZero") => Type::Bool,
         (Type::Span | Type::Zone, "String") | (Type::Time, "String" | "Format") => Type::Text,
-        (
+        (Type::Span, "Milliseconds" | "Microseconds" | "Nanoseconds")
+        | (
             Type::Time,
             "Year" | "Month" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond" | "Weekday" | "YearDay"
             | "Unix" | "UnixMilli" | "UnixMicro" | "UnixNano",

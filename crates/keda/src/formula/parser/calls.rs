@@ -62,16 +62,17 @@ impl<'a> Parser<'a> {
         if first.is_none() {
             more = self.takes(",") && !self.is_bracket(')');
         }
-        let predicate = match more {
-            true => Some(self.predicate()?),
-            false if each.can_do_without() => None,
-            false => return Err(self.unexpected()),
-        };
-        let extra = match predicate.is_some() && self.takes(",") && !self.is_bracket(')') {
-            true if each.takes_more() => Some(self.expression(0)?),
-            true => return Err(self.unexpected()),
-            false => None,
-        };
+        if !more && !each.can_do_without() {
+            return Err(self.unexpected());
+        }
+        let predicate = if more { Some(self.predicate()?) } else { None };
+        let mut extra = None;
+        if predicate.is_some() && self.takes(",") && !self.is_bracket(')') {
+            if !each.takes_more() {
+                return Err(self.unexpected());
+            }
+            extra = Some(self.expression(0)?);
+        }
         self.takes(",");
         self.expect_bracket(')')?;
         self.add(at, Form::Each { each, array, predicate, extra })

@@ -10,8 +10,8 @@ fn arithmetic() -> impl Strategy<Value = (String, f64)> {
         Just(("a".to_owned(), 2.0)),
         Just(("b".to_owned(), 3.0)),
         Just(("c".to_owned(), 5.0)),
-        (-1000i32..1000).prop_map(|n| (format!("{}.0", n), f64::from(n))),
-        (0u32..1000).prop_map(|n| (format!("{}.25", n), f64::from(n) + 0.25)),
+        (-1000i32..1000).prop_map(|n| (format!("{n}.0"), f64::from(n))),
+        (0u32..1000).prop_map(|n| (format!("{n}.25"), f64::from(n) + 0.25)),
     ];
     leaf.prop_recursive(6, 40, 3, |inner| {
         let two = (inner.clone(), inner.clone());

@@ -46,9 +46,10 @@ pub fn read(text: &str, location: &str) -> Result<f64, Error> {
         }
         return Ok(number);
     }
-    Err(Error::new(match found {
-        true => format!("value {location} not found"),
-        false => format!("metric '{}' not found", wanted.name),
+    Err(Error::new(if found {
+        format!("value {location} not found")
+    } else {
+        format!("metric '{}' not found", wanted.name)
     }))
 }
 

@@ -206,11 +206,13 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
+/// Longer ones first.
+const OPERATORS: [&str; 9] = ["==", "!=", "<=", ">=", "!%", "=", "<", ">", "%"];
+
 fn query(text: &str, all: bool) -> Result<Step, String> {
     if text.contains("#(") {
         return Err("a query within a query is not supported".to_owned());
     }
-    const OPERATORS: [&str; 9] = ["==", "!=", "<=", ">=", "!%", "=", "<", ">", "%"];
     let at = text.char_indices().find_map(|(at, _)| {
         let here = text.get(at..)?;
         OPERATORS.iter().find(|operator| here.starts_with(**operator)).map(|operator| (at, *operator))

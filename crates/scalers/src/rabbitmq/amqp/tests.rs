@@ -90,7 +90,7 @@ async fn listening<F: Future<Output = ()> + Send + 'static>(
 
 #[tokio::test]
 async fn queues_are_asked_for_on_one_connection_even_after_one_was_missing() {
-    let pool = listening(|stream| async move { drop(play(stream, true).await) }).await;
+    let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
     let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
     assert!(missing.0.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
@@ -99,14 +99,14 @@ async fn queues_are_asked_for_on_one_connection_even_after_one_was_missing() {
 
 #[tokio::test]
 async fn a_wrong_password_is_said_without_it() {
-    let pool = listening(|stream| async move { drop(play(stream, false).await) }).await;
+    let pool = listening(|stream| async move { play(stream, false).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".to_owned()).await.unwrap_err();
     assert!(error.0.contains("ACCESS_REFUSED") && !error.0.contains("hunter2"), "{error}");
 }
 
 #[tokio::test]
 async fn names_that_are_too_long_and_servers_that_are_none_are_errors() {
-    let pool = listening(|stream| async move { drop(play(stream, true).await) }).await;
+    let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".repeat(256)).await.unwrap_err();
     assert!(error.0.contains("longer than 255 bytes"), "{error}");
 

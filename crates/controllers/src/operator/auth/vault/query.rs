@@ -55,8 +55,7 @@ impl Group<'_> {
         let mut data = answer.get_mut("data").map(Value::take).unwrap_or_default();
         let wrapped = data.get("data").is_some_and(Value::is_object);
         match self.type_ {
-            "" if wrapped => Ok(data.get_mut("data").map(Value::take).unwrap_or_default()),
-            "secretV2" if wrapped => Ok(data.get_mut("data").map(Value::take).unwrap_or_default()),
+            "" | "secretV2" if wrapped => Ok(data.get_mut("data").map(Value::take).unwrap_or_default()),
             "secretV2" => Err("has no data of the second version of the store".to_owned()),
             "" | "secret" | "pki" if data.is_object() => Ok(data),
             "" | "secret" | "pki" => Err("has no data".to_owned()),

@@ -1,0 +1,97 @@
+//! The same over a real API, in memory.
+
+use cluster::request::{Request, send};
+use http::Method;
+use kube::Client;
+use localkube::{Cluster, Options};
+
+use super::*;
+
+async fn create(client: &Client, uri: &str, object: &Value) {
+    let mut request = Request::get(uri, "objects", Duration::from_secs(10));
+    request.method = Method::POST;
+    request.body = Some(("application/json", object.to_string().into_bytes()));
+    send(client, request).await.unwrap();
+}
+
+#[tokio::test]
+async fn objects_and_tokens_come_from_the_server() {
+    let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    let client = running.client();
+    let core = |resource: &str| format!("/api/v1/namespaces/default/{resource}");
+    let data = |kind: &str, data: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "data": data});
+    create(&client, &core("secrets"), &data("Secret", json!({"key": "AP8="}))).await;
+    create(&client, &core("configmaps"), &data("ConfigMap", json!({"key": "value"}))).await;
+    let metadata = json!({"name": "me", "annotations": {"a": "b"}});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+    create(&client, &core("serviceaccounts"), &account).await;
+
+    let server = Server::new(client);
+    assert_eq!(server.secret("default", "x").await.unwrap()["key"], [0, 255]);
+    assert_eq!(server.config_map("default", "x").await.unwrap()["key"], "value");
+    assert_eq!(server.service_account("default", "me").await.unwrap()["a"], "b");
+    let lasting = Duration::from_hours(1);
+    assert_eq!(server.token("default", "me", lasting).await.unwrap().split('.').count(), 3);
+
+    let gone = server.secret("default", "y").await.unwrap_err();
+    assert_eq!(gone, Failure { not_found: true, text: "secrets \"y\" not found".to_owned() });
+    assert!(server.token("default", "nobody", lasting).await.unwrap_err().not_found);
+    assert!(server.authentication(None, "ta").await.unwrap_err().not_found);
+    assert!(server.secret("default", "../configmaps/x").await.unwrap_err().not_found);
+}
+
+/// Manifests, but accounts have tokens.
+struct WithTokens(Manifests, Server);
+
+impl Objects for WithTokens {
+    fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
+        self.0.secret(namespace, name)
+    }
+
+    fn config_map<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
+        self.0.config_map(namespace, name)
+    }
+
+    fn service_account<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, BTreeMap<String, String>> {
+        self.0.service_account(namespace, name)
+    }
+
+    fn authentication<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> Fetch<'a, api::keda::TriggerAuthentication> {
+        self.0.authentication(namespace, name)
+    }
+
+    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+        self.1.token(namespace, account, lasting)
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_service_accounts_are_parameters() {
+    let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+    let client = running.client();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
+    create(&client, "/api/v1/namespaces", &namespace).await;
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "me"}});
+    create(&client, "/api/v1/namespaces/ns/serviceaccounts", &account).await;
+    let server = Server::new(client);
+    let with = |account: &str, compat| {
+        let spec =
+            json!({"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": account}]});
+        let objects = WithTokens(Manifests::new(vec![authentication(&spec)]), server.clone());
+        Auth::new(Arc::new(objects), rules(compat))
+    };
+    let resolved = resolve_as(&with("me", Compat::Better), "").await.unwrap();
+    assert_eq!(resolved.parameters["token"].split('.').count(), 3);
+    assert_eq!(seen(&resolved.seen), ["TriggerAuthentication ns/ta", "ServiceAccount ns/me"]);
+    let error = resolve_as(&with("nobody", Compat::Better), "").await.unwrap_err();
+    assert_eq!(error.to_string(), "TriggerAuthentication ns/ta: ServiceAccount ns/nobody does not exist");
+    assert_eq!(resolve_as(&with("nobody", Compat::Strict), "").await.unwrap().parameters["token"], "");
+}

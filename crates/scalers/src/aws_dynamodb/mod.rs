@@ -1,0 +1,131 @@
+//! aws-dynamodb: how many items a query finds.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::answers::number;
+use crate::aws::{Credentials, Identity, Question, answer, endpoint};
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::single::{Single, Source, ask};
+use crate::table::Type;
+use crate::web::Web;
+use crate::{Answer, Error, Scaler, Trigger};
+
+/// More pages than this are not read.
+const PAGES: usize = 100;
+
+/// aws-dynamodb.
+pub const TYPE: Type = Type {
+    name: "aws-dynamodb",
+    about: "How many items of an Amazon DynamoDB table a query finds.",
+    display: "awsDynamoDBScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What aws-dynamodb accepts.
+    pub struct Parameters of "error parsing DynamoDb metadata" {
+        /// The table.
+        table_name: String = "tableName" in [Metadata], required;
+        /// The region.
+        region: String = "awsRegion" in [Metadata, Authentication], required;
+        /// The condition on the key, e.g. `#status = :open`.
+        condition: String = "keyConditionExpression" in [Metadata], required;
+        /// Its names, e.g. `{"#status": "status"}`.
+        names: String = "expressionAttributeNames" in [Metadata], required;
+        /// Its values, e.g. `{":open": {"S": "open"}}`.
+        values: String = "expressionAttributeValues" in [Metadata], required;
+        /// The index to ask instead of the table.
+        index_name: Option<String> = "indexName" in [Metadata];
+        /// How many items one replica is for.
+        target_value: Option<i64> = "targetValue" in [Metadata];
+        /// The trigger is active above so many items.
+        activation_target_value: i64 = "activationTargetValue" in [Metadata], default "0";
+        /// Where DynamoDB is, if not at Amazon.
+        endpoint: Option<String> = "awsEndpoint" in [Metadata];
+        /// Who asks.
+        credentials: Credentials;
+    }
+}
+
+struct DynamoDb {
+    parameters: Parameters,
+    /// What is asked, but for the page.
+    query: Map<String, Value>,
+    identity: Identity,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    const PREFIX: &str = "error parsing DynamoDb metadata";
+    target_type(trigger)?;
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let query = query(&parameters).map_err(|error| error.inside(PREFIX))?;
+    if parameters.target_value.is_none() && !trigger.feeds_formula {
+        return Err(Error::new("no targetValue given").inside(PREFIX));
+    }
+    let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
+    let name = format!("aws-dynamodb-{}", parameters.table_name);
+    let spec = external(trigger, &name, whole(parameters.target_value.unwrap_or(0)));
+    let activation = parameters.activation_target_value as f64;
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    Ok(Arc::new(Single { spec, activation, source: DynamoDb { parameters, query, identity, within, web } }))
+}
+
+/// The question for a count.
+fn query(of: &Parameters) -> Result<Map<String, Value>, Error> {
+    let object = |key: &str, text: &str| {
+        let read = serde_json::from_str::<Map<String, Value>>(text);
+        read.map_err(|_| Error::new(format!("error parsing {key}: invalid {key}\ninvalid JSON input")))
+    };
+    let names = object("expressionAttributeNames", &of.names)?;
+    let values = object("expressionAttributeValues", &of.values)?;
+    let mut query = Map::new();
+    query.insert("TableName".to_owned(), of.table_name.clone().into());
+    query.insert("KeyConditionExpression".to_owned(), of.condition.clone().into());
+    query.insert("ExpressionAttributeNames".to_owned(), names.into());
+    query.insert("ExpressionAttributeValues".to_owned(), values.into());
+    query.insert("Select".to_owned(), "COUNT".into());
+    if let Some(index) = &of.index_name {
+        query.insert("IndexName".to_owned(), index.clone().into());
+    }
+    Ok(query)
+}
+
+impl Source for DynamoDb {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let Parameters { region, endpoint: given, .. } = &self.parameters;
+            let (mut query, mut count) = (self.query.clone(), 0.0);
+            for _ in 0..PAGES {
+                let question = Question {
+                    endpoint: &endpoint("dynamodb", region, given.as_deref()),
+                    region,
+                    service: "dynamodb",
+                    target: "DynamoDB_20120810.Query",
+                    version: "1.0",
+                    body: Value::from(query.clone()).to_string(),
+                };
+                let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
+                let (status, body) = ask(&self.web, call).await?;
+                let answer = answer("DynamoDB", status, &body)?;
+                count += number(&answer, "/Count")?;
+                match answer.get("LastEvaluatedKey") {
+                    Some(key) if key.is_object() => query.insert("ExclusiveStartKey".to_owned(), key.clone()),
+                    _ => return Ok(count),
+                };
+            }
+            Err(Error::new(format!("the query has more than {PAGES} pages of items")))
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! azure-queue: messages in a storage queue.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::backends::Backends;
+use crate::metric::{external, target_type, whole};
+use crate::parameters::Secret;
+use crate::single::{Single, Source};
+use crate::table::Type;
+use crate::web::{Call, Web};
+use crate::{Answer, Error, Scaler, Trigger};
+use query::{Connection, PEEK, Question, VERSION};
+
+/// azure-queue.
+pub const TYPE: Type = Type {
+    name: "azure-queue",
+    about: "How many messages are in a queue of Azure Storage.",
+    display: "azureQueueScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What azure-queue accepts.
+    pub struct Parameters of "error parsing azure queue metadata" {
+        /// The queue.
+        queue_name: String = "queueName" in [Metadata], required;
+        /// How many messages one replica is for.
+        queue_length: i64 = "queueLength" in [Metadata], default "5";
+        /// The trigger is active above so many messages.
+        activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
+        /// Which messages count: `visibleonly` leaves out those that somebody is working on, as long as there are fewer than 32.
+        strategy: String = "queueLengthStrategy" in [Metadata], default "all", one_of ["all", "visibleonly"];
+        /// The connection string.
+        connection: Secret = "connection" in [Authentication, Metadata, Environment];
+        /// The account, for `azure-workload`.
+        account_name: String = "accountName" in [Metadata];
+        /// The end of the host names of a private cloud.
+        endpoint_suffix: String = "endpointSuffix" in [Metadata];
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+    }
+}
+
+impl Parameters {
+    /// The connection, or that there is none because of an identity.
+    fn identity(&self, trigger: &Trigger) -> Result<Option<Connection>, Error> {
+        const PREFIX: &str = "error parsing azure queue metadata";
+        let wrong = |text: String| Err(Error::new(text).inside(PREFIX));
+        match &*self.cloud.to_ascii_uppercase() {
+            "PRIVATE" if self.endpoint_suffix.is_empty() => {
+                return wrong("endpointSuffix must be provided for Private cloud type".to_owned());
+            }
+            "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {}
+            _ => return wrong(format!("invalid cloud environment {}", self.cloud)),
+        }
+        match (&*trigger.identity.provider, self.connection.reveal()) {
+            ("" | "none", "") => wrong("no connection setting given".to_owned()),
+            ("" | "none", text) => query::connection(text).map(Some).map_err(|error| {
+                error.inside("error creating azure queue client: failed to create hub client")
+            }),
+            ("azure-workload", _) if self.account_name.is_empty() => wrong("no accountName given".to_owned()),
+            ("azure-workload", _) => Ok(None),
+            (other, _) => wrong(format!("pod identity {other} not supported for azure storage queues")),
+        }
+    }
+}
+
+struct Queue {
+    parameters: Parameters,
+    connection: Option<Connection>,
+    within: Duration,
+    web: Arc<Web>,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing azure queue metadata"))?;
+    let connection = parameters.identity(trigger)?;
+    let name = format!("azure-queue-{}", parameters.queue_name);
+    let spec = external(trigger, &name, whole(parameters.queue_length));
+    let activation = parameters.activation_queue_length as f64;
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    Ok(Arc::new(Single { spec, activation, source: Queue { parameters, connection, within, web } }))
+}
+
+impl Queue {
+    fn call(&self, question: Question, date: &str) -> Result<Call, Error> {
+        // The time is when it is asked, which does not make it another question; the signature does, though.
+        let call = Call::get(question.url, self.within)
+            .header("x-ms-date", date)?
+            .header("x-ms-version", VERSION)?;
+        match question.authorization {
+            Some(authorization) => call.header("authorization", &authorization),
+            None => Ok(call),
+        }
+    }
+}
+
+impl Source for Queue {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let Parameters { queue_name, strategy, .. } = &self.parameters;
+            let Some(connection) = &self.connection else {
+                return Err(Error::new(
+                    "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
+                ));
+            };
+            let date = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let failed = |error: sources::http::Error| Error::new(error.to_string());
+            if strategy == "visibleonly" {
+                let call = self.call(connection.peek(queue_name, &date)?, &date)?;
+                let answer = self.web.ask(call).await.map_err(failed)?;
+                let seen = query::peeked(answer.status.as_u16(), &answer.body)?;
+                if seen < PEEK {
+                    return Ok(seen as f64);
+                }
+            }
+            let call = self.call(connection.count(queue_name, &date)?, &date)?;
+            let answer = self.web.ask(call).await.map_err(failed)?;
+            let header = answer.headers.get("x-ms-approximate-messages-count");
+            let header = header.and_then(|value| value.to_str().ok());
+            query::counted(answer.status.as_u16(), header, &answer.body)
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Storage queues: connection strings, signatures, and how many messages there are.
+
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::Error;
+use crate::answers::excerpt;
+use crate::parameters::Secret;
+use crate::urls;
+use crate::web::path_escaped;
+
+/// So many messages can be looked at.
+pub(super) const PEEK: usize = 32;
+/// The version of the API.
+pub(super) const VERSION: &str = "2021-12-02";
+
+/// A connection string.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    /// Where queues are, without a slash at the end.
+    endpoint: String,
+    account: String,
+    access: Access,
+}
+
+#[derive(Clone, Debug)]
+enum Access {
+    /// A key, of which signatures are made.
+    Key(Secret),
+    /// A signature that somebody made.
+    Signature(Secret),
+}
+
+/// Takes a connection string apart. Errors do not repeat it: it has a key in it.
+pub(super) fn connection(text: &str) -> Result<Connection, Error> {
+    let field = |wanted: &str| {
+        let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value.trim())
+            .next_back()
+    };
+    let bad = || {
+        Error::new(
+            "connection string is either blank or malformed. The expected connection string should contain key value \
+             pairs separated by semicolons. For example 'DefaultEndpointsProtocol=https;AccountName=<accountName>;\
+             AccountKey=<accountKey>;EndpointSuffix=core.windows.net'",
+        )
+    };
+    let account = field("AccountName").unwrap_or_default().to_owned();
+    let access = match (field("AccountKey"), field("SharedAccessSignature")) {
+        (Some(key), _) if !account.is_empty() => Access::Key(Secret::new(key)),
+        (_, Some(signature)) => Access::Signature(Secret::new(signature.trim_start_matches('?'))),
+        _ => return Err(bad()),
+    };
+    let endpoint = match field("QueueEndpoint") {
+        Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
+        None if account.is_empty() => return Err(bad()),
+        None => {
+            let scheme = field("DefaultEndpointsProtocol").unwrap_or("https");
+            format!("{scheme}://{account}.queue.{}", field("EndpointSuffix").unwrap_or("core.windows.net"))
+        }
+    };
+    Ok(Connection { endpoint, account, access })
+}
+
+/// A question: where, and with which `Authorization`, if any.
+pub(super) struct Question {
+    pub(super) url: String,
+    pub(super) authorization: Option<String>,
+}
+
+impl Connection {
+    /// The question for the approximate count.
+    pub(super) fn count(&self, queue: &str, date: &str) -> Result<Question, Error> {
+        self.question(&format!("/{}", path_escaped(queue)), &[("comp", "metadata")], date)
+    }
+
+    /// The question for messages, which stay where they are.
+    pub(super) fn peek(&self, queue: &str, date: &str) -> Result<Question, Error> {
+        let path = format!("/{}/messages", path_escaped(queue));
+        self.question(&path, &[("numofmessages", "32"), ("peekonly", "true")], date)
+    }
+
+    fn question(&self, path: &str, query: &[(&str, &str)], date: &str) -> Result<Question, Error> {
+        let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let url = format!("{}{path}?{}", self.endpoint, pairs.join("&"));
+        match &self.access {
+            Access::Signature(signature) => {
+                Ok(Question { url: format!("{url}&{}", signature.reveal()), authorization: None })
+            }
+            Access::Key(key) => {
+                let key =
+                    STANDARD.decode(key.reveal()).map_err(|_| Error::new("AccountKey is not base64"))?;
+                let account = &self.account;
+                let mut text =
+                    format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{VERSION}\n");
+                text.push_str(&format!("/{account}{}{path}", urls::path(&self.endpoint)));
+                for (name, value) in query {
+                    text.push_str(&format!("\n{name}:{value}"));
+                }
+                let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &key), text.as_bytes());
+                let signature = STANDARD.encode(tag.as_ref());
+                Ok(Question { url, authorization: Some(format!("SharedKey {account}:{signature}")) })
+            }
+        }
+    }
+}
+
+/// The approximate count, which stands in a header.
+pub(super) fn counted(status: u16, header: Option<&str>, body: &[u8]) -> Result<f64, Error> {
+    checked(status, body)?;
+    let count = header.and_then(|text| text.trim().parse::<u64>().ok());
+    count
+        .map(|count| count as f64)
+        .ok_or_else(|| Error::new("the storage queue does not tell how many messages it has"))
+}
+
+/// How many messages could be seen.
+pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, Error> {
+    checked(status, body)?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| Error::new("the answer of the storage queue is not text"))?;
+    if !text.contains("<QueueMessagesList") {
+        return Err(Error::new(format!(
+            "the answer of the storage queue is not a list of messages: {}",
+            excerpt(body)
+        )));
+    }
+    Ok(text.matches("<QueueMessage>").count())
+}
+
+fn checked(status: u16, body: &[u8]) -> Result<(), Error> {
+    if status == 200 {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(body);
+    let code =
+        text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
+    let said = code.map_or_else(|| excerpt(body), |code| excerpt(code.as_bytes()));
+    Err(Error::new(format!("the storage queue returned {status}: {said}")))
+}

@@ -1,0 +1,76 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{connection, counted, peeked};
+use crate::stage::{Act, read, server, texts, trigger};
+
+#[test]
+fn connections() {
+    let found = connection(
+        "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net",
+    );
+    let question = found.unwrap().count("q x", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
+    assert_eq!(question.url, "https://acc.queue.core.windows.net/q%20x?comp=metadata");
+    assert!(question.authorization.unwrap().starts_with("SharedKey acc:"));
+    let given = connection("QueueEndpoint=https://q/;SharedAccessSignature=sv=1&sig=x").unwrap();
+    let question = given.peek("q", "").unwrap();
+    assert_eq!(question.url, "https://q/q/messages?numofmessages=32&peekonly=true&sv=1&sig=x");
+    assert!(question.authorization.is_none());
+    for bad in ["", "garbage", "AccountName=a", "AccountKey=c2VjcmV0", "SharedAccessSignature=secret"] {
+        let error = connection(bad).unwrap_err().0;
+        assert!(
+            error.starts_with("connection string is either blank or malformed.") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+    assert!(connection("AccountName=a;AccountKey=!!").unwrap().count("q", "").is_err());
+}
+
+/// Computed with OpenSSL over the string that the documentation of Azure Storage describes.
+#[test]
+fn signatures() {
+    let found = connection("AccountName=acc;AccountKey=a2V5").unwrap();
+    let question = found.count("q", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
+    assert_eq!(question.authorization.unwrap(), "SharedKey acc:2hFL2omp0w1Izv86/ailVRjH5sTQ+7JsBmAFM1d/+2M=");
+}
+
+#[test]
+fn answers() {
+    assert_eq!(counted(200, Some("7"), b""), Ok(7.0));
+    assert!(counted(200, None, b"").is_err());
+    assert!(counted(200, Some("-1"), b"").is_err());
+    let error = counted(404, None, b"<?xml version=\"1.0\"?><Error><Code>QueueNotFound</Code></Error>")
+        .unwrap_err()
+        .0;
+    assert_eq!(error, "the storage queue returned 404: QueueNotFound");
+    let list = |count: usize| {
+        format!("<QueueMessagesList>{}</QueueMessagesList>", "<QueueMessage></QueueMessage>".repeat(count))
+    };
+    assert_eq!(peeked(200, list(3).as_bytes()), Ok(3));
+    assert_eq!(peeked(200, b"<QueueMessagesList />"), Ok(0));
+    assert!(peeked(200, b"<html>").is_err());
+    assert!(peeked(200, &[0xff]).is_err());
+}
+
+#[tokio::test]
+async fn asks() {
+    let url = server(|head| {
+        assert!(head.contains("authorization: SharedKey acc:") && head.contains("x-ms-version: "), "{head}");
+        if head.starts_with("GET /acc/q/messages?numofmessages=32&peekonly=true ") {
+            return Act::Answer(
+                200,
+                "<QueueMessagesList><QueueMessage></QueueMessage></QueueMessagesList>".to_owned(),
+            );
+        }
+        assert!(head.starts_with("GET /acc/q?comp=metadata "), "{head}");
+        Act::Raw(
+            b"HTTP/1.1 200 OK\r\nx-ms-approximate-messages-count: 9\r\ncontent-length: 0\r\n\r\n".to_vec(),
+        )
+    })
+    .await;
+    let text = format!("AccountName=acc;AccountKey=a2V5;QueueEndpoint={url}/acc");
+    let mut trigger = trigger("azure-queue", &[("queueName", "q")]);
+    trigger.auth = texts(&[("connection", &text)]);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "9");
+    trigger.metadata.insert("queueLengthStrategy".into(), "visibleonly".into());
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+}

@@ -1,0 +1,102 @@
+//! beanstalkd: jobs in a tube.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::backends::Backends;
+use crate::metric::{external, milli, target_type};
+use crate::single::{Single, Source};
+use crate::table::Type;
+use crate::web::escaped;
+use crate::{Answer, Error, Scaler, Trigger};
+use query::{AT_MOST, Heard};
+
+/// How long KEDA waits if nobody says: too short for many networks.
+const SHORT: Duration = Duration::from_millis(30);
+
+/// beanstalkd.
+pub const TYPE: Type = Type {
+    name: "beanstalkd",
+    about: "How many jobs are in a tube of beanstalkd.",
+    display: "BeanstalkdScaler",
+    parameters: Parameters::PARAMETERS,
+    push: false,
+    build,
+};
+
+crate::parameters! {
+    /// What beanstalkd accepts.
+    pub struct Parameters of "error parsing beanstalkd metadata" {
+        /// Host and port, e.g. `beanstalkd.shop:11300`.
+        server: String = "server" in [Metadata], required;
+        /// The tube.
+        tube: String = "tube" in [Metadata], required;
+        /// How many jobs one replica is for: those that are ready, and those that are being done.
+        value: f64 = "value" in [Metadata], required;
+        /// The trigger is active above so many jobs.
+        activation_value: f64 = "activationValue" in [Metadata], default "0";
+        /// Counts jobs that are not due yet, too.
+        include_delayed: bool = "includeDelayed" in [Metadata], default "false";
+        /// How long the answer may take; by default as long as that of an HTTP server.
+        timeout: Option<Duration> = "timeout" in [Metadata];
+    }
+}
+
+struct Beanstalkd {
+    server: String,
+    tube: String,
+    include_delayed: bool,
+    within: Duration,
+}
+
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+    target_type(trigger)?;
+    let parameters =
+        Parameters::read(trigger).map_err(|error| error.inside("error parsing beanstalkd metadata"))?;
+    let Parameters { server, tube, value, activation_value: activation, include_delayed, timeout } =
+        parameters;
+    let spec = external(trigger, &format!("beanstalkd-{}", escaped(&tube)), milli(value));
+    let usual = if backends.compat.is_strict() { SHORT } else { trigger.http_timeout };
+    let within = timeout.filter(|time| !time.is_zero()).unwrap_or(usual);
+    Ok(Arc::new(Single { spec, activation, source: Beanstalkd { server, tube, include_delayed, within } }))
+}
+
+impl Beanstalkd {
+    async fn jobs(&self) -> Result<u64, Error> {
+        let command = query::command(&self.tube)?;
+        let failed = |error: std::io::Error| Error::new(error.to_string());
+        let mut stream = TcpStream::connect(&self.server).await.map_err(failed)?;
+        stream.write_all(command.as_bytes()).await.map_err(failed)?;
+        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let read = stream.read(&mut piece).await.map_err(failed)?;
+            bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
+            match query::heard(&bytes, self.include_delayed)? {
+                Heard::Jobs(jobs) => return Ok(jobs),
+                Heard::More if read == 0 => return Err(Error::new("the connection broke off")),
+                Heard::More if bytes.len() > AT_MOST + 64 => {
+                    return Err(Error::new("the answer is too large"));
+                }
+                Heard::More => {}
+            }
+        }
+    }
+}
+
+impl Source for Beanstalkd {
+    fn value(&self) -> Answer<'_, f64> {
+        Box::pin(async {
+            let late = |_| Error::new(format!("timed out after {:?}", self.within));
+            let jobs = timeout(self.within, self.jobs()).await.map_err(late).and_then(|jobs| jobs);
+            jobs.map(|jobs| jobs as f64).map_err(|error| error.inside(&self.server))
+        })
+    }
+}

@@ -1,0 +1,77 @@
+#![allow(clippy::unwrap_used)]
+
+use super::query::{Heard, command, heard};
+use crate::stage::{read, trigger};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+const STATISTICS: &str =
+    "---\nname: t\ncurrent-jobs-ready: 5\ncurrent-jobs-reserved: 2\ncurrent-jobs-delayed: 4\n";
+
+fn answer(statistics: &str) -> String {
+    format!("OK {}\r\n{statistics}\r\n", statistics.len())
+}
+
+#[test]
+fn commands() {
+    assert_eq!(command("t").unwrap(), "stats-tube t\r\n");
+    for bad in ["", "a b", "a\r\nflush", "a\0b", &"x".repeat(201)] {
+        assert!(command(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn answers() {
+    let whole = answer(STATISTICS);
+    assert_eq!(heard(whole.as_bytes(), false), Ok(Heard::Jobs(7)));
+    assert_eq!(heard(whole.as_bytes(), true), Ok(Heard::Jobs(11)));
+    assert_eq!(heard(b"NOT_FOUND\r\n", false), Ok(Heard::Jobs(0)));
+    // Whatever is missing at the end is waited for; the last two bytes say nothing.
+    for end in 0..whole.len() - 2 {
+        assert_eq!(heard(whole.as_bytes().get(..end).unwrap(), false), Ok(Heard::More), "{end}");
+    }
+    for bad in [
+        "OK x\r\n",
+        "OK 99999999999\r\n",
+        "OK\r\n",
+        "BAD_FORMAT\r\n",
+        "HTTP/1.1 400 Bad Request\r\n",
+        &answer("---\n"),
+    ] {
+        assert!(heard(bad.as_bytes(), false).is_err(), "{bad}");
+    }
+    assert!(
+        heard(answer("---\ncurrent-jobs-ready: x\ncurrent-jobs-reserved: 1\n").as_bytes(), false).is_err()
+    );
+}
+
+/// A server that says this to whoever connects, and closes.
+async fn server(says: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut piece = [0; 64];
+            let read = stream.read(&mut piece).await.unwrap();
+            assert_eq!(piece.get(..read).unwrap(), b"stats-tube t\r\n");
+            stream.write_all(says.as_bytes()).await.unwrap();
+        }
+    });
+    address.to_string()
+}
+
+#[tokio::test]
+async fn asks() {
+    let good = server(answer(STATISTICS)).await;
+    let reading =
+        read(&trigger("beanstalkd", &[("server", &good), ("tube", "t"), ("value", "4")])).await.unwrap();
+    assert_eq!(reading.values.first().unwrap().value.canonical(), "7");
+    let short = server("OK 500\r\n---\n".to_owned()).await;
+    let error =
+        read(&trigger("beanstalkd", &[("server", &short), ("tube", "t"), ("value", "4")])).await.unwrap_err();
+    assert_eq!(error.0, format!("{short}: the connection broke off"));
+    let nobody = [("server", "127.0.0.1:1"), ("tube", "t"), ("value", "4")];
+    assert!(read(&trigger("beanstalkd", &nobody)).await.is_err());
+}
