@@ -182,6 +182,14 @@ impl Quantity {
         exact
     }
 
+    /// Number and unit of its text, where 64 bits suffice: what writes many of them need not go through a formatter.
+    pub fn short(&self) -> Option<(i64, &'static str)> {
+        match (&self.verbatim, &self.amount) {
+            (None, Amount::Narrow { mantissa, scale }) => text::narrow(*mantissa, *scale, self.format),
+            _ => None,
+        }
+    }
+
     /// The canonical text: the largest unit that leaves an integer, whatever was once parsed.
     ///
     /// As in Kubernetes 1.36 there is no unit beyond `E` and `Ei`, and none is written: `1000E` gives `1`.

@@ -33,7 +33,10 @@ pub(crate) fn write(amount: &Amount, format: Format, out: &mut impl Write) -> fm
 }
 
 /// Number and unit where 64 bits suffice to find them, which is much faster and the usual case.
-fn narrow(mut mantissa: i64, scale: i64, format: Format) -> Option<(i64, &'static str)> {
+pub(crate) fn narrow(mut mantissa: i64, scale: i64, format: Format) -> Option<(i64, &'static str)> {
+    if mantissa == 0 {
+        return Some((0, ""));
+    }
     match format {
         Format::DecimalExponent => return None,
         Format::BinarySi if scale != 0 || mantissa == i64::MIN => return None,
@@ -44,7 +47,7 @@ fn narrow(mut mantissa: i64, scale: i64, format: Format) -> Option<(i64, &'stati
         Format::BinarySi | Format::DecimalSi => {}
     }
     let mut exponent = scale;
-    while mantissa != 0 && mantissa % 10 == 0 {
+    while mantissa % 10 == 0 {
         mantissa /= 10;
         exponent = exponent.checked_add(1)?;
     }

@@ -48,7 +48,7 @@ impl Answers {
         let wanted = |name: &str| activity::is_wanted(&object, metric, name);
         let settings = &core.settings;
         let how = How {
-            age: settings.sample_age,
+            age: settings.age(settings.sample_age),
             deadline: settings.source_deadline,
             wanted: &wanted,
             records: Some(&records),

@@ -86,6 +86,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How old a sample may be that is as good as a new one, if it may be `age` old: the original asks anew each time.
+    pub(crate) fn age(&self, age: Duration) -> Duration {
+        if self.compat.is_strict() { Duration::ZERO } else { age }
+    }
+
     /// Whether objects of this namespace are ours.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|own| own == namespace)

@@ -57,14 +57,33 @@ pub(crate) fn comma(out: &mut Vec<u8>) {
 
 /// A quantity; its text needs no escapes unless somebody wrote it so, and even then it is read as a quantity only.
 pub(crate) fn quantity(out: &mut Vec<u8>, quantity: &Quantity) {
-    let _ = write!(out, "\"{quantity}\"");
+    out.push(b'"');
+    amount(out, quantity);
+    out.push(b'"');
 }
 
-/// Writes instants; those of one list are mostly the same.
+/// The text of a quantity.
+pub(crate) fn amount(out: &mut Vec<u8>, quantity: &Quantity) {
+    let Some((number, unit)) = quantity.short() else {
+        // Writing to a buffer cannot fail.
+        let _ = write!(out, "{quantity}");
+        return;
+    };
+    if number < 0 {
+        out.push(b'-');
+    }
+    digits(out, number.unsigned_abs());
+    out.extend_from_slice(unit.as_bytes());
+}
+
+/// Writes instants; those of one list are within a minute, mostly, and not in order.
 #[derive(Debug, Default)]
 pub(crate) struct Instants {
-    last: Option<(i64, String)>,
+    known: Vec<(i64, String)>,
 }
+
+/// How many instants are known at a time.
+const KNOWN: usize = 64;
 
 impl Instants {
     /// A quoted instant in whole seconds, or `null`.
@@ -72,15 +91,19 @@ impl Instants {
         let Some(time) = time else { return out.extend_from_slice(b"null") };
         // Cut, not rounded, also before 1970.
         let second = time.as_nanosecond().div_euclid(1_000_000_000) as i64;
-        if self.last.as_ref().is_none_or(|(last, _)| *last != second) {
+        if self.known.is_empty() {
+            self.known.resize(KNOWN, (i64::MIN, String::new()));
+        }
+        let Some((known, text)) = self.known.get_mut(second.rem_euclid(KNOWN as i64) as usize) else {
+            return;
+        };
+        if *known != second {
             let cut = Timestamp::from_second(second).unwrap_or(time);
-            self.last = Some((second, api::instant::format(cut)));
+            (*known, *text) = (second, api::instant::format(cut));
         }
-        if let Some((_, text)) = &self.last {
-            out.push(b'"');
-            out.extend_from_slice(text.as_bytes());
-            out.push(b'"');
-        }
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
     }
 }
 
@@ -236,10 +259,41 @@ mod tests {
     fn instants_are_cut_to_seconds() {
         let mut out = Vec::new();
         let mut instants = Instants::default();
-        for time in ["2021-10-03T09:36:52.125Z", "1969-12-31T23:59:59.5Z"] {
+        // The last two share their place with the first.
+        for time in [
+            "2021-10-03T09:36:52.125Z",
+            "1969-12-31T23:59:59.5Z",
+            "2021-10-03T09:37:56Z",
+            "2021-10-03T09:36:52.9Z",
+        ] {
             instants.write(&mut out, Some(time.parse().unwrap()));
         }
         instants.write(&mut out, None);
-        assert_eq!(out, br#""2021-10-03T09:36:52Z""1969-12-31T23:59:59Z"null"#);
+        let expected = br#""2021-10-03T09:36:52Z""1969-12-31T23:59:59Z""2021-10-03T09:37:56Z""2021-10-03T09:36:52Z"null"#;
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn quantities_are_written_as_they_write_themselves() {
+        let given = [
+            "0",
+            "-0",
+            "1500m",
+            "-3",
+            "1.5Gi",
+            "1023Ki",
+            "1024",
+            "1025",
+            "5n",
+            "12e6",
+            "9223372036854775807",
+            "0.1Ki",
+        ];
+        for text in given {
+            let quantity = Quantity::parse(text).unwrap();
+            let mut out = Vec::new();
+            amount(&mut out, &quantity);
+            assert_eq!(String::from_utf8(out).unwrap(), quantity.to_string());
+        }
     }
 }

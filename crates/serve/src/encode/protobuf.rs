@@ -114,13 +114,7 @@ pub(crate) fn instant(out: &mut Vec<u8>, field: u32, time: Option<Timestamp>) {
 
 /// A quantity.
 pub(crate) fn quantity(out: &mut Vec<u8>, field: u32, quantity: &quantity::Quantity) {
-    use std::io::Write as _;
-    message(out, field, |out| {
-        message(out, 1, |out| {
-            // Writing to a buffer cannot fail.
-            let _ = write!(out, "{quantity}");
-        });
-    });
+    message(out, field, |out| message(out, 1, |out| super::json::amount(out, quantity)));
 }
 
 /// What is said about a list: nothing.

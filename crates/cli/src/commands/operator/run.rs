@@ -7,7 +7,8 @@ use cluster::connect::{Connection, connect};
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::{Election, Leadership};
-use controllers::operator::{Admission, Handle, Operator, Parts};
+use controllers::operator::auth::{Rules, VaultRules};
+use controllers::operator::{Admission, Operator, Parts, Settings};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -25,7 +26,6 @@ const THREADS: usize = 2;
 
 /// An operator that runs.
 pub(crate) struct Process {
-    pub(crate) handle: Handle,
     pub(crate) server: serve::Server,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -86,7 +86,7 @@ pub(crate) async fn start(
         clock,
         settings: options.settings.clone(),
         web: options.web.clone(),
-        auth: None,
+        auth: Some(credentials(&options.settings)),
         samples: Some(samples),
         build: None,
     });
@@ -100,7 +100,13 @@ pub(crate) async fn start(
     ));
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(operator.run(stopped));
-    Ok(Process { handle, server, stop, task, telling, election, recorder })
+    Ok(Process { server, stop, task, telling, election, recorder })
+}
+
+/// How credentials are looked up: as the settings say, and Vault as its own variables do.
+fn credentials(settings: &Settings) -> Rules {
+    let vault = VaultRules::from_variables(|name| std::env::var(name).ok());
+    Rules { vault, ..Rules::from(settings) }
 }
 
 impl Process {

@@ -24,7 +24,12 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let item = core.item(id);
     let owner = Owner::Job(Arc::clone(&object));
     let triggers = core.triggers(&item, &owner);
-    let how = How { age: SHARED, deadline: core.settings.source_deadline, wanted: &|_| true, records: None };
+    let how = How {
+        age: core.settings.age(SHARED),
+        deadline: core.settings.source_deadline,
+        wanted: &|_| true,
+        records: None,
+    };
     let answers: Vec<_> = triggers
         .ask(&core.maker, &owner, how)
         .await

@@ -22,7 +22,12 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let item = core.item(id);
     let owner = Owner::Object(Arc::clone(&object));
     let triggers = core.triggers(&item, &owner);
-    let how = How { age: SHARED, deadline: core.settings.source_deadline, wanted: &|_| true, records: None };
+    let how = How {
+        age: core.settings.age(SHARED),
+        deadline: core.settings.source_deadline,
+        wanted: &|_| true,
+        records: None,
+    };
     // Sources may take their time; others may act on the object meanwhile.
     let heard = triggers.ask(&core.maker, &owner, how).await;
     let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| slot.last_specs());

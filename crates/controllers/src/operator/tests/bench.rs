@@ -23,8 +23,7 @@ use crate::operator::{Handle, Operator, Parts, Settings};
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) struct Bench {
-    #[allow(dead_code, reason = "held for its end")]
-    running: Running,
+    pub(super) running: Running,
     pub(super) client: Client,
     pub(super) script: Script,
     pub(super) handle: Handle,

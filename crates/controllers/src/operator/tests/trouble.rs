@@ -166,9 +166,11 @@ async fn an_object_that_cannot_be_read_is_told_and_others_go_on() {
     bench.script.say("orders", Says::Value(3));
     let odd = json!({
         "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
-        "metadata": {"name": "odd"}, "spec": {"triggers": "none"},
+        "metadata": {"name": "odd", "namespace": "shop", "uid": "u"}, "spec": {"triggers": "none"},
     });
-    bench.create(&objects(""), odd).await;
+    // An older definition may have let it in.
+    let key = localkube::store::Key::new("shop", "odd");
+    assert!(bench.running.cluster().store_raw("keda.sh", "scaledobjects", &key, odd));
     bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
     bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
     bench.until("it is told", async || bench.has_event("odd", "ScaledObjectCheckFailed").await).await;
