@@ -126,7 +126,7 @@ impl Flag {
     }
 
     /// What is wrong with a value.
-    fn check(&self, value: &str) -> Result<(), String> {
+    pub(crate) fn check(&self, value: &str) -> Result<(), String> {
         let wrong = |wanted: &str| Err(format!("--{}={value}: {wanted}", self.name));
         match self.kind {
             Kind::Bool if go_bool(value).is_none() => wrong("write true or false"),

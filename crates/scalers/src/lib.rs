@@ -23,9 +23,9 @@ pub mod parameters;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod scaler;
+mod single;
 #[cfg(test)]
 mod stage;
-mod single;
 pub mod table;
 mod tls;
 mod trigger;

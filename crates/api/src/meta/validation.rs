@@ -253,9 +253,7 @@ fn finalizer_prefix_faults(finalizers: &[String]) -> Vec<FieldError> {
         .enumerate()
         .filter(|(_, name)| !name.contains('/') && !standard.contains(&name.as_str()));
     wrong
-        .map(|(i, name)| {
-            FieldError::invalid(format_args!("metadata.finalizers[{i}]"), name, NO_PREFIX)
-        })
+        .map(|(i, name)| FieldError::invalid(format_args!("metadata.finalizers[{i}]"), name, NO_PREFIX))
         .collect()
 }
 

@@ -37,8 +37,8 @@ use serde::de::DeserializeOwned;
 
 pub use health::{Condition, Health};
 pub use measured::{MeasuredNode, MeasuredPod};
-pub(crate) use source::{METADATA, METADATA_LIST};
 pub use source::Source;
+pub(crate) use source::{METADATA, METADATA_LIST};
 
 /// A slim view of some kind of object.
 pub trait View: DeserializeOwned + Send + 'static {

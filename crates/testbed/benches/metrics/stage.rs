@@ -42,7 +42,9 @@ impl Stage {
         }
         // Many pods share a revision here, and whoever begins to watch in the midst of one misses the rest of it.
         let all = "/api/v1/pods?resourceVersion=0";
-        while client.get_as(all, Some(METADATA)).await.map_or(0, |answer| count(&answer.json())) != fleet.size() {
+        while client.get_as(all, Some(METADATA)).await.map_or(0, |answer| count(&answer.json()))
+            != fleet.size()
+        {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not list all pods");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

@@ -37,7 +37,12 @@ pub(super) fn fetch(
     Ok(())
 }
 
-pub(super) fn command(part: &Part, words: &[&str], draft: &Path, progress: &mut Progress) -> Result<(), Error> {
+pub(super) fn command(
+    part: &Part,
+    words: &[&str],
+    draft: &Path,
+    progress: &mut Progress,
+) -> Result<(), Error> {
     progress.doing(words.first().copied().unwrap_or_default());
     let arguments = words.iter().map(OsString::from).collect();
     let prepare = |command: &mut std::process::Command| {

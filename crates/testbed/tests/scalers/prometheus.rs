@@ -13,7 +13,7 @@ use super::{assert_says, read, scaler, spec, until};
 
 #[tokio::test]
 async fn queries_yield_numbers_or_errors() {
-    let mut server = Server::start(Duration::from_secs(60)).await.unwrap();
+    let mut server = Server::start(Duration::from_mins(1)).await.unwrap();
     let url = server.url();
     let asked = |query: &str, more: super::Pairs<'_>| {
         let place = [("serverAddress", &*url), ("query", query), ("threshold", "2.5")];
@@ -53,8 +53,8 @@ async fn queries_yield_numbers_or_errors() {
 
 #[tokio::test]
 async fn a_thousand_objects_with_one_query_send_it_once() {
-    let server = Server::start(Duration::from_secs(60)).await.unwrap();
-    let settings = Settings { fresh: Duration::from_secs(60), ..Settings::default() };
+    let server = Server::start(Duration::from_mins(1)).await.unwrap();
+    let settings = Settings { fresh: Duration::from_mins(1), ..Settings::default() };
     let backends = Backends::without_cluster(settings, Compat::Better);
     let before = server.asked().await.unwrap();
     let all: Vec<_> = (0..1000)

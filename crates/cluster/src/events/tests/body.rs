@@ -90,8 +90,5 @@ fn an_event_of_the_newer_form_says_what_was_done_and_is_never_too_long() {
     assert!(body.get("firstTimestamp").is_none() && body.get("series").is_none());
     sent.count = 3;
     let body: Value = serde_json::from_slice(&patch(&sent)).unwrap();
-    assert_eq!(
-        body,
-        json!({"series": {"count": 3, "lastObservedTime": "2026-11-15T08:54:02.987654Z"}})
-    );
+    assert_eq!(body, json!({"series": {"count": 3, "lastObservedTime": "2026-11-15T08:54:02.987654Z"}}));
 }
