@@ -55,8 +55,8 @@ clusters: ## What runs on localkube and on a real Kubernetes (which it builds th
 	*) exit $$status ;; \
 	esac
 
-conformance: ## Replay the recorded answers of the real Kubernetes.
-	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics --improvements
+conformance: ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
+	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
 
 examples: build ## Run every example as a user would.
 	@for file in examples/*.yaml; do $(PLIMSOLL) simulate --quiet "$$file" || exit 1; done

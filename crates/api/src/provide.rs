@@ -15,8 +15,17 @@ use crate::selector::{FieldSelector, LabelSelector, Selector};
 /// An answer that may take a while.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
+/// Some objects, made when they are wanted: several can make different ones at the same time.
+pub type Part<T> = Box<dyn FnOnce() -> Vec<T> + Send>;
+
 /// Objects, some at a time.
-pub type Parts<T> = Box<dyn Iterator<Item = Vec<T>> + Send>;
+pub type Parts<T> = Box<dyn Iterator<Item = Part<T>> + Send>;
+
+/// Objects that are all there, as one part.
+pub fn in_one_part<T: Send + 'static>(all: Vec<T>) -> Parts<T> {
+    let part: Part<T> = Box::new(move || all);
+    Box::new(std::iter::once(part))
+}
 
 /// How exactly the servers that are replaced are imitated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,7 +208,7 @@ pub trait ResourceMetrics: Send + Sync {
     /// The same pods, some at a time: whoever can find them while they are sent need not keep them all.
     fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
         Box::pin(async move {
-            let all: Parts<PodUsage> = Box::new(std::iter::once(self.pods(which).await?));
+            let all = in_one_part(self.pods(which).await?);
             Ok(all)
         })
     }

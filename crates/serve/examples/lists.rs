@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::provide::{
-    Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics,
+    Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage, ResourceMetrics,
 };
 use bytes::Bytes;
 use http::{Request, Version};
@@ -77,7 +77,11 @@ impl ResourceMetrics for Made {
 
     fn pods_in_parts<'a>(&'a self, _: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
         let (made, count) = (self.clone(), self.0.names.len());
-        let part = move |begin| (begin..count.min(begin + 512)).filter_map(|index| made.pod(index)).collect();
+        let part = move |begin: usize| {
+            let made = made.clone();
+            let end = count.min(begin + 512);
+            Box::new(move || (begin..end).filter_map(|index| made.pod(index)).collect()) as Part<PodUsage>
+        };
         Box::pin(async move { Ok(Box::new((0..count).step_by(512).map(part)) as Parts<PodUsage>) })
     }
 

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use api::provide::Parts;
+use api::provide::{Part, Parts};
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
@@ -54,7 +54,7 @@ impl<T: Measured> Source<T> {
     fn is_empty(&mut self) -> bool {
         while self.part.len() == 0 {
             let Some(part) = self.parts.next() else { return true };
-            self.part = part.into_iter();
+            self.part = part().into_iter();
         }
         false
     }
@@ -229,18 +229,25 @@ impl http_body::Body for Streamed {
     }
 }
 
-/// A list in protobuf: written by several, each taking the next objects, and put together in order.
+/// A list in protobuf: written by several, each making the next objects, and put together in order.
 async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body, Status> {
-    let (setting, kind) = (source.setting.clone(), List::<T>::kind_of(&source.setting));
-    let all = Arc::new(Mutex::new(std::iter::once(first).chain(source).enumerate()));
+    let Source { parts, part, setting, freshness } = source;
+    let kind = List::<T>::kind_of(&setting);
+    // The first are noted already.
+    let begun: [Part<T>; 2] = [Box::new(move || first), Box::new(move || part.collect())];
+    let all = Arc::new(Mutex::new(begun.into_iter().chain(parts).enumerate()));
     let writers: Vec<_> = (0..WRITERS)
         .map(|_| {
-            let (all, now) = (Arc::clone(&all), setting.now);
+            let (all, now, freshness) = (Arc::clone(&all), setting.now, Arc::clone(&freshness));
             tokio::task::spawn_blocking(move || {
                 let (mut stamp, mut written) = (Stamp::new(now), Vec::new());
                 loop {
                     let next = all.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((index, some)) = next else { return written };
+                    let Some((index, part)) = next else { return written };
+                    let some = part();
+                    if index > 0 {
+                        freshness.note(now, some.iter().map(Measured::timestamp));
+                    }
                     let mut out = Vec::with_capacity(some.iter().map(Measured::size).sum());
                     for item in some {
                         protobuf::message(&mut out, 2, |out| stamp.fields(out, &item));
@@ -315,6 +322,7 @@ mod tests {
     }
 
     fn source(parts: impl Iterator<Item = Vec<NodeUsage>> + Send + 'static) -> Source<NodeUsage> {
+        let parts = parts.map(|part| Box::new(move || part) as Part<NodeUsage>);
         Source::new(Box::new(parts), setting(), Arc::default())
     }
 

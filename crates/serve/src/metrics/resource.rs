@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics};
+use api::provide::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics, in_one_part};
 use http::Response;
 use serde_json::json;
 
@@ -126,7 +126,7 @@ impl Served {
             Wanted::Nodes => {
                 let which = listing(call, None, "nodes")?;
                 let nodes = self.source.nodes(&which).await.map_err(status)?;
-                self.list::<NodeUsage>(call, Box::new(std::iter::once(nodes)), choice).await
+                self.list::<NodeUsage>(call, in_one_part(nodes), choice).await
             }
             Wanted::Pods(namespace) => {
                 let which = listing(call, namespace, "pods")?;

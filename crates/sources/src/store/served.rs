@@ -1,10 +1,10 @@
 //! The answers of `metrics.k8s.io`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use api::provide::{
-    Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics,
-    Usage,
+    Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage,
+    ResourceMetrics, Usage,
 };
 use api::selector::Selector;
 use jiff::Timestamp;
@@ -24,8 +24,17 @@ pub struct Served {
     nodes: Selector,
 }
 
-static CPU: LazyLock<Arc<str>> = LazyLock::new(|| "cpu".into());
-static MEMORY: LazyLock<Arc<str>> = LazyLock::new(|| "memory".into());
+/// The names of resources. Each list, or part of one, has its own: what counts their users is not shared between threads.
+struct Names {
+    cpu: Arc<str>,
+    memory: Arc<str>,
+}
+
+impl Names {
+    fn new() -> Self {
+        Self { cpu: "cpu".into(), memory: "memory".into() }
+    }
+}
 
 impl Served {
     /// From a store and an inventory; only nodes that the selector selects are listed.
@@ -51,12 +60,12 @@ impl Served {
 
     /// Those of these pods (in ascending order) of which enough is known.
     fn usage(&self, pods: &[Arc<Pod>]) -> Vec<PodUsage> {
-        let samples = self.store.samples(pods);
+        let (names, samples) = (Names::new(), self.store.samples(pods));
         let both = pods.iter().zip(&samples);
-        both.filter_map(|(pod, sample)| self.pod_usage(pod, sample.as_deref()?)).collect()
+        both.filter_map(|(pod, sample)| self.pod_usage(pod, sample.as_deref()?, &names)).collect()
     }
 
-    fn pod_usage(&self, pod: &Pod, sample: &Sample) -> Option<PodUsage> {
+    fn pod_usage(&self, pod: &Pod, sample: &Sample, names: &Names) -> Option<PodUsage> {
         let strict = self.compat().is_strict();
         let mut containers = Vec::with_capacity(sample.containers.len());
         let mut earliest: Option<(i64, i64)> = None;
@@ -70,8 +79,8 @@ impl Served {
             if earliest.is_none_or(|(time, _)| pair.time() < time) {
                 earliest = Some((pair.time(), window));
             }
-            containers
-                .push(ContainerUsage { name: Arc::clone(name), usage: usage(nanocores, pair.memory()) });
+            let usage = usage(nanocores, pair.memory(), names);
+            containers.push(ContainerUsage { name: Arc::clone(name), usage });
         }
         Some(PodUsage {
             namespace: Arc::clone(&pod.namespace),
@@ -138,7 +147,8 @@ impl ResourceMetrics for Served {
             let (served, mut left) = (self.clone(), self.selected(which).into_iter());
             let parts: Parts<PodUsage> = Box::new(std::iter::from_fn(move || {
                 let some: Vec<Arc<Pod>> = left.by_ref().take(AT_ONCE).collect();
-                (!some.is_empty()).then(|| served.usage(&some))
+                let served = served.clone();
+                (!some.is_empty()).then(|| Box::new(move || served.usage(&some)) as Part<PodUsage>)
             }));
             Ok(parts)
         })
@@ -148,7 +158,7 @@ impl ResourceMetrics for Served {
         Box::pin(async move {
             let Some(pod) = self.inventory.pod(namespace, name) else { return Ok(Found::Unknown) };
             let sample = self.store.sample(namespace, name);
-            let usage = sample.and_then(|sample| self.pod_usage(&pod, &sample));
+            let usage = sample.and_then(|sample| self.pod_usage(&pod, &sample, &Names::new()));
             Ok(usage.map_or(Found::NoSamples, Found::Here))
         })
     }
@@ -204,14 +214,14 @@ fn node_usage(node: &Node, pair: &Pair) -> Option<NodeUsage> {
         labels: Arc::clone(&node.labels),
         timestamp: timestamp(pair.time()),
         window,
-        usage: usage(nanocores, pair.memory()),
+        usage: usage(nanocores, pair.memory(), &Names::new()),
     })
 }
 
-fn usage(nanocores: u64, memory: u64) -> Usage {
+fn usage(nanocores: u64, memory: u64, names: &Names) -> Usage {
     vec![
-        (Arc::clone(&CPU), quantity(nanocores, -9, Format::DecimalSi)),
-        (Arc::clone(&MEMORY), quantity(memory, 0, Format::BinarySi)),
+        (Arc::clone(&names.cpu), quantity(nanocores, -9, Format::DecimalSi)),
+        (Arc::clone(&names.memory), quantity(memory, 0, Format::BinarySi)),
     ]
 }
 
