@@ -20,7 +20,7 @@ install: build ## Install plimsoll, also as kubectl plimsoll, into PREFIX/bin (~
 	@echo "installed $(PREFIX)/bin/plimsoll and $(PREFIX)/bin/kubectl-plimsoll"
 
 build:
-	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 5 min)"
+	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 10 min on two cores)"
 	@$(CARGO) build --release --quiet --locked --package plimsoll
 
 # What could not be run, if anything; a run that left something out is not called complete.
