@@ -11,17 +11,19 @@ const NAMESPACE: &str = "kube-system";
 const APISERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// Group, version, priority of the version.
-const APIS: [(&str, &str, u32); 5] = [
+const APIS: [(&str, &str, u32); 6] = [
     ("metrics.k8s.io", "v1beta1", 100),
     ("metrics.k8s.io", "v1", 50),
     ("custom.metrics.k8s.io", "v1beta1", 100),
     ("custom.metrics.k8s.io", "v1beta2", 200),
     ("external.metrics.k8s.io", "v1beta1", 100),
+    ("metrics.plimsoll.dev", "v1alpha1", 100),
 ];
 
 fn apis() -> impl Iterator<Item = (&'static str, &'static str, u32)> {
-    // Those that are replaced know no v1.
-    APIS.into_iter().filter(|(_, version, _)| !peers() || *version != "v1")
+    // Those that are replaced know no v1, and make no report.
+    APIS.into_iter()
+        .filter(|(group, version, _)| !peers() || (*version != "v1" && *group != "metrics.plimsoll.dev"))
 }
 
 /// Registers all APIs of a server, in place of one that was there, and waits until clients can use them.
@@ -34,9 +36,10 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
         put(client, &format!("/api/v1/namespaces/{NAMESPACE}/services"), &object).await;
     }
     for (group, version, priority) in apis() {
+        // Ours is one for all.
         let (service, port) = match group {
-            "metrics.k8s.io" => ("resource", subject.resource_port),
-            _ => ("custom", subject.custom_port),
+            "custom.metrics.k8s.io" | "external.metrics.k8s.io" if peers() => ("custom", subject.custom_port),
+            _ => ("resource", subject.resource_port),
         };
         let object = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
