@@ -17,7 +17,7 @@ const MEMORY: f64 = 300.0;
 pub(crate) async fn run() -> bool {
     let stage = Stage::new(FLEET).await;
     let mut subject = Who::Ours.of_kubelets(&stage).await;
-    until_complete(&mut subject, Who::Ours, FLEET.size()).await;
+    until_complete(&mut subject, FLEET.size()).await;
     let quiet = measure(&subject, WINDOW).await;
     let (json, protobuf) = (list(&subject, JSON).await, list(&subject, PROTOBUF).await);
     subject.check();

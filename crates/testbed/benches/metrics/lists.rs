@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::figures::percentile;
-use crate::subject::{Subject, Who};
+use crate::subject::Subject;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -25,16 +25,15 @@ pub(crate) struct List {
     pub(crate) bytes: usize,
 }
 
-/// Waits until all pods are listed. The peer leaves some out at times; one in a hundred does not change what it costs.
-pub(crate) async fn until_complete(subject: &mut Subject, who: Who, pods: usize) {
-    let least = if who == Who::Ours { pods } else { pods - pods / 100 };
+/// Waits until all pods are listed.
+pub(crate) async fn until_complete(subject: &mut Subject, pods: usize) {
     let begun = Instant::now();
     loop {
         subject.check();
         let answer = subject.client.get_as(ALL, Some(JSON)).await.unwrap();
         let found = answer.json()["items"].as_array().map_or(0, Vec::len);
-        if found >= least {
-            eprintln!("{found} of {pods} pods are listed after {:.0} s", begun.elapsed().as_secs_f64());
+        if found == pods {
+            eprintln!("all {pods} pods are listed after {:.0} s", begun.elapsed().as_secs_f64());
             return;
         }
         assert!(begun.elapsed() < PATIENCE, "{found} of {pods} pods are listed");

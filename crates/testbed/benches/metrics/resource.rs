@@ -70,7 +70,7 @@ pub(crate) async fn run() -> bool {
 pub(crate) async fn hold() {
     let stage = Stage::new(FLEET).await;
     let mut subject = Who::Ours.of_kubelets(&stage).await;
-    until_complete(&mut subject, Who::Ours, FLEET.size()).await;
+    until_complete(&mut subject, FLEET.size()).await;
     println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
@@ -91,7 +91,7 @@ fn per_second(figures: &Figures) -> f64 {
 
 async fn figures(who: Who, stage: &Stage) -> Figures {
     let mut subject = who.of_kubelets(stage).await;
-    until_complete(&mut subject, who, FLEET.size()).await;
+    until_complete(&mut subject, FLEET.size()).await;
     tokio::time::sleep(SETTLE).await;
     let before = stage.kubelets.all_requests();
     let quiet = measure(&subject, WINDOW).await;

@@ -98,14 +98,13 @@ fn settings(
 
 fn token_expiry(given: Option<&str>) -> Result<Duration, Failure> {
     let Some(text) = given.filter(|text| !text.is_empty()) else { return Ok(Duration::from_hours(1)) };
+    let (least, most) = (Duration::from_hours(1), Duration::from_hours(6));
     let expiry = parse_go_duration(text).and_then(|expiry| Duration::try_from(expiry).ok());
-    expiry
-        .filter(|expiry| (1..=6).contains(&(expiry.as_secs() / 3600)) && *expiry <= Duration::from_hours(6))
-        .ok_or_else(|| {
-            Failure::input(format!(
-                "KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY={text}: write a duration between 1h and 6h"
-            ))
-        })
+    expiry.filter(|expiry| (least..=most).contains(expiry)).ok_or_else(|| {
+        Failure::input(format!(
+            "KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY={text}: write a duration between 1h and 6h"
+        ))
+    })
 }
 
 fn lease(
