@@ -24,9 +24,8 @@ use options::Options;
 
 /// Scale on events, in the place of KEDA: ScaledObjects and ScaledJobs, external metrics, admission
 ///
-/// Takes the flags of KEDA's operator and its variables (WATCH_NAMESPACE, KEDA_…), so that its manifests start it; flags
-/// that have no meaning here are taken and named in the log. One process does what KEDA's operator, metrics adapter and
-/// webhooks do.
+/// Takes the flags of KEDA's operator and its variables (WATCH_NAMESPACE, KEDA_…); flags that have no meaning here are taken
+/// and named in the log. One process does what KEDA's operator, metrics adapter and webhooks do.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
