@@ -4,6 +4,10 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 
+use super::families::{
+    CONTAINER_CPU, CONTAINER_MEMORY, CONTAINER_START, ERROR, Family, NODE_CPU, NODE_MEMORY, POD_CPU,
+    POD_MEMORY,
+};
 use super::usage::Reading;
 
 /// What a node has used and uses, with the pods that run on it.
@@ -23,41 +27,6 @@ pub(crate) struct ContainerSample<'a> {
     pub(crate) started: Timestamp,
     pub(crate) reading: Reading,
 }
-
-/// One family: its name, what it says about itself, and its type.
-struct Family(&'static str, &'static str, &'static str);
-
-const CONTAINER_CPU: Family = Family(
-    "container_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the container in core-seconds",
-    "counter",
-);
-const CONTAINER_MEMORY: Family =
-    Family("container_memory_working_set_bytes", "Current working set of the container in bytes", "gauge");
-const CONTAINER_START: Family = Family(
-    "container_start_time_seconds",
-    "Start time of the container since unix epoch in seconds",
-    "gauge",
-);
-const NODE_CPU: Family = Family(
-    "node_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the node in core-seconds",
-    "counter",
-);
-const NODE_MEMORY: Family =
-    Family("node_memory_working_set_bytes", "Current working set of the node in bytes", "gauge");
-const POD_CPU: Family = Family(
-    "pod_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the pod in core-seconds",
-    "counter",
-);
-const POD_MEMORY: Family =
-    Family("pod_memory_working_set_bytes", "Current working set of the pod in bytes", "gauge");
-const ERROR: Family = Family(
-    "resource_scrape_error",
-    "1 if there was an error while getting container metrics, 0 otherwise",
-    "gauge",
-);
 
 /// The whole page.
 pub(crate) fn text(mut node: NodeSample<'_>) -> String {
@@ -103,23 +72,15 @@ fn memory(sample: &ContainerSample<'_>) -> f64 {
 }
 
 /// One family with its lines; nothing if there are none.
-fn family(
-    out: &mut String,
-    Family(name, help, kind): &Family,
-    at: Option<i64>,
-    lines: impl Iterator<Item = (String, f64)>,
-) {
-    for (index, (labels, value)) in lines.enumerate() {
+fn family(out: &mut String, family: &Family, at: Option<i64>, lines: impl Iterator<Item = (String, f64)>) {
+    family.write(out, lines, |out, (labels, value)| {
         // Writing to a String cannot fail.
-        if index == 0 {
-            let _ = write!(out, "# HELP {name} [STABLE] {help}\n# TYPE {name} {kind}\n");
-        }
-        let _ = write!(out, "{name}{labels} {}", number(value));
+        let _ = write!(out, "{labels} {}", number(value));
         if let Some(millis) = at {
             let _ = write!(out, " {millis}");
         }
         out.push('\n');
-    }
+    });
 }
 
 /// A number as Go's shortest form writes it: with an exponent from a million on, and for small ones.

@@ -7,13 +7,15 @@
 //! view  ─► state ─► requests      what is seen, what follows, what is told
 //!          place                  which node a pod goes to
 //!          life, status           how it lives there, and how that reads
-//!          usage, metrics, meter  what it uses, and how that reads
+//!          usage, meter           what it uses
+//!          families, metrics      how that reads
 //! register, heartbeat             the node objects and their signs of life
 //! endpoint                        the port on which each node answers as a kubelet
 //! run                             the loop around it
 //! ```
 
 mod endpoint;
+pub mod families;
 mod heartbeat;
 mod life;
 mod meter;

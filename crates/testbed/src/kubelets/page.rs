@@ -2,42 +2,11 @@
 
 use std::fmt::Write as _;
 
+use localkube::nodes::families::{
+    CONTAINER_CPU, CONTAINER_MEMORY, CONTAINER_START, ERROR, NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY,
+};
+
 use super::node::{Container, Node, PodLoad};
-
-/// Name, help and type of a family.
-struct Family(&'static str, &'static str, &'static str);
-
-const CONTAINER_CPU: Family = Family(
-    "container_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the container in core-seconds",
-    "counter",
-);
-const CONTAINER_MEMORY: Family =
-    Family("container_memory_working_set_bytes", "Current working set of the container in bytes", "gauge");
-const CONTAINER_START: Family = Family(
-    "container_start_time_seconds",
-    "Start time of the container since unix epoch in seconds",
-    "gauge",
-);
-const NODE_CPU: Family = Family(
-    "node_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the node in core-seconds",
-    "counter",
-);
-const NODE_MEMORY: Family =
-    Family("node_memory_working_set_bytes", "Current working set of the node in bytes", "gauge");
-const POD_CPU: Family = Family(
-    "pod_cpu_usage_seconds_total",
-    "Cumulative cpu time consumed by the pod in core-seconds",
-    "counter",
-);
-const POD_MEMORY: Family =
-    Family("pod_memory_working_set_bytes", "Current working set of the pod in bytes", "gauge");
-const ERROR: Family = Family(
-    "resource_scrape_error",
-    "1 if there was an error while getting container metrics, 0 otherwise",
-    "gauge",
-);
 
 /// One container, and by how much it was measured before the node.
 struct Measured<'a> {
@@ -55,45 +24,45 @@ pub(super) fn text(node: &Node, at: u64) -> String {
         .collect();
     all.sort_by(|a, b| a.key().cmp(&b.key()));
     let mut out = String::with_capacity(2048 + 700 * all.len());
-    family(&mut out, &CONTAINER_CPU, all.iter(), |out, one| {
+    CONTAINER_CPU.write(&mut out, all.iter(), |out, one| {
         one.labels(out);
         seconds(out, one.container.used_at(one.at));
         let _ = writeln!(out, " {}", one.at);
     });
-    family(&mut out, &CONTAINER_MEMORY, all.iter(), |out, one| {
+    CONTAINER_MEMORY.write(&mut out, all.iter(), |out, one| {
         one.labels(out);
         number(out, one.container.memory);
         let _ = writeln!(out, " {}", one.at);
     });
-    family(&mut out, &CONTAINER_START, all.iter(), |out, one| {
+    CONTAINER_START.write(&mut out, all.iter(), |out, one| {
         one.labels(out);
         let started = one.container.started;
         let _ = writeln!(out, "{}.{:03}", started / 1000, started % 1000);
     });
     let (cpu, memory) = node.total_at(at);
-    family(&mut out, &NODE_CPU, std::iter::once(cpu), |out, cpu| {
+    NODE_CPU.write(&mut out, std::iter::once(cpu), |out, cpu| {
         out.push(' ');
         seconds(out, cpu);
         let _ = writeln!(out, " {at}");
     });
-    family(&mut out, &NODE_MEMORY, std::iter::once(memory), |out, memory| {
+    NODE_MEMORY.write(&mut out, std::iter::once(memory), |out, memory| {
         out.push(' ');
         number(out, memory);
         let _ = writeln!(out, " {at}");
     });
     let mut pods: Vec<&PodLoad> = node.pods.iter().collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    family(&mut out, &POD_CPU, pods.iter(), |out, pod| {
+    POD_CPU.write(&mut out, pods.iter(), |out, pod| {
         let _ = write!(out, "{{namespace=\"{}\",pod=\"{}\"}} ", pod.namespace, pod.name);
         seconds(out, pod.containers.iter().map(|one| one.used_at(at)).sum());
         let _ = writeln!(out, " {at}");
     });
-    family(&mut out, &POD_MEMORY, pods.iter(), |out, pod| {
+    POD_MEMORY.write(&mut out, pods.iter(), |out, pod| {
         let _ = write!(out, "{{namespace=\"{}\",pod=\"{}\"}} ", pod.namespace, pod.name);
         number(out, pod.containers.iter().map(|one| one.memory).sum());
         let _ = writeln!(out, " {at}");
     });
-    family(&mut out, &ERROR, std::iter::once(()), |out, ()| out.push_str(" 0\n"));
+    ERROR.write(&mut out, std::iter::once(()), |out, ()| out.push_str(" 0\n"));
     out
 }
 
@@ -107,21 +76,6 @@ impl Measured<'_> {
         for part in ["{container=\"", container, "\",namespace=\"", namespace, "\",pod=\"", pod, "\"} "] {
             out.push_str(part);
         }
-    }
-}
-
-fn family<T>(
-    out: &mut String,
-    Family(name, help, kind): &Family,
-    lines: impl Iterator<Item = T>,
-    write_line: impl Fn(&mut String, T),
-) {
-    for (index, line) in lines.enumerate() {
-        if index == 0 {
-            let _ = write!(out, "# HELP {name} [STABLE] {help}\n# TYPE {name} {kind}\n");
-        }
-        out.push_str(name);
-        write_line(out, line);
     }
 }
 
