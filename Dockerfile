@@ -8,7 +8,7 @@ RUN cargo build --profile dist --locked --package plimsoll
 # The binary needs glibc and nothing else: it carries its own cryptography and reads the service account's certificates.
 FROM debian:trixie-slim
 COPY --from=build /src/target/dist/plimsoll /usr/local/bin/plimsoll
-# In the place of metrics-server or prometheus-adapter it is called as they are.
-RUN ln -s usr/local/bin/plimsoll /metrics-server && ln -s usr/local/bin/plimsoll /adapter
+# In the place of metrics-server, prometheus-adapter or KEDA's operator it is called as they are.
+RUN ln -s usr/local/bin/plimsoll /metrics-server && ln -s usr/local/bin/plimsoll /adapter && ln -s usr/local/bin/plimsoll /keda
 USER 65532:65532
 ENTRYPOINT ["plimsoll"]

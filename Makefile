@@ -39,15 +39,16 @@ unit: ## Unit, property and integration tests.
 	$(CARGO) test --workspace --exclude testbed --locked --quiet
 	$(CARGO) test --package testbed --lib --locked --quiet
 
-# All but `metrics`, whose tests wait for scrapes most of the time and so run many at once.
-OTHERS := $(addprefix --test ,$(filter-out metrics,$(basename $(notdir $(wildcard crates/testbed/tests/*)))))
+# The tests of these wait most of the time, for scrapes and polls, and so run many at once.
+WAITING := metrics operator
+OTHERS := $(addprefix --test ,$(filter-out $(WAITING),$(basename $(notdir $(wildcard crates/testbed/tests/*)))))
 
 clusters: ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
 	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
 	@$(CARGO) xtask real build >/dev/null; status=$$?; \
 	case $$status in \
 	0) $(CARGO) test --package testbed --locked --quiet $(OTHERS) && \
-	   $(CARGO) test --package testbed --locked --quiet --test metrics -- --test-threads=8 && \
+	   $(CARGO) test --package testbed --locked --quiet $(addprefix --test ,$(WAITING)) -- --test-threads=8 && \
 	   $(CARGO) xtask differential --steps 60 ;; \
 	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were left out; localkube was only held against recorded answers."; \
 	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(LEFT_OUT); \

@@ -1,4 +1,5 @@
-//! `decisions.plimsoll.dev/v1alpha1`: decisions and differences as the controller serves them.
+//! `decisions.plimsoll.dev/v1alpha1`: decisions and differences as the controller serves them. The operator, another
+//! process, serves its own in the same form as `operator.plimsoll.dev/v1alpha1`.
 //!
 //! ```text
 //! /apis/decisions.plimsoll.dev/v1alpha1/decisions                               the latest of every autoscaler
@@ -9,7 +10,8 @@
 //! /apis/decisions.plimsoll.dev/v1alpha1/namespaces/{ns}/differences             … in a namespace
 //! ```
 
-use engine::{Decision, Spec};
+use engine::explain::{Explanation, explain, explain_round, sentence_of};
+use engine::{Decision, Round, Spec};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,11 @@ pub const GROUP: &str = "decisions.plimsoll.dev";
 pub const VERSION: &str = "v1alpha1";
 /// Group and version.
 pub const API_VERSION: &str = "decisions.plimsoll.dev/v1alpha1";
+
+/// The group of what the operator has decided.
+pub const OPERATOR_GROUP: &str = "operator.plimsoll.dev";
+/// That group and its version.
+pub const OPERATOR_API_VERSION: &str = "operator.plimsoll.dev/v1alpha1";
 
 /// Names a record: `hpa.web` in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +61,24 @@ pub struct DecisionRecord {
     pub spec: Spec,
     /// The decision as it was last made.
     pub decision: Decision,
+    /// What triggers said before it, where the target is scaled by events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Round>,
+}
+
+impl DecisionRecord {
+    /// Why the count is what it is, in one line.
+    pub fn sentence(&self) -> String {
+        sentence_of(&self.spec, &self.decision, self.round.as_ref())
+    }
+
+    /// The decision in words. `kind` is how users name the object (`hpa`).
+    pub fn explain(&self, kind: &str) -> Explanation {
+        match &self.round {
+            Some(round) => explain_round(kind, &self.spec, &self.decision, round, self.period),
+            None => explain(kind, &self.spec, &self.decision, self.period),
+        }
+    }
 }
 
 /// What the controller does with decisions.

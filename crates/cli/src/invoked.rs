@@ -25,6 +25,8 @@ pub(crate) enum Replaced {
     Server,
     /// prometheus-adapter.
     Adapter,
+    /// KEDA's operator.
+    Operator,
 }
 
 /// Whom we were called as.
@@ -46,15 +48,16 @@ fn understood(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let named = |word: &OsString| {
         word.to_str().is_some_and(|word| word.starts_with('/')) && replaced_by(word).is_some()
     };
-    let repeated = rest.first().is_some_and(named);
-    if repeated {
+    let repeated_as = rest.first().filter(|word| named(word)).and_then(|word| replaced_by(word));
+    if repeated_as.is_some() {
         rest.remove(0);
     }
-    if repeated
+    if repeated_as.is_some()
         || replaced_by(&program).is_some()
         || rest.first().and_then(|word| word.to_str()).is_some_and(is_flag)
     {
-        rest.insert(0, "metrics".into());
+        let is_operator = repeated_as.or_else(|| replaced_by(&program)) == Some(Replaced::Operator);
+        rest.insert(0, if is_operator { "operator" } else { "metrics" }.into());
     }
     if rest.first().is_some_and(|word| word == "metrics") {
         for word in &mut rest {
@@ -77,6 +80,7 @@ fn replaced_by(program: &OsStr) -> Option<Replaced> {
     match stem(program) {
         "metrics-server" => Some(Replaced::Server),
         "adapter" | "prometheus-adapter" => Some(Replaced::Adapter),
+        "keda" | "keda-operator" => Some(Replaced::Operator),
         _ => None,
     }
 }
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_of_other_servers_start_the_metrics_server() {
+    fn manifests_of_other_servers_start_ours() {
         for (line, expected) in [
             ("/metrics-server --cert-dir=/tmp", "/metrics-server metrics --cert-dir=/tmp"),
             ("adapter --log_dir=/a_b", "adapter metrics --log-dir=/a_b"),
@@ -144,6 +148,11 @@ mod tests {
             ("plimsoll --secure-port=10250", "plimsoll metrics --secure-port=10250"),
             ("plimsoll --secure_port 10250", "plimsoll metrics --secure-port 10250"),
             ("plimsoll metrics --secure_port=1", "plimsoll metrics --secure-port=1"),
+            (
+                "/keda --leader-elect --zap-log-level=info",
+                "/keda operator --leader-elect --zap-log-level=info",
+            ),
+            ("plimsoll /keda --cert-dir=/certs", "plimsoll operator --cert-dir=/certs"),
             ("plimsoll --version", "plimsoll --version"),
             ("plimsoll why a_b --x_y", "plimsoll why a_b --x_y"),
             ("plimsoll adapter", "plimsoll adapter"),

@@ -5,10 +5,12 @@ mod failure;
 mod files;
 mod flags;
 mod invoked;
+mod kept;
 mod live;
 mod logs;
 mod output;
 mod scenario;
+mod serving;
 
 use std::process::ExitCode;
 

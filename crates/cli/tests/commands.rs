@@ -6,6 +6,23 @@ fn transcripts() {
     trycmd::TestCases::new().case("tests/cmd/*.md");
 }
 
+/// Shells know the kinds, and the commands about events.
+#[test]
+fn completion_knows_the_kinds() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["completion", shell])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("operator") && text.contains("scalers"), "{shell}");
+        let kinds = text
+            .lines()
+            .any(|line| ["hpa", "autoscaler", "so", "all"].iter().all(|kind| line.contains(kind)));
+        assert!(kinds || shell == "fish", "{shell}");
+    }
+}
+
 /// In the place of metrics-server or prometheus-adapter we are called as they are, and take their flags.
 #[cfg(unix)]
 #[test]

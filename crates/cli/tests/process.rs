@@ -41,8 +41,9 @@ impl Going {
 
     /// Reads on until a line has all of these words.
     fn until(&mut self, words: &[&str]) -> String {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
+            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line =
                 line.unwrap_or_else(|_| panic!("no line with {words:?} among\n{}", self.seen.join("\n")));
             self.seen.push(line.clone());
@@ -50,6 +51,12 @@ impl Going {
                 return line;
             }
         }
+    }
+
+    /// A line with all of these words that was read already, or the next.
+    fn sees(&mut self, words: &[&str]) -> String {
+        let found = self.seen.iter().find(|line| words.iter().all(|word| line.contains(word))).cloned();
+        found.unwrap_or_else(|| self.until(words))
     }
 
     fn signal(&self, name: &str) {
@@ -111,6 +118,87 @@ fn up_scales_tells_and_leaves_nothing_behind() {
     up.signal("-INT");
     assert_eq!(up.end(), Some(0));
     assert!(!kubeconfig.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Runs a command to its end; what it printed.
+fn said(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(words).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{words:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// Creates an object over the API.
+async fn create(client: &kube::Client, path: &str, object: Value) {
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let _: Value = client.request(request.body(object.to_string().into_bytes()).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn up_has_a_worker_that_sleeps_until_there_are_orders() {
+    let folder = folder("orders");
+    let kubeconfig = folder.join("kubeconfig");
+    let file = kubeconfig.to_str().unwrap().to_owned();
+    let mut up = Going::start(&["up", "--kubeconfig", &file]);
+    let mut up = tokio::task::spawn_blocking(move || {
+        up.until(&["localkube ready in", "2 workloads", "roles: controller, metrics, operator"]);
+        up.until(&["why so/orders-worker"]);
+        up.until(&["so/orders-worker", "at rest: queue has 0 messages (activation 5)"]);
+        up
+    })
+    .await
+    .unwrap();
+    let why = said(&["why", "so/orders-worker", "--kubeconfig", &file]);
+    assert!(
+        why.starts_with("so/orders-worker in default · ") && why.contains(" UTC · stayed at 0\n"),
+        "{why}"
+    );
+    assert!(why.contains("wakes when queue has more than 5 messages\n"), "{why}");
+
+    // As with KEDA, unless the object says otherwise: an HPA does the rest, and why tells of both.
+    let target = cluster::connect::Target { kubeconfig: Some(kubeconfig.clone()), context: None };
+    let client = cluster::connect::connect(&target).await.unwrap().client;
+    let labels = serde_json::json!({"app": "mails"});
+    let template = serde_json::json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let spec = serde_json::json!({"replicas": 0, "selector": {"matchLabels": labels}, "template": template});
+    let deployment = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "mails"}, "spec": spec});
+    create(&client, "/apis/apps/v1/namespaces/default/deployments", deployment).await;
+    let trigger = serde_json::json!({"type": "kubernetes-workload", "metadata": {"podSelector": "run=php-apache", "value": "1"}});
+    let spec =
+        serde_json::json!({"scaleTargetRef": {"name": "mails"}, "pollingInterval": 1, "triggers": [trigger]});
+    let object = serde_json::json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "mails"}, "spec": spec});
+    create(&client, "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects", object).await;
+    let up = tokio::task::spawn_blocking(move || {
+        up.sees(&["so/mails", "0 → 1", "kubernetes-workload has "]);
+        // The two need not come in this order.
+        let line = up.sees(&["so/orders-worker", "0 → ", "queue has ", " messages (activation 5)"]);
+        up.sees(&["hpa/keda-hpa-mails", "s0-workload-default"]);
+        assert!(line.contains("queue: "), "{line}");
+        up
+    })
+    .await
+    .unwrap();
+    let why = said(&["why", "so/mails", "--kubeconfig", &file]);
+    assert!(why.contains("next       hpa/keda-hpa-mails decides between 1 and 100\n"), "{why}");
+    assert!(why.contains("\nhpa/keda-hpa-mails in default · "), "{why}");
+    let json: Value =
+        serde_json::from_str(&said(&["why", "so/mails", "-o", "json", "--kubeconfig", &file])).unwrap();
+    assert_eq!(json.pointer("/hpa/autoscaler").unwrap(), "hpa/keda-hpa-mails");
+    assert_eq!(json.pointer("/round/triggers/0/type").unwrap(), "kubernetes-workload");
+    let since = said(&["why", "so/orders-worker", "--since", "10m", "--kubeconfig", &file]);
+    assert!(since.contains("0 → ") && since.contains("at rest: queue has "), "{since}");
+    let got = said(&["get", "--kubeconfig", &file]);
+    for name in ["hpa/php-apache", "hpa/keda-hpa-mails", "so/mails", "so/orders-worker"] {
+        assert!(got.contains(name), "{got}");
+    }
+    assert!(
+        said(&["get", "so", "-o", "name", "--kubeconfig", &file])
+            .contains("scaledobject.keda.sh/orders-worker\n")
+    );
+    assert!(said(&["top", "--once", "--kubeconfig", &file]).contains("so/orders-worker"));
+    up.signal("-INT");
+    assert_eq!(tokio::task::spawn_blocking(move || up.end()).await.unwrap(), Some(0));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

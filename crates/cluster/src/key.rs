@@ -10,6 +10,8 @@ pub enum Kind {
     Hpa,
     /// `plimsoll.dev` Autoscaler.
     Autoscaler,
+    /// `keda.sh` ScaledObject.
+    ScaledObject,
 }
 
 /// Names one autoscaler. Cheap to clone.
@@ -36,11 +38,50 @@ impl Key {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Hpa, Self::Autoscaler, Self::ScaledObject];
+
     /// How people write it before a name: `hpa/web`.
     pub fn short(self) -> &'static str {
         match self {
             Self::Hpa => "hpa",
             Self::Autoscaler => "autoscaler",
+            Self::ScaledObject => "so",
+        }
+    }
+
+    /// Group and version of its objects.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Hpa => api::autoscaling::v2::API_VERSION,
+            Self::Autoscaler => api::plimsoll::API_VERSION,
+            Self::ScaledObject => api::keda::API_VERSION,
+        }
+    }
+
+    /// Kind of its objects.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hpa => api::autoscaling::KIND,
+            Self::Autoscaler => api::plimsoll::KIND,
+            Self::ScaledObject => "ScaledObject",
+        }
+    }
+
+    /// As it stands in paths.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Hpa => "horizontalpodautoscalers",
+            Self::Autoscaler => "autoscalers",
+            Self::ScaledObject => "scaledobjects",
+        }
+    }
+
+    /// Group and version under which decisions about it are served: by the process that makes them.
+    pub fn decisions(self) -> &'static str {
+        match self {
+            Self::Hpa | Self::Autoscaler => api::decisions::API_VERSION,
+            Self::ScaledObject => api::decisions::OPERATOR_API_VERSION,
         }
     }
 }
@@ -48,8 +89,8 @@ impl Kind {
 /// As messages name it: an HPA as Kubernetes does, `namespace/name`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == Kind::Autoscaler {
-            f.write_str("autoscaler:")?;
+        if self.kind != Kind::Hpa {
+            write!(f, "{}:", self.kind.short())?;
         }
         write!(f, "{}/{}", self.namespace, self.name)
     }

@@ -26,11 +26,13 @@
 //! ```text
 //! protocol         messages, client and server of the published protocol, generated from proto/externalscaler.proto
 //! metrics_service  the same of the protocol between a metrics adapter and the operator, from proto/metricsservice.proto
+//! adapter          answers a metrics adapter in that protocol
 //! scaler           what a scaler must answer
 //! server           serves one
 //! values           how messages are made and read
 //! ```
 
+pub mod adapter;
 mod scaler;
 mod server;
 #[cfg(test)]

@@ -91,6 +91,8 @@ pub type Formula<'a> = Option<Result<&'a Compiled, &'a str>>;
 pub struct State {
     /// Whether there is something to do.
     pub active: bool,
+    /// The result of the formula, if there is one.
+    pub composite: Option<Quantity>,
     /// Why the round ends here: nothing is decided, and of all this only `changes` are written.
     pub skipped: Option<String>,
     /// That triggers failed, and why the first of them did.

@@ -135,7 +135,7 @@ fn why_not(failure: &engine::ScaleFailure) -> String {
 }
 
 /// What follows from activity for a target with this count (spec 3.6).
-fn activation(input: &executor::Input<'_>, activity: &executor::Decision, current: i32) -> Activation {
+pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, current: i32) -> Activation {
     let object = input.object;
     let is_active = input.active || object.is_forced();
     let by = if object.is_forced() {

@@ -11,7 +11,7 @@ use api::autoscaling::v2::{
     self, CrossVersionObjectReference, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget,
 };
-use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, annotations};
+use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, Trigger, annotations};
 use api::meta::{ObjectMeta, OwnerReference};
 use api::provide::Compat;
 use api::selector::LabelSelector;
@@ -110,22 +110,53 @@ pub fn make(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat)
     Ok(Made { hpa, status })
 }
 
-/// The external metrics that an HPA has for one trigger, without selectors: what a source said before it went away, so
-/// that its absence does not shrink the HPA.
-pub fn remembered(hpa: &HorizontalPodAutoscaler, trigger: usize) -> Vec<MetricSpec> {
-    let prefix = format!("s{trigger}-");
-    let externals = hpa.spec.metrics.iter().filter_map(|metric| metric.external.as_ref());
-    externals
-        .filter(|external| external.metric.name.starts_with(&prefix))
-        .map(|external| MetricSpec {
+/// The metrics that an HPA has for one trigger, without selectors: what a source said before it went away, or what was
+/// configured before it was broken, so that its absence does not shrink the HPA.
+pub fn remembered(hpa: &HorizontalPodAutoscaler, index: usize, trigger: &Trigger) -> Vec<MetricSpec> {
+    let prefix = prefix(index);
+    let container = trigger.metadata.get("containerName").filter(|name| !name.is_empty());
+    let is_its = |metric: &&MetricSpec| {
+        if let Some(own) = &metric.resource {
+            return trigger.is_resource() && own.name == trigger.type_ && container.is_none();
+        }
+        if let Some(own) = &metric.container_resource {
+            return trigger.is_resource() && own.name == trigger.type_ && container == Some(&own.container);
+        }
+        metric.external.as_ref().is_some_and(|own| own.metric.name.starts_with(&prefix))
+    };
+    let bare = |metric: &MetricSpec| {
+        let mut metric = metric.clone();
+        if let Some(external) = &mut metric.external {
+            external.metric.selector = None;
+        }
+        metric
+    };
+    hpa.spec.metrics.iter().filter(is_its).map(bare).collect()
+}
+
+/// The metrics that a trigger is known to have by their names alone: those in the status. What they are held against is
+/// not known, and nothing but that they are missing may follow from them.
+pub fn known(object: &ScaledObject, index: usize) -> Vec<MetricSpec> {
+    let prefix = prefix(index);
+    let names = object.status.external_metric_names.iter().filter(|name| name.starts_with(&prefix));
+    let target = MetricTarget {
+        type_: v2::AVERAGE_VALUE.to_owned(),
+        average_value: Some(Quantity::new(1, Format::DecimalSi)),
+        ..MetricTarget::default()
+    };
+    let metric = |name: &String| {
+        let metric = MetricIdentifier { name: name.clone(), selector: None };
+        MetricSpec {
             type_: v2::EXTERNAL.to_owned(),
-            external: Some(ExternalMetricSource {
-                metric: MetricIdentifier { name: external.metric.name.clone(), selector: None },
-                target: external.target.clone(),
-            }),
+            external: Some(ExternalMetricSource { metric, target: target.clone() }),
             ..MetricSpec::default()
-        })
-        .collect()
+        }
+    };
+    names.map(metric).collect()
+}
+
+fn prefix(index: usize) -> String {
+    format!("s{index}-")
 }
 
 /// All metrics by type, with selectors, and what the status says of them.

@@ -7,7 +7,8 @@
 //! metric       numbers as quantities, and metrics as an HPA names them
 //! backends     what scalers share: connections, answers to the same question, the cluster
 //! web          HTTP that scalers share
-//! answers      JSON and numbers in what servers say; `urls` addresses; `single` scalers of one metric; `aws` signatures
+//! answers      JSON and numbers in what servers say; `urls` addresses; `single` scalers of one metric; `aws` signatures;
+//!              `jolokia`, `search`, `oauth` what several products have in common
 //! pool, tls    connections of scalers that do not speak HTTP
 //! table        all scalers
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds questions and reads answers without IO
@@ -18,11 +19,14 @@
 mod answers;
 mod aws;
 pub mod backends;
+mod jolokia;
 pub mod metric;
+mod oauth;
 pub mod parameters;
 #[cfg(any(feature = "postgresql", feature = "rabbitmq-amqp", feature = "redis"))]
 mod pool;
 mod scaler;
+mod search;
 mod single;
 #[cfg(test)]
 mod stage;

@@ -10,6 +10,9 @@ use quantity::Quantity;
 /// An answer that may take a while. Whoever asks sets the deadline; dropping the future is always safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
+/// So much of an error is told, in bytes.
+const LONGEST: usize = 1_500;
+
 /// Why there is no answer: a sentence that stands in events and conditions, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -19,6 +22,16 @@ impl Error {
     /// In these words.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
+    }
+
+    /// No longer than there is room for in a condition; the beginning says what is meant.
+    pub(crate) fn brief(mut self) -> Self {
+        if self.0.len() > LONGEST {
+            let end = self.0.floor_char_boundary(LONGEST);
+            self.0.truncate(end);
+            self.0.push('…');
+        }
+        self
     }
 
     /// `{what}: {self}`.

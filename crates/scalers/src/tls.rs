@@ -48,6 +48,15 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
+    /// With authorities (PEM) that the process trusts besides those of the trigger.
+    pub(crate) fn trusting(mut self, authorities: &[u8]) -> Self {
+        if !authorities.is_empty() {
+            self.authorities.push('\n');
+            self.authorities.push_str(&String::from_utf8_lossy(authorities));
+        }
+        self
+    }
+
     /// What rustls needs, with these protocols offered.
     pub(crate) fn config(&self, protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | what is served | `app` (handed over by its owner), `site` (the paths) |
 //! | certificates, limits, connections | `tls` |
+//! | listeners beside the one with everything | `beside` |
 //! | who is believed to be whom | `identity` |
 //! | who may do what | `access` |
 //! | what may be written (webhooks) | `admission` |
@@ -21,6 +22,7 @@ mod access;
 pub mod admission;
 mod answer;
 mod app;
+mod beside;
 mod cache;
 mod decisions;
 mod digest;
@@ -44,7 +46,8 @@ pub use accept::{Media, accepted};
 pub use access::{Access, Attributes, Requirement, Resource as Wanted, Target};
 pub use answer::{Body, BodyError, JSON, full, json, status, text, with_type};
 pub use app::{App, Exposition, Group, Known, Listing, Metrics, Resource, Route};
-pub use decisions::Decisions;
+pub use beside::Beside;
+pub use decisions::{Decisions, of_operator};
 pub use discovery::ResourceList;
 pub use health::Checks;
 pub use identity::{Proxies, Trusted, User};
@@ -54,5 +57,5 @@ pub use request::{Call, Query};
 pub use server::{Options, Reviews, Server, StartError};
 pub use status::{About, Cause, Status};
 pub use stream::{Streams, pieces};
-pub use tls::{Certificate, CertificateError, Limits};
+pub use tls::{Certificate, CertificateError, Keyring, Limits, Lives, Material, Next};
 pub use traffic::{Count, Duration as Durations, Traffic};

@@ -7,13 +7,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Authorizer};
 use crate::app::App;
+use crate::beside::bind;
 use crate::identity::{self, Authenticator, Trusted};
 use crate::register::Place;
 use crate::site::Site;
@@ -110,9 +110,7 @@ impl Server {
         let mut certificate = tls::Keeper::new(&certificate, Arc::clone(&provider), Timestamp::now())?;
         let authority = certificate.authority().map(str::to_owned);
         let config = tls::config(Arc::clone(&provider), certificate.shown())?;
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|source| StartError::Listen { address, source })?;
-        let address = listener.local_addr().map_err(|source| StartError::Listen { address, source })?;
+        let (listener, address) = bind(address).await?;
         let mut keeping = JoinSet::new();
         keeping.spawn(async move {
             loop {
@@ -137,7 +135,8 @@ impl Server {
         let site = Arc::new(Site::new(app, guard, limits, stopped.clone()));
         let versions = site.versions();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listening = tokio::spawn(tls::listen(listener, acceptor, site, limits, stopped));
+        let listening =
+            tokio::spawn(tls::listen(listener, tls::Greeting::Tls(acceptor), site, limits, stopped));
         tracing::info!(%address, "serving");
         Ok(Self { address, authority, versions, stop, listening, keeping })
     }

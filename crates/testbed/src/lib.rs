@@ -4,7 +4,7 @@
 //! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
 //! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
 //! Pending until something makes nodes and pods live. [`proxy`] makes faults between a client and either cluster,
-//! [`peer`] is Kubernetes' own HPA controller alone, and [`etcd`] stores what no API server would take. [`kubelets`],
+//! [`peer`] is Kubernetes' own HPA controller alone, [`keda`] is KEDA as it comes, and [`etcd`] stores what no API server would take. [`kubelets`],
 //! [`sample`] and [`prometheus`] are what metrics come from, [`backends`] what scalers ask. See docs/testbed.md.
 
 pub mod access;
@@ -17,6 +17,7 @@ mod encoding;
 mod error;
 pub mod etcd;
 mod fetch;
+pub mod keda;
 mod kubeconfig;
 pub mod kubelets;
 mod options;

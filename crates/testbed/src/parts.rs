@@ -176,6 +176,44 @@ pub const EXTERNAL_SCALER: Part = Part {
     ),
 };
 
+macro_rules! own {
+    ($file:literal) => {
+        ($file, include_str!(concat!("../go/vault/", $file)))
+    };
+}
+
+/// Vault's core, its stores of keys and values and its kubernetes login, without the libraries of the clouds: those take
+/// most of the time that it takes to build.
+pub const VAULT: Part = Part {
+    name: "vault",
+    version: "1.21.1",
+    source: module!(
+        "vault",
+        &[],
+        &[("plimsoll.dev/testbed/vault", "vault")],
+        &[
+            own!("main.go"),
+            own!("without/alicloudkms/go.mod"),
+            own!("without/alicloudkms/stub.go"),
+            own!("without/awskms/go.mod"),
+            own!("without/awskms/stub.go"),
+            own!("without/azurekeyvault/go.mod"),
+            own!("without/azurekeyvault/stub.go"),
+            own!("without/cloudsqlconn/go.mod"),
+            own!("without/cloudsqlconn/stub.go"),
+            own!("without/cloudsqlconn/mysql/mysql/stub.go"),
+            own!("without/cloudsqlconn/postgres/pgxv4/stub.go"),
+            own!("without/discover/go.mod"),
+            own!("without/discover/stub.go"),
+            own!("without/discover/provider/k8s/stub.go"),
+            own!("without/gcpckms/go.mod"),
+            own!("without/gcpckms/stub.go"),
+            own!("without/ocikms/go.mod"),
+            own!("without/ocikms/stub.go"),
+        ]
+    ),
+};
+
 /// What Plimsoll is measured against.
 pub const PEERS: [Part; 4] = [METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, HELM];
 
@@ -352,7 +390,7 @@ mod tests {
 
     #[test]
     fn every_module_requires_the_version_it_is_named_for() {
-        for part in [KUBERNETES, ETCD, EXTERNAL_SCALER].into_iter().chain(PEERS) {
+        for part in [KUBERNETES, ETCD, EXTERNAL_SCALER, VAULT].into_iter().chain(PEERS) {
             let Source::Go(module) = part.source else { panic!("{} is no Go module", part.name) };
             for (package, _) in module.programs {
                 assert!(module.manifest.contains(package), "{package} is no tool of {}", part.name);

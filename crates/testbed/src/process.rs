@@ -60,6 +60,18 @@ impl Component {
         folder: &Path,
         data: Option<&Path>,
     ) -> Result<Self, Error> {
+        Self::start_with(name, program, arguments, &[], folder, data)
+    }
+
+    /// The same with variables of its own.
+    pub(crate) fn start_with(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        folder: &Path,
+        data: Option<&Path>,
+    ) -> Result<Self, Error> {
         let logs = folder.join("logs");
         let log = logs.join(format!("{name}.log"));
         let out = File::create(&log).attempt(|| format!("write {}", log.display()))?;
@@ -76,6 +88,7 @@ impl Component {
         for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"] {
             command.env_remove(variable);
         }
+        command.envs(variables.iter().copied());
         let child = command.spawn().attempt(|| format!("start {name}"))?;
         Ok(Self { name, log, child })
     }

@@ -61,7 +61,18 @@ impl Program {
         arguments: &[String],
         room: Room,
     ) -> Result<Self, Error> {
-        let component = Component::start(name, program, arguments, room.folder(), None)?;
+        Self::start_with(name, program, arguments, &[], room)
+    }
+
+    /// The same with variables of its own.
+    pub fn start_with(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        room: Room,
+    ) -> Result<Self, Error> {
+        let component = Component::start_with(name, program, arguments, variables, room.folder(), None)?;
         Ok(Self { component, file: program.to_owned(), room })
     }
 

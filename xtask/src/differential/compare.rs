@@ -147,7 +147,7 @@ impl View {
     }
 }
 
-fn flatten(path: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
+pub(super) fn flatten(path: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(object) => {
             object.iter().for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, fields));

@@ -44,7 +44,7 @@ pub(crate) struct Setting {
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
 /// The control plane with nobody who acts on workloads.
-const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
+pub(super) const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
     -replicationcontroller-controller,-job-controller,-cronjob-controller,-daemonset-controller,-ttl-controller,\
     -pod-garbage-collector-controller,-taint-eviction-controller,-ttl-after-finished-controller,-disruption-controller";
 
@@ -258,7 +258,7 @@ fn traffic(rules: &Rules) -> (usize, usize) {
     (log.iter().filter(|entry| !held(&entry.path, &entry.method)).count(), waiting.count())
 }
 
-async fn until_found(client: &Client, path: &str) -> anyhow::Result<()> {
+pub(super) async fn until_found(client: &Client, path: &str) -> anyhow::Result<()> {
     let until = Instant::now() + DEADLINE;
     while let Err(error) = send(client, Method::GET, path, &Value::Null).await {
         anyhow::ensure!(Instant::now() < until, "{path}: {error}");

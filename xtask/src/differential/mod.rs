@@ -1,4 +1,4 @@
-//! `cargo xtask differential`: Kubernetes' own HPA controller and ours on the same real API server, over twin workloads
+//! `cargo xtask differential [hpa]`: Kubernetes' own HPA controller and ours on the same real API server, over twin workloads
 //! with the same scripted metrics, compared step by step.
 //!
 //! ```text
@@ -12,10 +12,13 @@
 //!
 //! Both controllers are held while something is changed, so that none of them sees half of a change: theirs at the
 //! scale, with which each of its passes begins, ours by its mode.
+//!
+//! `cargo xtask differential keda` is the same of KEDA's operator and ours: see [`keda`].
 
 mod apply;
 mod compare;
 mod ground;
+mod keda;
 mod report;
 mod rounds;
 mod scenario;
@@ -29,15 +32,15 @@ use ground::{Ground, Setting};
 use report::{Outcome, Progress};
 use rounds::Play;
 
-/// Compares Plimsoll with Kubernetes, live.
+/// Compares Plimsoll with what it replaces, live.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What is compared.
     #[arg(value_enum, default_value_t = What::Hpa)]
     what: What,
-    /// How many steps are compared, in all lanes together.
-    #[arg(long, default_value_t = 500)]
-    steps: usize,
+    /// How many steps are compared, in all lanes together; 500 for the HPA controller and 200 for KEDA if nothing is said.
+    #[arg(long)]
+    steps: Option<usize>,
     /// What chance depends on.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -47,7 +50,7 @@ pub(crate) struct Args {
     /// Play this scenario alone.
     #[arg(long, value_name = "SCENARIO")]
     only: Option<u64>,
-    /// Let ours decide by another tolerance: the run must find differences, else it proves nothing.
+    /// Let ours decide otherwise (by another tolerance, without secrets): the run must find differences, else it proves nothing.
     #[arg(long, hide = true)]
     sabotage: bool,
     /// How the outcome is shown.
@@ -57,8 +60,10 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// The HPA controller.
+    /// Kubernetes' HPA controller.
     Hpa,
+    /// KEDA's operator.
+    Keda,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,11 +97,17 @@ fn settings(sabotage: bool) -> [(Setting, u64); 2] {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let What::Hpa = args.what;
-    let (mut outcome, mut progress) = (Outcome::default(), Progress::new(args.steps));
+    match args.what {
+        What::Hpa => run_hpa(args, args.steps.unwrap_or(500)),
+        What::Keda => keda::run(args, args.steps.unwrap_or(200)),
+    }
+}
+
+fn run_hpa(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
+    let (mut outcome, mut progress) = (Outcome::default(), Progress::new(steps));
     // A quarter with scaling to zero.
-    let to_zero = args.steps / 4;
-    for ((setting, first), steps) in settings(args.sabotage).iter().zip([args.steps - to_zero, to_zero]) {
+    let to_zero = steps / 4;
+    for ((setting, first), steps) in settings(args.sabotage).iter().zip([steps - to_zero, to_zero]) {
         let elsewhere = args.only.is_some_and(|only| (only >= TO_ZERO) != setting.to_zero);
         if steps == 0 || elsewhere {
             continue;

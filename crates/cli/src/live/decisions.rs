@@ -1,11 +1,13 @@
 //! What the controller has decided, as it serves it through the API server.
 
-use api::decisions::{API_VERSION, DecisionList, DecisionRecord, DifferenceList, GROUP, Mode, VERSION};
+use api::decisions::{API_VERSION, DecisionList, DecisionRecord, DifferenceList, Mode};
+use cluster::Kind;
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::objects::Object;
 use super::{Named, Scope, Site, Trouble};
 
 /// A controller that has said nothing for so many periods may be away.
@@ -36,8 +38,9 @@ impl Site {
         namespace: &str,
         named: &Named,
     ) -> Result<Vec<DecisionRecord>, Missing> {
-        let path = format!("{}/{}", path(Scope::Namespace(namespace), "decisions"), named.record());
-        let mut records = self.ask::<DecisionList>(&path).await?.items;
+        let by = named.kind.decisions();
+        let path = format!("{}/{}", path(by, Scope::Namespace(namespace), "decisions"), named.record());
+        let mut records = self.ask::<DecisionList>(by, &path).await?.items;
         if records.is_empty() {
             return Err(Missing::NoRecord);
         }
@@ -45,14 +48,42 @@ impl Site {
         Ok(records)
     }
 
-    /// The latest decision of every autoscaler.
-    pub(crate) async fn latest_decisions(&self, scope: Scope<'_>) -> Result<Vec<DecisionRecord>, Missing> {
-        Ok(self.ask::<DecisionList>(&path(scope, "decisions")).await?.items)
+    /// The latest decision of every autoscaler of a kind and of those that the same process decides about.
+    pub(crate) async fn latest_decisions(
+        &self,
+        kind: Kind,
+        scope: Scope<'_>,
+    ) -> Result<Vec<DecisionRecord>, Missing> {
+        let by = kind.decisions();
+        Ok(self.ask::<DecisionList>(by, &path(by, scope, "decisions")).await?.items)
+    }
+
+    /// The latest decision about each of these objects that there is, and why some are not there if that is not known.
+    pub(crate) async fn latest_about(
+        &self,
+        objects: &[Object],
+        scope: Scope<'_>,
+    ) -> (Vec<DecisionRecord>, Option<Unavailable>) {
+        let (mut records, mut unavailable) = (Vec::new(), None);
+        let is_there = |kind: Kind| objects.iter().any(|object| object.kind.decisions() == kind.decisions());
+        for kind in [Kind::Hpa, Kind::ScaledObject] {
+            // Where there is none of its objects, nobody misses who decides about them.
+            if kind != Kind::Hpa && !is_there(kind) {
+                continue;
+            }
+            match self.latest_decisions(kind, scope).await {
+                Ok(found) => records.extend(found),
+                Err(Missing::NoRecord) => {}
+                Err(Missing::Unavailable(_)) if !is_there(kind) && !objects.is_empty() => {}
+                Err(Missing::Unavailable(why)) => unavailable = unavailable.or(Some(why)),
+            }
+        }
+        (records, unavailable)
     }
 
     /// What shadow mode found.
     pub(crate) async fn differences(&self, scope: Scope<'_>) -> Result<DifferenceList, Missing> {
-        self.ask(&path(scope, "differences")).await
+        self.ask(API_VERSION, &path(API_VERSION, scope, "differences")).await
     }
 
     /// The decisions that are kept of one autoscaler and those that follow, until the connection ends.
@@ -61,11 +92,11 @@ impl Site {
         namespace: &str,
         named: &Named,
     ) -> Result<impl Stream<Item = Result<DecisionRecord, Trouble>> + Unpin + use<>, Missing> {
-        let path =
-            format!("{}/{}?watch=true", path(Scope::Namespace(namespace), "decisions"), named.record());
-        let lines = match self.lines(&path).await {
+        let by = named.kind.decisions();
+        let place = path(by, Scope::Namespace(namespace), "decisions");
+        let lines = match self.lines(&format!("{place}/{}?watch=true", named.record())).await {
             Ok(lines) => lines,
-            Err(trouble) => return Err(self.missing(&trouble).await),
+            Err(trouble) => return Err(self.missing(by, &trouble).await),
         };
         let records = lines.lines().map(|line| match line {
             Ok(line) => record(&line),
@@ -74,49 +105,50 @@ impl Site {
         Ok(Box::pin(records))
     }
 
-    async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, Missing> {
+    async fn ask<T: DeserializeOwned>(&self, by: &str, path: &str) -> Result<T, Missing> {
         match self.get(path).await {
             Ok(answer) => Ok(answer),
-            Err(trouble) => Err(self.missing(&trouble).await),
+            Err(trouble) => Err(self.missing(by, &trouble).await),
         }
     }
 
-    /// What a refusal means.
-    async fn missing(&self, trouble: &Trouble) -> Missing {
+    /// What a refusal means; `by` is the group and version that was asked.
+    async fn missing(&self, by: &str, trouble: &Trouble) -> Missing {
+        let group = by.split('/').next().unwrap_or_default();
+        let who = if by == API_VERSION { "controller" } else { "operator" };
         let unavailable = |cause: String, remedy: &str| {
             Missing::Unavailable(Unavailable { cause, remedy: remedy.to_owned() })
         };
         match trouble.code() {
             // Nobody serves the group, or somebody does and does not know the object.
-            Some(404) if self.get::<Value>(&format!("/apis/{GROUP}/{VERSION}")).await.is_ok() => {
-                Missing::NoRecord
-            }
+            Some(404) if self.get::<Value>(&format!("/apis/{by}")).await.is_ok() => Missing::NoRecord,
             Some(404) => unavailable(
-                format!("this cluster does not serve {API_VERSION}"),
-                "run `plimsoll controller` on it, with its APIService",
+                format!("this cluster does not serve {by}"),
+                &format!("run `plimsoll {who}` on it, with its APIService"),
             ),
             Some(401 | 403) => unavailable(
                 trouble.to_string(),
-                &format!("ask for the right to get and list decisions and differences of {GROUP}"),
+                &format!("ask for the right to get and list decisions{} of {group}", of_shadow(by)),
             ),
             Some(502..=504) => {
-                let why = self.api_service().await.unwrap_or_else(|| trouble.to_string());
+                let why = self.api_service(by).await.unwrap_or_else(|| trouble.to_string());
                 unavailable(
-                    format!("the controller behind {API_VERSION} does not answer: {why}"),
+                    format!("the {who} behind {by} does not answer: {why}"),
                     "check that its pods run and that its Service leads to them",
                 )
             }
             None if matches!(trouble, Trouble::Nonsense(_)) => unavailable(
-                format!("the controller speaks another language: {trouble}"),
-                "use a `plimsoll` of the controller's version",
+                format!("the {who} speaks another language: {trouble}"),
+                &format!("use a `plimsoll` of the {who}'s version"),
             ),
-            _ => unavailable(trouble.to_string(), "try again; the controller's log may say more"),
+            _ => unavailable(trouble.to_string(), &format!("try again; the {who}'s log may say more")),
         }
     }
 
     /// What the API server says about the server behind our group.
-    async fn api_service(&self) -> Option<String> {
-        let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}");
+    async fn api_service(&self, by: &str) -> Option<String> {
+        let (group, version) = by.split_once('/')?;
+        let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}");
         let service: Value = self.get(&path).await.ok()?;
         let conditions = service.pointer("/status/conditions")?.as_array()?;
         let bad = conditions.iter().find(|c| {
@@ -126,17 +158,27 @@ impl Site {
     }
 }
 
+/// Who decides about objects of a kind.
+pub(crate) fn decider(kind: Kind) -> &'static str {
+    if kind.decisions() == API_VERSION { "controller" } else { "operator" }
+}
+
 /// Whether nothing was decided for so long before `until` that the controller may have been away.
 pub(crate) fn silent(record: &DecisionRecord, until: Timestamp) -> bool {
     let patience = record.period.checked_mul(PERIODS).unwrap_or(SignedDuration::MAX);
     record.mode != Mode::Off && until.duration_since(record.last) > patience.max(LEAST)
 }
 
+/// Shadow mode is of the controller.
+fn of_shadow(by: &str) -> &'static str {
+    if by == API_VERSION { " and differences" } else { "" }
+}
+
 /// Where a resource of ours is.
-fn path(scope: Scope<'_>, resource: &str) -> String {
+fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
     match scope {
-        Scope::All => format!("/apis/{API_VERSION}/{resource}"),
-        Scope::Namespace(namespace) => format!("/apis/{API_VERSION}/namespaces/{namespace}/{resource}"),
+        Scope::All => format!("/apis/{by}/{resource}"),
+        Scope::Namespace(namespace) => format!("/apis/{by}/namespaces/{namespace}/{resource}"),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Autoscalers as users name them: `hpa/web`.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
 use api::names::subdomain_faults;
 use api::text::nearest;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use cluster::Kind;
 
 use crate::failure::Failure;
@@ -17,7 +19,7 @@ pub(crate) struct Named {
 }
 
 /// The words for kinds; the first of each is how we write it.
-const KINDS: [(Kind, &[&str]); 2] = [
+const KINDS: [(Kind, &[&str]); 3] = [
     (
         Kind::Hpa,
         &[
@@ -30,12 +32,38 @@ const KINDS: [(Kind, &[&str]); 2] = [
         ],
     ),
     (Kind::Autoscaler, &["autoscaler", "autoscalers", "autoscaler.plimsoll.dev", "autoscalers.plimsoll.dev"]),
+    (
+        Kind::ScaledObject,
+        &["so", "scaledobject", "scaledobjects", "scaledobject.keda.sh", "scaledobjects.keda.sh"],
+    ),
 ];
 
 /// The kind that a word means.
 pub(crate) fn kind(word: &str) -> Option<Kind> {
     let word = word.to_ascii_lowercase();
     KINDS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(kind, _)| *kind)
+}
+
+/// Any word; shells offer the kinds there are.
+#[derive(Clone)]
+pub(crate) struct Word;
+
+impl TypedValueParser for Word {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let kinds = KINDS.iter().filter_map(|(_, words)| words.first());
+        Some(Box::new(kinds.chain([&"all"]).map(PossibleValue::new)))
+    }
 }
 
 /// The kind that a word was most likely meant to be.
@@ -113,6 +141,8 @@ mod tests {
             (&["hpa", "web", "shop"], Some("hpa/web hpa/shop")),
             (&["HPA/web", "autoscaler/shop"], Some("hpa/web autoscaler/shop")),
             (&["horizontalpodautoscalers.autoscaling/web"], Some("hpa/web")),
+            (&["so/orders", "scaledobject/mails"], Some("so/orders so/mails")),
+            (&["scaledobjects.keda.sh", "orders"], Some("so/orders")),
             (&["hpa"], Some("")),
             (&["hpa/"], Some("hpa/")),
             (&["web"], None),

@@ -1,6 +1,7 @@
 //! Autoscalers as they are stored, and what is told about them.
 
 use api::autoscaling::v2;
+use api::keda::ScaledObject;
 use api::plimsoll::{self, Autoscaler};
 use api::text::nearest;
 use cluster::Kind;
@@ -69,7 +70,7 @@ impl Object {
     /// Reads an object of a kind.
     fn read(kind: Kind, mut raw: Value) -> Result<Self, Trouble> {
         // Objects of a list do not say what they are.
-        let (api_version, kind_name) = head(kind);
+        let (api_version, kind_name) = (kind.api_version(), kind.name());
         if let Some(fields) = raw.as_object_mut().filter(|fields| !fields.contains_key("kind")) {
             let rest = std::mem::take(fields);
             fields.insert("apiVersion".into(), api_version.into());
@@ -80,6 +81,7 @@ impl Object {
         let hpa = match kind {
             Kind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
             Kind::Autoscaler => plimsoll::v2_view(Autoscaler::deserialize(&raw).map_err(nonsense)?),
+            Kind::ScaledObject => scaled(ScaledObject::deserialize(&raw).map_err(nonsense)?),
         };
         Ok(Self { kind, raw, hpa })
     }
@@ -108,15 +110,15 @@ impl Site {
         Object::read(named.kind, raw)
     }
 
-    /// Autoscalers, by namespace and name. That a cluster does not have our kind means that there are none.
+    /// Autoscalers, by namespace and name. That a cluster does not have a kind means that there are none of it.
     pub(crate) async fn objects(&self, which: Which<'_>) -> Result<Vec<Object>, Trouble> {
         let mut found = Vec::new();
         for &kind in which.kinds {
             match self.list(kind, which).await {
                 Ok(objects) => found.extend(objects),
                 Err(Trouble::Refused { code: 403 | 404, .. })
-                    if kind == Kind::Autoscaler && which.kinds.len() > 1 => {}
-                Err(Trouble::Refused { code: 404, .. }) if kind == Kind::Autoscaler => {}
+                    if kind != Kind::Hpa && which.kinds.len() > 1 => {}
+                Err(Trouble::Refused { code: 404, .. }) if kind != Kind::Hpa => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -154,7 +156,7 @@ impl Site {
 
     /// The events about an autoscaler, newest first.
     pub(crate) async fn events(&self, namespace: &str, named: &Named) -> Result<Vec<Told>, Trouble> {
-        let fields = format!("involvedObject.name={},involvedObject.kind={}", named.name, head(named.kind).1);
+        let fields = format!("involvedObject.name={},involvedObject.kind={}", named.name, named.kind.name());
         let path =
             format!("/api/v1/namespaces/{}/events?fieldSelector={}", encoded(namespace), encoded(&fields));
         let mut events: Vec<Told> = self.pages(&path).await?;
@@ -168,9 +170,8 @@ impl Site {
             return self.failure(&format!("get {named}"), trouble);
         }
         let which = |kinds, scope| Which { kinds, scope, labels: None, cached: true };
-        let kinds = [Kind::Hpa, Kind::Autoscaler];
-        let here = self.objects(which(&kinds, Scope::Namespace(namespace))).await.unwrap_or_default();
-        let everywhere = self.objects(which(&kinds, Scope::All)).await.unwrap_or_default();
+        let here = self.objects(which(&Kind::ALL, Scope::Namespace(namespace))).await.unwrap_or_default();
+        let everywhere = self.objects(which(&Kind::ALL, Scope::All)).await.unwrap_or_default();
         let namespaces: Vec<&str> =
             everywhere.iter().filter(|o| o.named() == *named).map(Object::namespace).collect();
         Failure::Outside(unknown(namespace, named, &here, &namespaces))
@@ -193,7 +194,7 @@ fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) 
         return text + &format!("\n  did you mean {}/{near}?", named.kind.short());
     }
     text += &match of_kind.as_slice() {
-        [] => format!("; that namespace has no {}", head(named.kind).1),
+        [] => format!("; that namespace has no {}", named.kind.name()),
         all => {
             let names = all.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
             let more = all.len().saturating_sub(LISTED);
@@ -204,20 +205,31 @@ fn unknown(namespace: &str, named: &Named, here: &[Object], elsewhere: &[&str]) 
     text
 }
 
-/// Group and version, and kind.
-pub(crate) fn head(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Hpa => (v2::API_VERSION, "HorizontalPodAutoscaler"),
-        Kind::Autoscaler => (plimsoll::API_VERSION, plimsoll::KIND),
-    }
+/// As far as a ScaledObject can be seen as an HPA: bounds, target, conditions.
+fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
+    let mut hpa = v2::HorizontalPodAutoscaler::default();
+    let condition = |own: &api::keda::Condition| v2::HorizontalPodAutoscalerCondition {
+        type_: own.type_.clone(),
+        status: format!("{:?}", own.status),
+        reason: own.reason.clone(),
+        message: own.message.clone(),
+        ..v2::HorizontalPodAutoscalerCondition::default()
+    };
+    hpa.status.conditions = object.status.conditions.0.iter().map(condition).collect();
+    let spec = &object.spec;
+    hpa.spec.scale_target_ref = v2::CrossVersionObjectReference {
+        kind: object.target_kind().to_owned(),
+        name: spec.scale_target_ref.name.clone(),
+        api_version: object.target_api_version().to_owned(),
+    };
+    hpa.spec.min_replicas = Some(spec.idle_replica_count.or(spec.min_replica_count).unwrap_or(0));
+    hpa.spec.max_replicas = object.hpa_max();
+    hpa.metadata = object.metadata;
+    hpa
 }
 
 fn path(kind: Kind, scope: Scope<'_>) -> String {
-    let plural = match kind {
-        Kind::Hpa => "horizontalpodautoscalers",
-        Kind::Autoscaler => "autoscalers",
-    };
-    let api_version = head(kind).0;
+    let (api_version, plural) = (kind.api_version(), kind.plural());
     match scope {
         Scope::All => format!("/apis/{api_version}/{plural}"),
         Scope::Namespace(namespace) => {

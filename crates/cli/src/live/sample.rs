@@ -84,5 +84,6 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
         period,
         spec,
         decision,
+        round: None,
     }
 }

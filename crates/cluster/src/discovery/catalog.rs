@@ -59,6 +59,20 @@ impl Catalog {
         group.versions.iter().filter_map(found).filter_map(|plural| group.preferred(&plural)).collect()
     }
 
+    /// The resource of a kind in exactly this version.
+    pub(crate) fn mapping(&self, group: &str, version: &str, kind: &str) -> Option<Resource> {
+        let version = self.group(group)?.versions.iter().find(|own| own.name == version)?;
+        let entry = version.resources.iter().rfind(|entry| entry.kind == kind)?;
+        Some(Resource {
+            group: group.to_owned(),
+            version: version.name.clone(),
+            plural: entry.plural.clone(),
+            singular: entry.singular.clone(),
+            kind: entry.kind.clone(),
+            namespaced: entry.namespaced,
+        })
+    }
+
     pub(crate) fn versions(&self, group: &str) -> Vec<String> {
         let versions = self.group(group).map(|group| group.versions.iter().map(|v| v.name.clone()));
         versions.map(Iterator::collect).unwrap_or_default()

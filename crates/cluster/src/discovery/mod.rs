@@ -105,6 +105,17 @@ impl Discovery {
         Ok(found)
     }
 
+    /// The resource of a kind in exactly this version; none if the server has no such kind. As [`Discovery::mappings`],
+    /// it looks once more at once when nothing is found.
+    pub async fn mapping(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Option<Resource>, ApiError> {
+        self.look_up(|catalog| catalog.mapping(group, version, kind), Option::is_none).await
+    }
+
     /// The served versions of a group, the preferred one first; empty if the group is not served.
     pub async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {
         self.look_up(|catalog| catalog.versions(group), Vec::is_empty).await

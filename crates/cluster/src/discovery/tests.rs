@@ -89,6 +89,21 @@ async fn kinds_are_found_by_group_and_kind() {
 }
 
 #[tokio::test]
+async fn a_kind_is_found_in_the_version_that_is_named_and_in_no_other() {
+    let discovery = Discovery::new(Fake::new(one_document).client());
+    let found = async |group: &str, version: &str, kind: &str| {
+        let found = discovery.mapping(group, version, kind).await.unwrap();
+        found.map(|found| format!("{} {}", found.version, found.plural))
+    };
+    assert_eq!(found("example.com", "v1beta1", "Widget").await, Some("v1beta1 widgets".to_owned()));
+    assert_eq!(found("example.com", "v2alpha1", "News").await, Some("v2alpha1 news".to_owned()));
+    assert_eq!(found("example.com", "v1", "News").await, None, "that version does not have it");
+    assert_eq!(found("example.com", "v3", "Widget").await, None);
+    assert_eq!(found("example.com", "v1", "widget").await, None);
+    assert_eq!(found("", "v1", "Pod").await, Some("v1 pods".to_owned()));
+}
+
+#[tokio::test]
 async fn versions_and_scales_are_told() {
     let discovery = Discovery::new(Fake::new(one_document).client());
     assert_eq!(discovery.versions("example.com").await.unwrap(), ["v1", "v1beta1", "v2alpha1"]);

@@ -7,8 +7,8 @@ use api::autoscaling::v2;
 use api::decisions::Mode;
 use api::door;
 use api::plimsoll::{self, Autoscaler};
+use cluster::Key;
 use cluster::events::About;
-use cluster::{Key, Kind};
 use engine::spec::Source;
 use engine::{Decision, Spec, Status};
 
@@ -195,13 +195,9 @@ impl Entry {
     /// The object as events name it.
     pub(crate) fn about(&self) -> About {
         let meta = self.object.metadata();
-        let (api_version, kind) = match self.key.kind {
-            Kind::Hpa => (v2::API_VERSION, "HorizontalPodAutoscaler"),
-            Kind::Autoscaler => (plimsoll::API_VERSION, plimsoll::KIND),
-        };
         About {
-            api_version,
-            kind,
+            api_version: self.key.kind.api_version(),
+            kind: self.key.kind.name(),
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             uid: meta.uid.clone(),
@@ -211,19 +207,16 @@ impl Entry {
 
     /// The path of the object.
     pub(crate) fn path(&self) -> String {
-        let (group, plural) = match self.key.kind {
-            Kind::Hpa => (v2::API_VERSION, "horizontalpodautoscalers"),
-            Kind::Autoscaler => (plimsoll::API_VERSION, "autoscalers"),
-        };
+        let (group, plural) = (self.key.kind.api_version(), self.key.kind.plural());
         let meta = self.object.metadata();
         format!("/apis/{group}/namespaces/{}/{plural}/{}", meta.namespace, meta.name)
     }
 
     /// Resource and group as messages name them.
     pub(crate) fn group_resource(&self) -> &'static str {
-        match self.key.kind {
-            Kind::Hpa => "horizontalpodautoscalers.autoscaling",
-            Kind::Autoscaler => "autoscalers.plimsoll.dev",
+        match self.object.as_ref() {
+            Object::Hpa(_) => "horizontalpodautoscalers.autoscaling",
+            Object::Autoscaler(_) => "autoscalers.plimsoll.dev",
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Step 6: status and events, written only where they changed.
 
 use api::autoscaling::v2::HorizontalPodAutoscalerStatus;
-use cluster::Kind;
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request};
 use engine::memory::Memory;
@@ -62,13 +61,13 @@ impl Pen {
         if !(status.is_some() || due) || !self.leadership.leads() {
             return nothing;
         }
-        match entry.key.kind {
-            Kind::Hpa => {
+        match entry.object.as_ref() {
+            Object::Hpa(_) => {
                 let alone = status.is_none();
                 let status = status.unwrap_or_else(|| entry.object.status().clone());
                 self.put(entry, status, memory, alone).await
             }
-            Kind::Autoscaler => {
+            Object::Autoscaler(_) => {
                 // The server takes nothing but status through the status of a custom resource.
                 let reported = match status {
                     Some(status) => self.put(entry, status, None, false).await,

@@ -237,13 +237,9 @@ impl Controller {
     fn complain(&self, key: &Key, error: String) {
         tracing::warn!(autoscaler = %key, error, "an autoscaler cannot be read and is left alone");
         self.passer.metrics.unreadable();
-        let (api_version, kind) = match key.kind {
-            cluster::Kind::Hpa => (api::autoscaling::v2::API_VERSION, api::autoscaling::KIND),
-            cluster::Kind::Autoscaler => (api::plimsoll::API_VERSION, api::plimsoll::KIND),
-        };
         let about = About {
-            api_version,
-            kind,
+            api_version: key.kind.api_version(),
+            kind: key.kind.name(),
             namespace: key.namespace.to_string(),
             name: key.name.to_string(),
             uid: String::new(),

@@ -90,8 +90,12 @@ impl Admission {
         ];
         for (place, kind) in collections {
             for object in self.items(place, kind).await? {
-                targets.insert(named(&object));
-                around.add(object).map_err(|error| format!("{kind}s of {namespace}: {error}"))?;
+                let target = named(&object);
+                // What cannot be read is nobody's rival, and must not keep others from being judged.
+                match around.add(object) {
+                    Ok(()) => drop(targets.insert(target)),
+                    Err(error) => tracing::debug!(namespace, kind, %error, "an object cannot be read"),
+                }
             }
         }
         if let Some((workload, name)) = &needs.workload {
@@ -114,9 +118,11 @@ impl Admission {
     /// Adds a kind if the cluster has it. One that it has not is for the rules to judge.
     async fn look_up(&self, around: &mut Objects, api_version: &str, kind: &str) {
         let Ok(target) = Target::parse(api_version, kind, "") else { return };
-        let Ok(found) = self.hand.discovery.mappings(&target.group, &target.kind).await else { return };
-        for resource in found {
-            around.add_kind(&resource.group, &resource.version, &resource.kind);
+        // In the version that is named: it need not be the one that the server prefers.
+        if let Ok(Some(found)) =
+            self.hand.discovery.mapping(&target.group, &target.version, &target.kind).await
+        {
+            around.add_kind(&found.group, &found.version, &found.kind);
         }
     }
 

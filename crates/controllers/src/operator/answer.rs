@@ -13,7 +13,7 @@ use super::core::Core;
 use super::id::Id;
 use super::poll::after_query;
 use super::tell::Subject;
-use super::triggers::{How, Owner};
+use super::triggers::{How, Owner, told};
 
 /// What discovery shows: the metrics themselves are known to their HPAs.
 const PLACEHOLDER: &str = "externalmetrics";
@@ -49,12 +49,13 @@ impl Answers {
         let settings = &core.settings;
         let how = How {
             age: settings.age(settings.sample_age),
+            others: settings.age(settings.sample_age),
             deadline: settings.source_deadline,
             wanted: &wanted,
             records: Some(&records),
         };
         let heard = triggers.ask(&core.maker, &owner, how).await;
-        let told: Vec<Told> = heard.into_iter().enumerate().map(|(index, heard)| heard.told(index)).collect();
+        let told: Vec<Told> = told(heard, settings.compat);
         let needs = fallback::needs(&object, &told, settings.compat);
         let facts = core.eyes.facts(&object, needs).await;
         let question =

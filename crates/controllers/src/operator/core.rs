@@ -7,8 +7,10 @@ use std::time::Duration;
 use api::keda::{ScaledJob, ScaledObject};
 use cluster::Clock;
 use cluster::request::ApiError;
+use jiff::Timestamp;
 use keda::activity::Record;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::eyes::Eyes;
 use super::figures::Counters;
@@ -18,6 +20,7 @@ use super::settings::Settings;
 use super::tell::Tell;
 use super::triggers::{Maker, Owner, PushSender, Triggers};
 use super::world::World;
+use crate::hpa::Records;
 
 /// What all parts share.
 pub(crate) struct Core {
@@ -32,6 +35,8 @@ pub(crate) struct Core {
     pub(crate) tell: Tell,
     pub(crate) push: PushSender,
     pub(crate) counters: Counters,
+    /// What was decided, for people who ask why.
+    pub(crate) records: Records,
     pub(crate) items: Mutex<HashMap<Id, Arc<Item>>>,
 }
 
@@ -42,6 +47,18 @@ pub(crate) struct Item {
     pub(crate) gate: tokio::sync::Mutex<()>,
     triggers: Mutex<Option<Arc<Triggers>>>,
     notes: Mutex<Notes>,
+}
+
+/// Whether a source that told of activity by itself is asked how much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pushing {
+    /// Not now.
+    #[default]
+    Idle,
+    /// It is.
+    Asking,
+    /// It is, and has told again since.
+    Again,
 }
 
 /// Small things that are remembered of one object.
@@ -59,12 +76,22 @@ pub(crate) struct Notes {
     pub(crate) hpa: Option<(u64, u64)>,
     /// What the last poll has found, for triggers with `useCachedMetrics`.
     pub(crate) records: BTreeMap<String, Record>,
+    /// When it was last active, as far as we have seen.
+    pub(crate) last_active: Option<Timestamp>,
+    /// Whether it acts on what was pushed.
+    pub(crate) pushing: Pushing,
+    /// When its sources were last asked because of that.
+    pub(crate) pushed: Option<Instant>,
+    /// The generation in which it was last polled.
+    pub(crate) generation: Option<i64>,
     /// How late the last poll began.
     pub(crate) late: Option<Duration>,
     /// How often something failed.
     pub(crate) errors: Option<u64>,
     /// Whether its formula was active in the last poll, if it has one.
     pub(crate) composite: Option<bool>,
+    /// What its formula last yielded.
+    pub(crate) yielded: Option<f64>,
     /// What our own engine remembers of it.
     pub(crate) direct: Option<Box<super::direct::Memory>>,
 }
@@ -117,6 +144,7 @@ impl Core {
     /// Another term begins or ends: what others did meanwhile is not known.
     pub(crate) fn forget_all(&self) {
         self.items().clear();
+        self.records.forget_all();
     }
 
     /// An object as it was last seen.
@@ -145,7 +173,7 @@ impl Core {
     pub(crate) async fn write_object(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
         let place = Place::keda(Kind::Object.plural(), &id.namespace, &id.name);
         let written: ScaledObject = self.hand.merge(place, of, patch).await?;
-        self.world().objects.wrote(&id.full_name(), Arc::new(written.without_managers()));
+        self.world().wrote_object(&id.full_name(), Arc::new(written.without_managers()));
         Ok(())
     }
 
@@ -153,7 +181,7 @@ impl Core {
     pub(crate) async fn write_job(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
         let place = Place::keda(Kind::Job.plural(), &id.namespace, &id.name);
         let written: ScaledJob = self.hand.merge(place, of, patch).await?;
-        self.world().scaled_jobs.wrote(&id.full_name(), Arc::new(written.without_managers()));
+        self.world().wrote_scaled_job(&id.full_name(), Arc::new(written.without_managers()));
         Ok(())
     }
 }

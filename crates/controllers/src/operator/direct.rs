@@ -9,16 +9,16 @@ use cluster::index::{Pods, TargetKind};
 use cluster::metrics::Asker;
 use engine::act::WriteError;
 use engine::spec::{Goal, Metric, Source};
-use engine::{Decision, Detail, Observation, Samples, Scale, ScaleFailure, Selection, Status, Written};
+use engine::{Detail, Observation, Samples, Scale, ScaleFailure, Selection, Status, Written};
 use keda::activity::{self, Formula, Question, Told};
 use keda::direct::{external_samples, needs_pods, plan, step};
 use keda::executor::{Input, Scaled};
 use keda::fallback::Facts;
-use keda::status::Changes;
 
 use super::core::{Core, Item};
 use super::id::Id;
 use super::poll::{decide_and_write, report};
+use super::record::{self, Said};
 use super::tell::Subject;
 
 /// What is remembered of an object that has no HPA.
@@ -26,8 +26,6 @@ use super::tell::Subject;
 pub(crate) struct Memory {
     state: engine::State,
     status: Status,
-    /// The last decision.
-    pub(crate) last: Option<Decision>,
 }
 
 /// What a round found out.
@@ -47,12 +45,14 @@ pub(crate) async fn round(core: &Core, id: &Id, item: &Item, round: Round<'_>) {
     let now = core.clock.now();
     let compat = core.settings.compat;
     let input = Input::of_round(now, object, round.state);
+    let (told, facts, formula, active) = (round.told, round.facts, round.formula, round.state.active);
+    let said = Said { now, object, told, facts, formula, active, compat }.round();
     let plan = match plan(object, round.specs, compat) {
         Ok(plan) => plan,
         Err(error) => {
             // Without metrics there is only rest and work.
             tracing::debug!(object = %id, %error, "nothing is known to scale by");
-            return decide_and_write(core, id, object, input, round.state.changes.clone()).await;
+            return decide_and_write(core, id, object, input, round.state.changes.clone(), said).await;
         }
     };
     let mut memory = item.notes().direct.take().unwrap_or_default();
@@ -65,13 +65,17 @@ pub(crate) async fn round(core: &Core, id: &Id, item: &Item, round: Round<'_>) {
         pods: Vec::new(),
         samples: Vec::new(),
     };
-    complete(core, &round, &input, &mut seen).await;
+    let looked = complete(core, &round, &input, &mut seen).await;
     let step = step(&mut memory.state, &seen, &input, compat, Detail::Counts);
     let written = match step.write() {
         Some(to) => Some(write(core, id, object, &seen, to).await),
         None => None,
     };
-    let settled = step.settle(&mut memory.state, core.clock.now(), &seen, written);
+    let mut settled = step.settle(&mut memory.state, core.clock.now(), &seen, written);
+    if !looked {
+        // Pods that nobody looked for are not none.
+        settled.decision.selected = None;
+    }
     for event in &settled.outcome.events {
         core.tell.round(Subject::Object, &object.metadata, event);
     }
@@ -79,15 +83,9 @@ pub(crate) async fn round(core: &Core, id: &Id, item: &Item, round: Round<'_>) {
         core.tell.engine(&object.metadata, event);
     }
     memory.status = settled.decision.status.clone();
-    memory.last = Some(settled.decision);
+    record::keep(core, id, object, &seen.spec, &settled.decision, said);
     item.notes().direct = Some(memory);
     report(core, id, &round.state.changes.clone().then(settled.outcome.changes)).await;
-}
-
-/// Decides when a source has told of activity by itself: that there is work, but not how much.
-pub(crate) async fn pushed(core: &Core, id: &Id, object: &ScaledObject, metric: &[String; 1]) {
-    let input = Input::of_push(core.clock.now(), object, metric);
-    decide_and_write(core, id, object, input, Changes::default()).await;
 }
 
 async fn scale(core: &Core, object: &ScaledObject) -> Result<Scale, ScaleFailure> {
@@ -105,9 +103,9 @@ async fn scale(core: &Core, object: &ScaledObject) -> Result<Scale, ScaleFailure
     asked.map(|held| held.scale).map_err(|error| ScaleFailure::Query(error.message))
 }
 
-/// Samples, and pods where somebody looks at them.
-async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut Observation) {
-    let Ok(scale) = &seen.scale else { return };
+/// Samples, and pods where somebody looks at them; whether somebody does.
+async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut Observation) -> bool {
+    let Ok(scale) = &seen.scale else { return false };
     let object = round.object;
     let compat = core.settings.compat;
     let read = |metric: &str| {
@@ -119,8 +117,8 @@ async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut 
     let outside = |metric: &Metric| {
         matches!((&metric.source, &metric.goal), (Source::External(_), Goal::AverageValue(_)))
     };
-    let wants_pods = !seen.spec.metrics.iter().all(outside);
-    if wants_pods && needs_pods(input, scale.spec_replicas, compat) {
+    let wants_pods = !seen.spec.metrics.iter().all(outside) && needs_pods(input, scale.spec_replicas, compat);
+    if wants_pods {
         match core.eyes.pods_of(&object.metadata.namespace, &scale.selector).await {
             Ok(pods) => seen.pods = pods,
             Err(error) => seen.selection = Selection::Invalid(error),
@@ -141,6 +139,7 @@ async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut 
         });
     }
     seen.samples = samples;
+    wants_pods
 }
 
 async fn write(core: &Core, id: &Id, object: &ScaledObject, seen: &Observation, to: i32) -> Written {

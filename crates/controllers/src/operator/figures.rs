@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use api::keda::{COMPOSITE_METRIC, State, types};
 use api::meta::ObjectMeta;
 
+use scalers::web::Account;
+
 use super::core::Core;
 use super::id::{Id, Kind};
 use super::tell::Subject;
@@ -19,6 +21,56 @@ pub(crate) struct Counters {
     polls: AtomicU64,
     /// Builds that failed, by what they were for.
     failures: Mutex<BTreeMap<(bool, String, String), u64>>,
+}
+
+/// How long requests of scalers over HTTP took, by type of trigger and code of the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Durations(Mutex<BTreeMap<(String, u16), Taken>>);
+
+#[derive(Debug, Default)]
+struct Taken {
+    within: [u64; BOUNDS.len()],
+    count: u64,
+    seconds: f64,
+}
+
+/// Seconds.
+const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+impl Durations {
+    pub(crate) fn count(&self, type_: &str, account: &Account) {
+        if account.sent.is_empty() {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for sent in &account.sent {
+            // Types and codes are few.
+            let taken = all.entry((type_.to_owned(), sent.code.unwrap_or(0))).or_default();
+            let seconds = sent.took.as_secs_f64();
+            taken.count += 1;
+            taken.seconds += seconds;
+            for (count, _) in taken.within.iter_mut().zip(BOUNDS).filter(|(_, bound)| seconds <= *bound) {
+                *count += 1;
+            }
+        }
+    }
+
+    fn write(&self, page: &mut Figures) {
+        page.family(
+            "histogram",
+            "keda_scaler_http_request_duration_seconds",
+            "The duration of HTTP requests made by each scaler, in seconds.",
+        );
+        for ((type_, code), taken) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let within = BOUNDS.into_iter().zip(taken.within).chain([(f64::INFINITY, taken.count)]);
+            page.histogram(&[("scaler", type_), ("status_code", &code_of(*code))], within, taken.seconds);
+        }
+    }
+}
+
+/// That there was no answer is told by a word.
+fn code_of(code: u16) -> String {
+    if code == 0 { "error".to_owned() } else { code.to_string() }
 }
 
 /// No more objects are counted; those are names that users choose.
@@ -92,6 +144,7 @@ pub(crate) fn text(core: &Core) -> String {
     let items = core.all_items();
     let series: Vec<Series> = items.iter().flat_map(|(id, _)| series(core, id)).collect();
     scalers(&mut page, &series);
+    requests(core, &mut page, &items);
     objects(core, &mut page, &items);
     registered(core, &mut page);
     core.tell.cloud_events.figures(&mut page);
@@ -138,13 +191,18 @@ fn series(core: &Core, id: &Id) -> Vec<Series> {
             });
         }
     }
-    if let Some(active) = item.notes().composite {
+    // Apart: a guard would live as long as what follows it.
+    let (composite, yielded) = {
+        let notes = item.notes();
+        (notes.composite, notes.yielded)
+    };
+    if let Some(active) = composite {
         all.push(Series {
             id: id.clone(),
             metric: COMPOSITE_METRIC.to_owned(),
             scaler: COMPOSITE_METRIC.to_owned(),
             index: "0".to_owned(),
-            value: None,
+            value: yielded,
             latency: None,
             active: Some(active),
             errors: 0,
@@ -180,6 +238,59 @@ fn scalers(page: &mut Figures, series: &[Series]) {
     );
     for one in series.iter().filter(|one| one.latency.is_some()) {
         page.value(&one.labels(), one.errors);
+    }
+}
+
+/// What scalers have sent over HTTP.
+fn requests(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::core::Item>)]) {
+    let mut empty = Vec::new();
+    page.family(
+        "counter",
+        "keda_scaler_http_requests_total",
+        "The total number of HTTP requests made by each scaler.",
+    );
+    for (id, item) in items {
+        let Some(triggers) = item.triggers() else { continue };
+        for slot in triggers.slots() {
+            let ((sent, lacking), trigger) = (slot.sent(), slot.trigger());
+            if sent.is_empty() {
+                continue;
+            }
+            // Whoever asks over HTTP has one metric.
+            let metric = slot.samples().0.into_keys().next().unwrap_or_default();
+            for (code, count) in sent {
+                let labels = [
+                    ("namespace", &*id.namespace),
+                    ("scaled_resource", &*id.name),
+                    ("scaler", &trigger.type_),
+                    ("trigger_name", &trigger.name),
+                    ("metric_name", &metric),
+                    ("status_code", &code_of(code)),
+                ];
+                page.value(&labels, count);
+            }
+            if trigger.type_ == "prometheus" {
+                let ignored = trigger.metadata.get("ignoreNullValues").map_or("true", String::as_str);
+                empty.push((id, trigger.name.clone(), metric, ignored.to_owned(), lacking));
+            }
+        }
+    }
+    core.maker.durations.write(page);
+    page.family(
+        "counter",
+        "keda_scaler_empty_upstream_responses_total",
+        "The total number of empty responses that scalers got from where they ask.",
+    );
+    for (id, name, metric, ignored, count) in &empty {
+        let labels = [
+            ("namespace", &*id.namespace),
+            ("scaledResource", &*id.name),
+            ("triggerName", name),
+            ("metricName", metric),
+            ("resourceType", id.kind.label()),
+            ("ignoreNullValues", ignored),
+        ];
+        page.value(&labels, count);
     }
 }
 

@@ -15,6 +15,7 @@
 //! admission  which writes are refused                                           needs a client
 //! eyes       what is looked up: counts, pods, endpoints                          needs a client
 //! hand       what is written, at the edge: only a leader writes                  needs a client
+//! record     what was decided, for people who ask why
 //! core       what all of these share
 //! tell       events for people; cloud_events for programs
 //! figures    what Prometheus sees
@@ -34,6 +35,7 @@ pub mod id;
 mod poll;
 mod reader;
 mod reconcile;
+mod record;
 mod round;
 mod run;
 pub mod settings;

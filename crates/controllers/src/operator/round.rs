@@ -7,7 +7,9 @@ use super::core::Core;
 use super::id::{Id, Kind};
 use super::poll::poll;
 use super::reconcile::{Reconciled, pause, reconcile};
-use super::wheel::Turn;
+use super::record;
+use super::triggers::group;
+use super::wheel::{Pace, Turn};
 
 /// How long a ScaledJob waits for its jobs to be seen.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -17,8 +19,8 @@ const MOMENT: Duration = Duration::from_millis(100);
 pub(crate) struct Ended {
     /// The object is gone.
     pub(crate) is_gone: bool,
-    /// How often it is polled from now on, if it is.
-    pub(crate) interval: Option<Duration>,
+    /// How it is polled from now on, if it is.
+    pub(crate) pace: Option<Pace>,
     /// After how long it wants another turn in any case.
     pub(crate) again: Option<Duration>,
 }
@@ -33,6 +35,7 @@ pub(crate) async fn turn(core: Arc<Core>, turn: Turn, jobs_seen: bool) -> (Id, E
 async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> Ended {
     if core.owner(id).is_none() {
         core.forget(id);
+        record::forget(core, id);
         core.counters.forget(id);
         return Ended { is_gone: true, ..Ended::default() };
     }
@@ -55,8 +58,16 @@ async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> En
             }
         }
     }
-    if let Some(late) = due {
-        item.notes().late = Some(late);
+    // What was edited is not left to wait for its next poll.
+    let generation = core.owner(id).map(|owner| owner.metadata().generation);
+    let before = item.notes().generation;
+    let is_edited = is_asked && before.is_some() && before != generation;
+    if due.is_some() || is_edited {
+        {
+            let mut notes = item.notes();
+            notes.late = due.or(notes.late);
+            notes.generation = generation;
+        }
         if item.notes().polled && poll(core, id).await.is_stale {
             item.notes().settled = false;
             again = Some(Duration::ZERO);
@@ -67,7 +78,10 @@ async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> En
 
 /// How an object is polled.
 fn state(core: &Core, id: &Id) -> Ended {
-    let is_polled = core.known_item(id).is_some_and(|item| item.notes().polled);
-    let interval = core.owner(id).map(|owner| owner.interval()).filter(|_| is_polled);
-    Ended { interval, ..Ended::default() }
+    let Some(item) = core.known_item(id).filter(|item| item.notes().polled) else { return Ended::default() };
+    let pace = core.owner(id).map(|owner| {
+        let group = item.triggers().map_or_else(|| group(owner.triggers()), |known| known.group());
+        Pace { interval: owner.interval(), group }
+    });
+    Ended { pace, ..Ended::default() }
 }

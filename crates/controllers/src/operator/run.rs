@@ -26,7 +26,7 @@ use super::auth::{Auth, Rules};
 use super::cloud_events::CloudEvents;
 use super::core::Core;
 use super::eyes::Eyes;
-use super::figures::{self, Counters};
+use super::figures::{self, Counters, Durations};
 use super::hand::Hand;
 use super::id::{Id, Kind, Name};
 use super::poll::pushed;
@@ -39,6 +39,7 @@ use super::triggers::{Build, Maker, PushSender, Pushed};
 use super::watches::Watches;
 use super::wheel::{Limits, Wheel};
 use super::world::{Signal, World, authentication_name};
+use crate::hpa::Records;
 
 /// How often targets that nobody watched yet are looked at.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -73,6 +74,8 @@ pub struct Parts {
     pub samples: Option<cluster::metrics::Metrics>,
     /// Makes scalers; by default those of the table.
     pub build: Option<Build>,
+    /// Where decisions are kept.
+    pub records: Records,
 }
 
 /// The operator, not yet running.
@@ -110,7 +113,7 @@ impl Operator {
         let (tell, signals) = mpsc::unbounded_channel();
         let (push, pushes) = mpsc::unbounded_channel();
         let hand = Hand::new(parts.client.clone(), parts.discovery, parts.leadership);
-        let eyes = Eyes::new(hand.clone(), world.clone());
+        let eyes = Eyes::new(hand.clone(), world.clone(), settings.compat);
         let reader = Reader::new(hand.clone(), world.clone());
         let rules = parts.auth.unwrap_or_else(|| Rules::from(&*settings));
         let cloud_events = CloudEvents::start(hand.clone(), &settings, parts.clock.clone());
@@ -121,19 +124,21 @@ impl Operator {
             reader,
             hand: hand.clone(),
             http_timeout: settings.http_timeout,
+            durations: Durations::default(),
         };
         let watches = Watches::new(parts.client, world.clone(), settings.clone(), tell);
         let core = Arc::new(Core {
             world,
-            settings,
+            settings: settings.clone(),
             clock: parts.clock,
             hand,
             eyes,
             maker,
             samples: parts.samples,
-            tell: Tell::new(&parts.recorder, cloud_events),
+            tell: Tell::new(&parts.recorder, cloud_events, settings.compat),
             push: PushSender(push),
             counters: Counters::default(),
+            records: parts.records,
             items: Mutex::default(),
         });
         let pulse = Arc::new(Pulse::default());
@@ -173,7 +178,7 @@ impl Operator {
             tokio::select! {
                 signal = self.signals.recv() => match signal {
                     None => std::future::pending().await,
-                    Some(Signal::Authentication(name)) => self.renew(&name),
+                    Some(Signal::Authentication(name, _)) => self.renew(&name),
                     Some(_) => {}
                 },
                 Some(_) = self.pushes.recv() => {}
@@ -199,8 +204,8 @@ impl Operator {
             let world = core.world();
             (world.ids(), world.all_authentications().map(|(name, _)| name.clone()).collect())
         };
-        for (id, interval) in &ids {
-            wheel.spread(id, now, super::triggers::interval(*interval));
+        for (id, pace) in &ids {
+            wheel.spread(id, now, *pace);
         }
         core.tell.cloud_events.update(&core.world());
         let mut running: FuturesUnordered<BoxFuture<'static, (Id, Ended)>> = FuturesUnordered::new();
@@ -239,7 +244,7 @@ impl Operator {
                         wheel.remove(&id);
                         continue;
                     }
-                    wheel.poll(&id, ended.interval, now);
+                    wheel.poll(&id, ended.pace, now);
                     if let Some(after) = ended.again {
                         wheel.wake(&id, now + after);
                     }
@@ -281,14 +286,14 @@ impl Operator {
                     self.wake(wheel, &id, now);
                 }
             }
-            Signal::Authentication(name) => {
+            Signal::Authentication(name, is_edited) => {
                 self.renew(&name);
                 let users = self.core.world().users(&name);
                 // Many may use the same.
                 for (place, id) in (0..).zip(&users) {
                     self.wake(wheel, id, now + NEXT * place);
                 }
-                return Some(attend(self.core.clone(), name, true));
+                return Some(attend(self.core.clone(), name, is_edited));
             }
             Signal::Destination => self.core.tell.cloud_events.update(&self.core.world()),
         }
@@ -426,11 +431,9 @@ impl Handle {
         silent <= limit.as_secs()
     }
 
-    /// The last decision about a ScaledObject that has no HPA.
-    pub fn decision(&self, namespace: &str, name: &str) -> Option<engine::Decision> {
-        let item = self.core.known_item(&Id::object(namespace, name))?;
-        let notes = item.notes();
-        notes.direct.as_ref().and_then(|memory| memory.last.clone())
+    /// What was decided about each object.
+    pub fn records(&self) -> Records {
+        self.core.records.clone()
     }
 
     /// How many objects there are of each kind.

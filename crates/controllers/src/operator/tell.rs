@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::keda::API_VERSION;
 use api::meta::ObjectMeta;
+use api::provide::Compat;
 use cluster::events::{About, Recorder};
 use keda::event::Event;
 
@@ -36,27 +37,37 @@ pub(crate) struct Tell {
     /// The loops of ScaledJobs have a name of their own.
     handler: Recorder,
     pub(crate) cloud_events: Arc<CloudEvents>,
+    compat: Compat,
 }
 
+/// The API server takes no event whose action is longer.
+const LONGEST_ACTION: usize = 128;
+
 impl Tell {
-    pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>) -> Self {
+    pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
         Self {
+            compat,
             operator: recorder.with_component("keda-operator"),
             handler: recorder.with_component("scale-handler"),
             cloud_events,
         }
     }
 
-    /// What a reconcile tells: it becomes a CloudEvent too.
+    /// What a reconcile tells: it becomes a CloudEvent too. Its action is its text; the original loses those whose text is
+    /// too long for that.
     pub(crate) fn controller(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
-        record(&self.operator, subject, metadata, event);
+        let fits = event.note.len() <= LONGEST_ACTION;
+        if fits || event.action.is_some() || !self.compat.is_strict() {
+            let action = if fits { event.note.as_str() } else { event.reason };
+            record(&self.operator, subject, metadata, event, event.action.unwrap_or(action));
+        }
         self.cloud_events.offer(subject, metadata, event);
     }
 
     /// What a round tells.
     pub(crate) fn round(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
         let recorder = if subject == Subject::Job { &self.handler } else { &self.operator };
-        record(recorder, subject, metadata, event);
+        record(recorder, subject, metadata, event, event.action.unwrap_or(event.reason));
     }
 
     /// What our own engine tells of a ScaledObject.
@@ -77,8 +88,8 @@ fn about(subject: Subject, metadata: &ObjectMeta) -> About {
     }
 }
 
-fn record(recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+fn record(recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event, action: &str) {
     let about = about(subject, metadata);
     let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
-    recorder.record_action(&about, &told, event.action.unwrap_or(event.reason));
+    recorder.record_action(&about, &told, action);
 }

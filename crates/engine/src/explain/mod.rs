@@ -6,6 +6,7 @@ mod activity;
 mod limits;
 mod metric;
 mod next;
+mod round;
 mod sentence;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use std::fmt;
 use jiff::SignedDuration;
 use serde::Serialize;
 
+pub use round::{explain_round, sentence_of, targets};
 pub use sentence::sentence;
 pub use words::{clock, short_name};
 

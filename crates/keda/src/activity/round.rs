@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::keda::{COMPOSITE_METRIC, ScaledObject, State as Truth, Trigger, types};
 use api::provide::Compat;
 use jiff::Timestamp;
+use quantity::Quantity;
 
 use super::gather::{Failure, Gathered, Gathering};
 use super::{Formula, Reading, Record, State, Told};
@@ -66,8 +67,8 @@ fn compose(round: &Round<'_>, gathered: &Gathered<'_>, compat: Compat, state: &m
     state.active_triggers.clear();
     if state.error.is_none() {
         match is_composite_active(round, gathered) {
-            Ok(active) => {
-                state.active = active;
+            Ok((active, value)) => {
+                (state.active, state.composite) = (active, Some(value));
                 if active {
                     state.active_triggers = vec![COMPOSITE_METRIC.to_owned()];
                 }
@@ -95,7 +96,8 @@ enum Unknown {
     Limit(String),
 }
 
-fn is_composite_active(round: &Round<'_>, gathered: &Gathered<'_>) -> Result<bool, Unknown> {
+/// Whether a formula is active, and what it yields.
+fn is_composite_active(round: &Round<'_>, gathered: &Gathered<'_>) -> Result<(bool, Quantity), Unknown> {
     let composite = gathered.composite(round.formula, round.now).map_err(Unknown::Value);
     let limit = match round.object.modifiers().map(|modifiers| modifiers.activation_target.as_str()) {
         None | Some("") => 0.0,
@@ -103,7 +105,8 @@ fn is_composite_active(round: &Round<'_>, gathered: &Gathered<'_>) -> Result<boo
             Unknown::Limit(format!("scalingModifiers.ActivationTarget parsing error {text:?}: {error}"))
         })?,
     };
-    Ok(composite?.value.as_f64() > limit)
+    let value = composite?.value;
+    Ok((value.as_f64() > limit, value))
 }
 
 /// The active metrics of a trigger, if it is active: by the names of their values in the original, where the last metric

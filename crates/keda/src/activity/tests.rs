@@ -251,6 +251,49 @@ proptest! {
         }
     }
 
+    /// Whether an object is active, by what, and what its metrics are, does not depend on the order of its triggers.
+    #[test]
+    fn the_order_of_triggers_is_no_matter(
+        readings in prop::collection::vec(any_reading(), 1..6), seed in any::<u64>(),
+        formula in any::<bool>(), compat in any::<bool>(),
+    ) {
+        let compat = if compat { Compat::Strict } else { Compat::Better };
+        let mut object = object(readings.len());
+        if formula {
+            let sum: Vec<String> = (0..readings.len()).map(|index| format!("t{index}")).collect();
+            object.spec.advanced = Some(api::keda::Advanced {
+                scaling_modifiers: api::keda::ScalingModifiers {
+                    formula: sum.join(" + "),
+                    target: "2".to_owned(),
+                    ..Default::default()
+                },
+                ..Default::default()
+            });
+        }
+        let told = told(&readings);
+        let mut places: Vec<usize> = (0..readings.len()).collect();
+        places.sort_by_key(|place| (seed >> (place * 8)) & 0xff);
+        let mut shuffled = object.clone();
+        shuffled.spec.triggers = places.iter().map(|place| object.spec.triggers[*place].clone()).collect();
+        let moved: Vec<Told> = places
+            .iter()
+            .enumerate()
+            .map(|(trigger, place)| Told { trigger, metrics: told[*place].metrics.clone() })
+            .collect();
+        let outcome = |object: &ScaledObject, told: &[Told]| {
+            let compiled = object.modifiers().map(|_| Compiled::new(object, compat));
+            let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
+            let state = state(&Round { now: now(), object, formula }, told, &facts(), compat);
+            let mut metrics = state.active_metrics.clone();
+            metrics.sort();
+            let question = Question { now: now(), object, metric: "s0-m", formula };
+            let answer = answer(&question, told, &facts(), compat).values;
+            let answer = answer.map(|values| values.iter().map(|own| own.value.canonical()).collect::<Vec<_>>());
+            (state.active, state.error.is_some(), metrics, answer.ok())
+        };
+        prop_assert_eq!(outcome(&object, &told), outcome(&shuffled, &moved));
+    }
+
     /// An answer is never a number that nobody said and no fallback stands for.
     #[test]
     fn a_failed_source_is_never_a_number_without_fallback(reading in any_reading(), compat in any::<bool>()) {

@@ -404,3 +404,47 @@ fn pods_are_looked_at_only_where_metrics_decide() {
     assert!(!needs_pods(&input(&object, &[], None), 7, Compat::Better), "it goes to rest");
     assert!(needs_pods(&input(&object, &by, None), 7, Compat::Better));
 }
+
+proptest::proptest! {
+    /// Whatever else is known: as long as one metric cannot be read, and so triggers fail, nothing is scaled in, unless
+    /// an upper bound says so.
+    #[test]
+    fn what_cannot_be_read_takes_no_replicas_away(
+        min in 0..4_i32, idle in proptest::option::of(0..3_i32), replicas in 0..20_i32, is_active: bool,
+        work in proptest::option::of(0..400_i64), minutes in 0..100_i64, fallback in proptest::option::of(0..4_i32),
+    ) {
+        let mut object = object(min, idle.filter(|idle| *idle < min));
+        object.status.last_active_time = Some(NOW - SignedDuration::from_mins(minutes));
+        object.spec.fallback = fallback
+            .map(|replicas| Fallback { failure_threshold: 3, replicas, behavior: String::new() });
+        let error = "connection refused";
+        let mut other = redis();
+        other.external.as_mut().unwrap().metric.name = "s1-other".into();
+        let mut seen = seen(&object, replicas, Err(error));
+        seen.spec = Arc::new(plan(&object, &[vec![redis()], vec![other]], Compat::Better).unwrap().spec);
+        seen.samples.push(work.map(|work| Samples::Totals(vec![work * 1000])).ok_or_else(|| error.to_owned()));
+        let by = if is_active { active() } else { Vec::new() };
+        let input = input(&object, &by, Some(error));
+        let step = step(&mut State::default(), &seen, &input, Compat::Better, Detail::Counts);
+        let to = step.write().unwrap_or(replicas);
+        proptest::prop_assert!(to >= replicas, "{replicas} to {to}: {}", why(&object, &step));
+        proptest::prop_assert!(to <= 20, "{to}");
+    }
+
+    /// Whatever is known and done, the count is at rest or between the bounds, or was not touched.
+    #[test]
+    fn bounds_hold(
+        min in 0..4_i32, idle in proptest::option::of(0..3_i32), replicas in 0..30_i32, is_active: bool,
+        work in 0..900_i64, minutes in 0..100_i64,
+    ) {
+        let mut object = object(min, idle.filter(|idle| *idle < min));
+        object.status.last_active_time = Some(NOW - SignedDuration::from_mins(minutes));
+        let by = if is_active { active() } else { Vec::new() };
+        let seen = seen(&object, replicas, Ok(work));
+        let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+        let Some(to) = step.write() else { return Ok(()) };
+        let rest = object.spec.idle_replica_count.unwrap_or(min);
+        proptest::prop_assert!((min.max(1)..=20).contains(&to) || (to == rest && !is_active) || to > 20 && to < replicas,
+            "{replicas} to {to}: {}", why(&object, &step));
+    }
+}

@@ -228,6 +228,26 @@ proptest! {
         }
     }
 
+    /// Rest is where it is said to be, work is at the minimum or above, and neither is beyond a pause.
+    #[test]
+    fn every_change_ends_where_it_may(
+        object in any_object(), current in 0..9, active in any::<bool>(), error in any::<bool>(),
+    ) {
+        let input = Input { error: error.then_some("down"), ..input(&object, current, active) };
+        let Some(Change { to, why }) = decide(&input, Compat::Better).scale else { return Ok(()) };
+        let (min, idle) = (object.spec.min_replica_count.unwrap_or(0), object.spec.idle_replica_count);
+        let expected = match why {
+            Why::Activate => min.max(1),
+            Why::Deactivate => idle.unwrap_or(min),
+            Why::LiftToMinimum => min,
+        };
+        prop_assert_eq!(to, expected);
+        prop_assert!(to >= idle.map_or(min, |idle| idle.min(min)), "{} is below rest", to);
+        prop_assert!(!object.is_paused());
+        prop_assert!(to < current || !object.is_scale_out_paused());
+        prop_assert!(to > current || !object.is_scale_in_paused());
+    }
+
     #[test]
     fn nothing_is_done_to_what_cannot_be_seen(object in any_object(), active in any::<bool>()) {
         let unseen = Input { current: Err("gone".to_owned()), ..input(&object, 0, active) };

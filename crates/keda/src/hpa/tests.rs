@@ -112,10 +112,31 @@ fn a_behavior_as_the_server_stores_it_is_not_written_again() {
 
 #[test]
 fn metrics_of_a_source_that_is_away_are_remembered() {
-    let made =
-        make(&object(&json!({})), &[vec![queue("s0-a")], vec![queue("s1-b")]], Compat::Better).unwrap();
-    assert_eq!(remembered(&made.hpa, 1), [queue("s1-b")]);
-    assert_eq!(remembered(&made.hpa, 2), []);
+    let triggers = [vec![queue("s0-a")], vec![queue("s1-b")], vec![cpu()], vec![container()]];
+    let made = make(&object(&json!({})), &triggers, Compat::Better).unwrap();
+    let trigger = |type_: &str, container: &str| {
+        let metadata = BTreeMap::from([("containerName".to_owned(), container.to_owned())]);
+        Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
+    };
+    assert_eq!(remembered(&made.hpa, 1, &trigger("redis", "")), [queue("s1-b")]);
+    assert_eq!(remembered(&made.hpa, 5, &trigger("redis", "")), []);
+    assert_eq!(remembered(&made.hpa, 2, &trigger("cpu", "")), [cpu()]);
+    assert_eq!(remembered(&made.hpa, 3, &trigger("cpu", "app")), [container()]);
+    assert_eq!(remembered(&made.hpa, 3, &trigger("cpu", "side")), []);
+    assert_eq!(remembered(&made.hpa, 2, &trigger("memory", "")), []);
+}
+
+#[test]
+fn metrics_that_are_known_by_name_alone_are_those_of_the_trigger() {
+    let mut object = object(&json!({}));
+    object.status.external_metric_names = vec!["s1-a".to_owned(), "s11-b".to_owned(), "s1-c".to_owned()];
+    let names = |index| {
+        let known = known(&object, index);
+        known.into_iter().map(|metric| metric.external.unwrap().metric.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(1), ["s1-a", "s1-c"]);
+    assert_eq!(names(11), ["s11-b"]);
+    assert_eq!(names(0), [""; 0]);
 }
 
 proptest! {

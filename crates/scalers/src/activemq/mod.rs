@@ -1,19 +1,18 @@
 //! activemq: messages in a queue, as Jolokia tells.
 
-pub(crate) mod query;
+mod query;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::backends::Backends;
+use crate::jolokia::{Attribute, all_given};
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
+use crate::single::Single;
 use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::{Error, Scaler, Trigger};
 
 /// activemq.
 pub const TYPE: Type = Type {
@@ -58,22 +57,12 @@ impl Parameters {
             self.broker_name = template.broker;
             self.destination_name = template.destination;
         }
-        let there = [
+        all_given([
             (&self.management_endpoint, "no management endpoint given"),
             (&self.destination_name, "no destination name given"),
             (&self.broker_name, "no broker name given"),
-        ];
-        match there.into_iter().find(|(value, _)| value.is_empty()) {
-            Some((_, missing)) => Err(missing.to_owned()),
-            None => Ok(()),
-        }
+        ])
     }
-}
-
-struct ActiveMq {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<Web>,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
@@ -83,24 +72,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let name = format!("activemq-{}", parameters.destination_name);
     let spec = external(trigger, &name, whole(parameters.target_queue_size));
     let activation = parameters.activation_target_queue_size as f64;
-    let source = ActiveMq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let Parameters { management_endpoint, broker_name, destination_name, .. } = parameters;
+    let Parameters { username, password, rest_api_template, cors_header, .. } = parameters;
+    let source = Attribute {
+        url: rest_api_template
+            .unwrap_or_else(|| query::url(&management_endpoint, &broker_name, &destination_name)),
+        origin: cors_header.unwrap_or_else(|| format!("http://{management_endpoint}")),
+        username,
+        password,
+        unsafe_ssl: false,
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
     Ok(Arc::new(Single { spec, activation, source }))
-}
-
-impl Source for ActiveMq {
-    fn value(&self) -> Answer<'_, f64> {
-        Box::pin(async {
-            let Parameters { management_endpoint, broker_name, destination_name, username, password, .. } =
-                &self.parameters;
-            let url = match &self.parameters.rest_api_template {
-                Some(url) => url.clone(),
-                None => query::url(management_endpoint, broker_name, destination_name),
-            };
-            let origin = self.parameters.cors_header.clone();
-            let origin = origin.unwrap_or_else(|| format!("http://{management_endpoint}"));
-            let call = Call::get(url, self.within).basic(username, password).header("Origin", &origin)?;
-            let (status, body) = ask(&self.web, call).await?;
-            query::value(status, &body)
-        })
-    }
 }

@@ -1,9 +1,6 @@
-//! Addresses of Jolokia, and what it answers. Artemis has the same one.
-
-use serde_json::Value;
+//! Addresses of Jolokia as ActiveMQ Classic serves it.
 
 use crate::Error;
-use crate::answers::{excerpt, json, kind};
 use crate::urls::{host, is_request_uri, path, shown};
 
 /// What a template of the address says.
@@ -52,25 +49,4 @@ pub(super) fn template(url: &str) -> Result<Template, Error> {
         broker: broker.to_owned(),
         destination: destination.to_owned(),
     })
-}
-
-/// The number that Jolokia read. It says what went wrong in the body, even where the status is 200.
-pub(crate) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
-    if status != 200 {
-        return Err(Error::new(format!("ActiveMQ management endpoint returned {status}: {}", excerpt(body))));
-    }
-    let answer = json(body)?;
-    match answer.get("status").and_then(Value::as_u64) {
-        Some(200) => {}
-        Some(status) => {
-            let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-            let why = excerpt(why.as_bytes());
-            return Err(Error::new(format!("ActiveMQ management endpoint returned status {status}: {why}")));
-        }
-        None => {
-            let found = kind(answer.get("status"));
-            return Err(Error::new(format!("the answer has {found} at status; it is not one of Jolokia")));
-        }
-    }
-    crate::answers::number(&answer, "/value")
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use super::query::{Template, template, value};
+use super::query::{Template, template};
+use crate::jolokia::value;
 use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]

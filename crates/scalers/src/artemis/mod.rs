@@ -5,16 +5,14 @@ mod query;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::activemq::query::value;
 use crate::backends::Backends;
+use crate::jolokia::{Attribute, all_given};
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
+use crate::single::Single;
 use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::{Error, Scaler, Trigger};
 
 /// artemis-queue.
 pub const TYPE: Type = Type {
@@ -64,23 +62,13 @@ impl Parameters {
             self.broker_address = template.address;
             self.queue_name = template.queue;
         }
-        let there = [
+        all_given([
             (&self.management_endpoint, "no management endpoint given"),
             (&self.queue_name, "no queue name given"),
             (&self.broker_name, "no broker name given"),
             (&self.broker_address, "no broker address given"),
-        ];
-        match there.into_iter().find(|(value, _)| value.is_empty()) {
-            Some((_, missing)) => Err(missing.to_owned()),
-            None => Ok(()),
-        }
+        ])
     }
-}
-
-struct Artemis {
-    parameters: Parameters,
-    within: Duration,
-    web: Arc<Web>,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
@@ -90,25 +78,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let name = format!("artemis-{}", parameters.queue_name);
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
-    let source = Artemis { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let Parameters { management_endpoint, broker_name, broker_address, queue_name, .. } = parameters;
+    let Parameters { username, password, rest_api_template, cors_header, unsafe_ssl, .. } = parameters;
+    let source = Attribute {
+        url: rest_api_template
+            .unwrap_or_else(|| query::url(&management_endpoint, &broker_name, &broker_address, &queue_name)),
+        origin: cors_header.unwrap_or_else(|| format!("http://{management_endpoint}")),
+        username,
+        password,
+        unsafe_ssl,
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
     Ok(Arc::new(Single { spec, activation, source }))
-}
-
-impl Source for Artemis {
-    fn value(&self) -> Answer<'_, f64> {
-        Box::pin(async {
-            let Parameters { management_endpoint, broker_name, broker_address, queue_name, .. } =
-                &self.parameters;
-            let Parameters { username, password, unsafe_ssl, .. } = &self.parameters;
-            let url = match &self.parameters.rest_api_template {
-                Some(url) => url.clone(),
-                None => query::url(management_endpoint, broker_name, broker_address, queue_name),
-            };
-            let origin = self.parameters.cors_header.clone();
-            let origin = origin.unwrap_or_else(|| format!("http://{management_endpoint}"));
-            let call = Call::get(url, self.within).unsafe_ssl(*unsafe_ssl).basic(username, password);
-            let (status, body) = ask(&self.web, call.header("Origin", &origin)?).await?;
-            value(status, &body)
-        })
-    }
 }

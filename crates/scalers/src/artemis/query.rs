@@ -1,4 +1,4 @@
-//! Addresses of Jolokia as Artemis serves it; the answers are read as those of ActiveMQ.
+//! Addresses of Jolokia as Artemis serves it.
 
 use crate::Error;
 use crate::urls::{host, is_request_uri, path, shown};

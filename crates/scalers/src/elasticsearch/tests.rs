@@ -1,13 +1,22 @@
 #![allow(clippy::unwrap_used)]
 
-use super::query::{Search, cloud, value};
+use super::query::cloud;
+use crate::search::{Question, Searched, value};
 use crate::stage::{Act, read, server, texts, trigger};
 
 #[test]
 fn searches() {
-    let plain = Search::new(&["a".into(), "b*".into()], "{}", "", &[]);
+    let plain =
+        Searched { indexes: vec!["a".into(), "b*".into()], query: "{}".into(), ..Searched::default() };
+    let plain = Question::new(&plain);
     assert_eq!((&*plain.path, &*plain.body), ("/a,b%2A/_search", "{}"));
-    let template = Search::new(&["a".into()], "", "t", &["x:1".into(), "y: a:b".into(), "z".into()]);
+    let template = Searched {
+        indexes: vec!["a".into()],
+        template: "t".into(),
+        parameters: vec!["x:1".into(), "y: a:b".into(), "z".into()],
+        ..Searched::default()
+    };
+    let template = Question::new(&template);
     assert_eq!(template.path, "/a/_search/template");
     assert_eq!(template.body, r#"{"id":"t","params":{"x":"1","y":"a:b"}}"#);
 }

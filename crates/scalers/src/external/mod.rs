@@ -93,11 +93,14 @@ impl External {
         let destination = Destination {
             // As it was written: KEDA does not trim it, and what it could not reach we do not reach either.
             address: trigger.metadata.get("scalerAddress").cloned().unwrap_or_default(),
-            tls: tls.then_some(Tls {
-                authorities: parameters.ca,
-                certificate: parameters.certificate,
-                key: parameters.key,
-                belief,
+            tls: tls.then(|| {
+                let own = Tls {
+                    authorities: parameters.ca,
+                    certificate: parameters.certificate,
+                    key: parameters.key,
+                    belief,
+                };
+                own.trusting(&backends.web.settings().authorities)
             }),
         };
         Ok(Arc::new(Self {

@@ -4,19 +4,15 @@
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use sources::http::Endpoint;
+use sources::http::{Auth, Endpoint};
 
 use crate::backends::Backends;
-use crate::elasticsearch::one_search;
-use crate::elasticsearch::query::{Search, value};
-use crate::metric::{external, milli, target_type};
+use crate::metric::target_type;
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
+use crate::search::{Access, Searched};
 use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::{Error, Scaler, Trigger};
 
 /// opensearch.
 pub const TYPE: Type = Type {
@@ -47,22 +43,8 @@ crate::parameters! {
         certificate: String = "clientCert" in [Authentication];
         /// Its key (PEM).
         key: Secret = "clientKey" in [Authentication];
-        /// What is searched, e.g. `orders;returns`.
-        indexes: Vec<String> = "index" in [Authentication, Metadata], required, separator ';';
-        /// The search template.
-        template: String = "searchTemplateName" in [Authentication, Metadata];
-        /// The query, instead of a template.
-        query: String = "query" in [Authentication, Metadata];
-        /// Parameters of the template, e.g. `status:open;days:7`.
-        parameters: Vec<String> = "parameters" in [Metadata], separator ';';
-        /// Where the number is (a path of GJSON), e.g. `hits.total.value`.
-        value_location: String = "valueLocation" in [Authentication, Metadata], required;
-        /// The number that one replica is for.
-        target_value: f64 = "targetValue" in [Authentication, Metadata], required;
-        /// The trigger is active above it.
-        activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// Whether no number means 0; otherwise it is an error.
-        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false";
+        /// What is searched, and which number counts.
+        searched: Searched;
     }
     check Parameters::check
 }
@@ -72,7 +54,7 @@ impl Parameters {
         if self.enable_tls && (self.certificate.is_empty() || self.key.reveal().is_empty()) {
             return Err("both clientCert and clientKey must be provided when enableTLS is true".to_owned());
         }
-        one_search(&self.template, &self.query)
+        self.searched.check_one()
     }
 
     /// Trust and certificate.
@@ -90,47 +72,20 @@ impl Parameters {
     }
 }
 
-struct OpenSearch {
-    parameters: Parameters,
-    search: Search,
-    within: Duration,
-    web: Arc<Web>,
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    let Parameters { indexes, query, template, parameters: values, .. } = &parameters;
-    let name = format!("opensearch-{}", if template.is_empty() { "query" } else { template });
-    let spec = external(trigger, &name, milli(parameters.target_value));
-    let search = Search::new(indexes, query, template, values);
-    let activation = parameters.activation_target_value;
-    let source =
-        OpenSearch { parameters, search, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
-}
-
-impl Source for OpenSearch {
-    fn value(&self) -> Answer<'_, f64> {
-        Box::pin(async {
-            let Parameters { addresses, username, password, value_location, ignore_null_values, .. } =
-                &self.parameters;
-            let Search { path, body } = &self.search;
-            let mut failed = Error::new("no addresses are given");
-            for address in addresses {
-                let url = format!("{}{path}", address.trim_end_matches('/'));
-                let mut call = Call::post(url, body.clone(), self.within).access(self.parameters.trust());
-                if !username.is_empty() {
-                    call = call.basic(username, password);
-                }
-                match ask(&self.web, call.header("content-type", "application/json")?).await {
-                    Ok((status, body)) => {
-                        return value("opensearch", status, &body, value_location, *ignore_null_values);
-                    }
-                    Err(error) => failed = error,
-                }
-            }
-            Err(failed)
-        })
+    let mut endpoint = parameters.trust();
+    if !parameters.username.is_empty() {
+        endpoint.auth = Auth::Basic { user: parameters.username, password: parameters.password };
     }
+    let access = Access {
+        product: "opensearch",
+        addresses: Ok(parameters.addresses),
+        endpoint,
+        authorization: None,
+        within: trigger.http_timeout,
+        web: Arc::clone(&backends.web),
+    };
+    Ok(parameters.searched.scaler(trigger, access))
 }

@@ -2,7 +2,7 @@
 
 use api::gotext::quote;
 
-use super::value::Value;
+use super::value::{QueryValues, Value};
 use super::{Parameter, Place};
 use crate::{Error, Trigger};
 
@@ -58,7 +58,17 @@ impl Reader<'_> {
         match T::parse(text, parameter.separator) {
             Err(why) => {
                 let name = quote(&parameter.name());
-                self.problems.push(format!("unable to set param {name} value {}: {why}", quote(text)));
+                let (text, why) = match shown(text) {
+                    // Credentials are given so.
+                    _ if T::KIND == QueryValues::KIND => ("(not shown)".to_owned(), why),
+                    // What is wrong with it is said of what is shown of it.
+                    Some(head) => {
+                        let why = T::parse(&head, parameter.separator).err();
+                        (quote(&head), why.unwrap_or_else(|| "it is too long".to_owned()))
+                    }
+                    None => (quote(text), why),
+                };
+                self.problems.push(format!("unable to set param {name} value {text}: {why}"));
                 T::default()
             }
             Ok(value) => {
@@ -74,6 +84,15 @@ impl Reader<'_> {
     }
 }
 
+/// So much of a wrong value is repeated.
+const SHOWN: usize = 200;
+
+/// The beginning of a value that is too long to be repeated.
+fn shown(text: &str) -> Option<String> {
+    let (end, _) = text.char_indices().nth(SHOWN)?;
+    Some(format!("{}…", text.get(..end).unwrap_or_default()))
+}
+
 /// What is wrong with a value of which only some are allowed.
 fn among(parameter: &Parameter, text: &str) -> Option<String> {
     let Parameter { one_of, only_one_of, .. } = parameter;
@@ -81,7 +100,8 @@ fn among(parameter: &Parameter, text: &str) -> Option<String> {
     let items: Vec<&str> = text.split(parameter.separator).map(str::trim).collect();
     let wrong = |must: &str, list: &[&str]| {
         let name = quote(&parameter.name());
-        Some(format!("parameter {name} value {} {must} [{}]", quote(text), list.join(" ")))
+        let text = quote(shown(text).as_deref().unwrap_or(text));
+        Some(format!("parameter {name} value {text} {must} [{}]", list.join(" ")))
     };
     if !one_of.is_empty() && items.iter().any(|item| !one_of.contains(item)) {
         return wrong("must be one of", one_of);

@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use sources::http::{Cause, Secret};
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::dsn::{Dsn, SslMode};
+use super::metered::{Budget, Metered};
 use super::query;
 use crate::Error;
 use crate::pool::{self, Fault, Step};
 use crate::tls::{Belief, Tls};
 
 /// How long an answer may take, the connection included. Queries that count take their time.
-const WITHIN: Duration = Duration::from_secs(15);
+const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
 /// How long the server works on a query. KEDA sets no limit: queries that take longer than their interval pile up.
 const STATEMENT: Duration = Duration::from_secs(14);
 /// How long a connection may take.
@@ -26,12 +30,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) dsn: Dsn,
+    /// Authorities that the process trusts besides the system's (PEM).
+    pub(super) authorities: Vec<u8>,
 }
 
 /// A connection to it.
 pub(super) struct Connection {
     client: Client,
     driver: AbortHandle,
+    budget: Budget,
 }
 
 impl Drop for Connection {
@@ -44,10 +51,7 @@ impl Server {
     fn config(&self) -> Config {
         let dsn = &self.dsn;
         let mut config = Config::new();
-        for (host, port) in &dsn.hosts {
-            config.host(host).port(*port);
-        }
-        config.user(&dsn.user).connect_timeout(CONNECT);
+        config.user(&dsn.user);
         if !dsn.password.reveal().is_empty() {
             config.password(dsn.password.reveal());
         }
@@ -74,26 +78,49 @@ impl Server {
             SslMode::Require(belief) => belief,
             _ => Belief::Anything,
         };
-        Ok(Tls {
+        let own = Tls {
             authorities: file(&dsn.ssl_root_certificate).await?,
             certificate: file(&dsn.ssl_certificate).await?,
             key: Secret::new(file(&dsn.ssl_key).await?),
             belief,
-        })
+        };
+        Ok(own.trusting(&self.authorities))
     }
 
+    /// A connection to the first host that takes one.
     async fn open(&self) -> Result<Connection, String> {
-        let config = self.config();
+        let mut failed = "there is no host".to_owned();
+        for (host, port) in &self.dsn.hosts {
+            match self.open_at(host, *port).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    async fn open_at(&self, host: &str, port: u16) -> Result<Connection, String> {
+        let stream = match timeout(CONNECT, TcpStream::connect((host, port))).await {
+            Ok(stream) => stream.map_err(|error| Cause::of(&error).to_string())?,
+            Err(_) => return Err(format!("no connection within {CONNECT:?}")),
+        };
+        // Questions are small and wait for their answers.
+        let _ = stream.set_nodelay(true);
+        let budget = Budget::new();
+        let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
-            let (client, connection) = config.connect(NoTls).await.map_err(|error| words(&error))?;
+            let (client, connection) =
+                config.connect_raw(stream, NoTls).await.map_err(|error| words(&error))?;
             (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
         } else {
             let tls = self.tls().await?.config(&[]).map_err(|error| error.0)?;
-            let tls = MakeRustlsConnect::new((*tls).clone());
-            let (client, connection) = config.connect(tls).await.map_err(|error| words(&error))?;
+            let mut tls = MakeRustlsConnect::new((*tls).clone());
+            let Ok(tls) = MakeTlsConnect::<Metered>::make_tls_connect(&mut tls, host);
+            let (client, connection) =
+                config.connect_raw(stream, tls).await.map_err(|error| words(&error))?;
             (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
         };
-        let connection = Connection { client, driver };
+        let connection = Connection { client, driver, budget };
         // Some proxies do not know it; then only our own limit holds.
         let limit = format!("SET statement_timeout = {}", STATEMENT.as_millis());
         let _ = connection.client.simple_query(&limit).await;
@@ -143,6 +170,7 @@ impl pool::Server for Server {
                     Fault::Lost(text)
                 }
             };
+            connection.budget.renew();
             let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
             let mut rows = pin!(rows);
             while let Some(message) = rows.next().await {

@@ -9,6 +9,8 @@
 #[cfg(feature = "postgresql")]
 mod client;
 mod dsn;
+#[cfg(feature = "postgresql")]
+mod metered;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -97,17 +99,17 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     let parameters = Parameters::read(trigger)?;
     if parameters.target == 0.0 && !trigger.feeds_formula {
         return Err(Error::new("error parsing postgreSQL metadata: no targetQueryValue given"));
     }
     metric::target_type(trigger)?;
     #[cfg(feature = "postgresql")]
-    return Ok(Arc::new(Postgresql::new(trigger, &parameters)));
+    return Ok(Arc::new(Postgresql::new(trigger, &parameters, &backends.web.settings().authorities)));
     #[cfg(not(feature = "postgresql"))]
     {
-        let _ = parameters.dsn();
+        let _ = (parameters.dsn(), backends);
         Err(Error::new("this build has no client for PostgreSQL: build with the feature postgresql"))
     }
 }
@@ -126,12 +128,12 @@ struct Postgresql {
 
 #[cfg(feature = "postgresql")]
 impl Postgresql {
-    fn new(trigger: &Trigger, parameters: &Parameters) -> Self {
+    fn new(trigger: &Trigger, parameters: &Parameters, authorities: &[u8]) -> Self {
         let pool = if trigger.identity.provider == "azure-workload" && parameters.password.reveal().is_empty()
         {
             Err("logging in with azure-workload is not possible yet: give a password".to_owned())
         } else {
-            parameters.dsn().map(|dsn| POOLS.of(&Server { dsn }))
+            parameters.dsn().map(|dsn| POOLS.of(&Server { dsn, authorities: authorities.to_vec() }))
         };
         Self {
             spec: metric::external(trigger, "postgresql", metric::milli(parameters.target)),

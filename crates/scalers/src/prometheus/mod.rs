@@ -118,7 +118,8 @@ impl Scaler for Prometheus {
             let Parameters { query, ignore_null_values, activation_threshold, .. } = &self.parameters;
             let answer = self.web.ask(self.call(Timestamp::now())?).await;
             let answer = answer.map_err(|error| Error::new(error.to_string()))?;
-            let value = query::read(answer.status.as_u16(), &answer.body, query, *ignore_null_values)?;
+            let (status, mut empty) = (answer.status.as_u16(), crate::web::empty);
+            let value = query::find(status, &answer.body, query, *ignore_null_values, &mut empty)?;
             Ok(Reading::one(metric, milli(value), value > *activation_threshold))
         })
     }

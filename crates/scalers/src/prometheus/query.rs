@@ -34,7 +34,8 @@ struct Body {
 
 #[derive(Deserialize)]
 struct Data {
-    #[serde(default)]
+    /// Must be there: an answer without it is none of Prometheus, and not nothing.
+    #[serde(deserialize_with = "Option::deserialize")]
     result: Option<Vec<Element>>,
 }
 
@@ -46,12 +47,24 @@ struct Element {
 
 /// The number in an answer.
 pub fn read(status: u16, body: &[u8], query: &str, ignore_null_values: bool) -> Result<f64, Error> {
+    find(status, body, query, ignore_null_values, &mut || ())
+}
+
+/// The number in an answer; `is_empty` is told if there is nothing in it.
+pub fn find(
+    status: u16,
+    body: &[u8],
+    query: &str,
+    ignore_null_values: bool,
+    is_empty: &mut dyn FnMut(),
+) -> Result<f64, Error> {
     if !(200..300).contains(&status) {
         return Err(Error::new(format!("prometheus query api returned error. status: {status}")));
     }
     let body: Body = serde_json::from_slice(body)
         .map_err(|error| Error::new(format!("prometheus query {query} returned no vector: {error}")))?;
-    let none = |what: &str| {
+    let mut none = |what: &str| {
+        is_empty();
         if ignore_null_values {
             return Ok(0.0);
         }

@@ -1,6 +1,5 @@
 //! pulsar: messages that a subscription has not acknowledged.
 
-mod oauth;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -16,8 +15,7 @@ use crate::parameters::{QueryValues, Secret};
 use crate::single::{Single, Source, ask};
 use crate::table::Type;
 use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
-use oauth::Tokens;
+use crate::{Answer, Error, Scaler, Trigger, oauth};
 
 /// pulsar.
 pub const TYPE: Type = Type {
@@ -111,7 +109,7 @@ struct Pulsar {
     parameters: Parameters,
     within: Duration,
     web: Arc<Web>,
-    tokens: Tokens,
+    client: Option<oauth::Client>,
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
@@ -124,7 +122,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(&average, &name, whole(parameters.threshold));
     let activation = parameters.activation_threshold as f64;
     let web = Arc::clone(&backends.web);
-    let source = Pulsar { parameters, within: trigger.http_timeout, web, tokens: Tokens::default() };
+    let Parameters { oauth_token_uri, client_id, client_secret, scopes, endpoint_params, .. } = &parameters;
+    let client = parameters.has("oauth").then(|| {
+        let place = (&**oauth_token_uri, parameters.trust());
+        oauth::Client::new(place, (client_id, client_secret), scopes, endpoint_params)
+    });
+    let source = Pulsar { parameters, within: trigger.http_timeout, web, client };
     Ok(Arc::new(Single { spec, activation, source }))
 }
 
@@ -138,8 +141,8 @@ impl Pulsar {
             (Auth::Token(token.clone()), "token")
         } else if self.parameters.has("basic") {
             (Auth::Basic { user: username.clone(), password: password.clone() }, "basic")
-        } else if self.parameters.has("oauth") {
-            (Auth::Token(self.tokens.token(&self.web, &self.parameters, self.within).await?), "token")
+        } else if let Some(client) = &self.client {
+            (Auth::Token(client.token(&self.web, self.within).await?), "token")
         } else if self.parameters.has("tls") {
             (Auth::None, "tls")
         } else {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::oauth::answer;
 use super::query::{backlog, url};
+use crate::oauth::answer;
 use crate::stage::{Act, build, read, server, texts, trigger};
 
 const STATS: &str = r#"{"subscriptions":{"s":{"msgBacklog":12}}}"#;

@@ -4,7 +4,6 @@
 //! query    addresses, answers and what they mean, without IO
 //! rules    what parameters must be together
 //! amqp     asks over AMQP
-//! token    tokens of OAuth2 for the management API
 //! ```
 
 #[cfg(feature = "rabbitmq-amqp")]
@@ -13,7 +12,6 @@ mod query;
 mod rules;
 #[cfg(test)]
 mod tests;
-mod token;
 
 use std::sync::Arc;
 #[cfg(feature = "rabbitmq-amqp")]
@@ -31,11 +29,10 @@ use crate::table::Type;
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::tls::{Belief, Tls};
 use crate::web::{Call, Web, escaped};
-use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+use crate::{Answer, Error, Reading, Scaler, Trigger, metric, oauth};
 
 use query::{Address, Mode, Operation, Queue};
 use rules::{Measured, Protocol};
-use token::Tokens;
 
 /// rabbitmq.
 pub const TYPE: Type = Type {
@@ -118,14 +115,14 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let address = query::address(parameters.host.reveal()).map_err(|reason| format!("host: {reason}"));
     let source = match parameters.protocol().map_err(bad)? {
         Protocol::Http => Source::Http(Box::new(Http {
-            tokens: Tokens::of(&parameters),
+            client: parameters.client(),
             within: if parameters.timeout.is_zero() { trigger.http_timeout } else { parameters.timeout },
             web: Arc::clone(&backends.web),
             strict: backends.compat.is_strict(),
             address,
             parameters: parameters.clone(),
         })),
-        Protocol::Amqp => Source::amqp(address, &parameters),
+        Protocol::Amqp => Source::amqp(address, &parameters, &backends.web.settings().authorities),
     };
     Ok(Arc::new(Rabbitmq {
         spec: metric::external(
@@ -163,7 +160,7 @@ enum Source {
 struct Http {
     parameters: Parameters,
     address: Result<Address, String>,
-    tokens: Option<Tokens>,
+    client: Option<oauth::Client>,
     web: Arc<Web>,
     within: Duration,
     strict: bool,
@@ -186,7 +183,7 @@ impl Scaler for Rabbitmq {
 
 impl Source {
     #[cfg(feature = "rabbitmq-amqp")]
-    fn amqp(address: Result<Address, String>, parameters: &Parameters) -> Self {
+    fn amqp(address: Result<Address, String>, parameters: &Parameters, authorities: &[u8]) -> Self {
         static POOLS: LazyLock<Pools<amqp::Server>> = LazyLock::new(Pools::default);
         let server = address.and_then(|address| {
             let (host, port) = address.place()?;
@@ -210,11 +207,14 @@ impl Source {
                 given => given.to_owned(),
             };
             let belief = if parameters.unsafe_ssl { Belief::Anything } else { Belief::Full };
-            let tls = tls.then(|| Tls {
-                authorities: parameters.ca.clone(),
-                certificate: parameters.certificate.clone(),
-                key: parameters.key.clone(),
-                belief,
+            let tls = tls.then(|| {
+                let own = Tls {
+                    authorities: parameters.ca.clone(),
+                    certificate: parameters.certificate.clone(),
+                    key: parameters.key.clone(),
+                    belief,
+                };
+                own.trusting(authorities)
             });
             Ok(amqp::Server { host, port, virtual_host, login, tls })
         });
@@ -222,7 +222,7 @@ impl Source {
     }
 
     #[cfg(not(feature = "rabbitmq-amqp"))]
-    fn amqp(_: Result<Address, String>, _: &Parameters) -> Self {
+    fn amqp(_: Result<Address, String>, _: &Parameters, _: &[u8]) -> Self {
         Self::Amqp
     }
 
@@ -258,8 +258,11 @@ impl Http {
         let page = pattern.then_some(self.parameters.page_size);
         let url = query::url(address, &self.parameters.virtual_host, &self.parameters.queue, page);
         let mut access = self.trust();
-        access.auth = match &self.tokens {
-            Some(tokens) => Auth::Token(tokens.get(&self.web, self.within).await?),
+        access.auth = match &self.client {
+            Some(client) => {
+                let token = client.token(&self.web, self.within).await;
+                Auth::Token(token.map_err(|error| format!("no token of OAuth2: {error}"))?)
+            }
             None => self.login(address),
         };
         let answer = self.web.ask(Call::get(&*url, self.within).access(access)).await;

@@ -1,8 +1,10 @@
 //! What parameters must be together (spec 7.2).
 
+use sources::http::Endpoint;
+
 use super::Parameters;
 use super::query::{self, Mode};
-use crate::Trigger;
+use crate::{Trigger, oauth};
 
 /// How RabbitMQ is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,13 @@ impl Parameters {
             return fail("pageSize should be 1 or greater");
         }
         self.measured().map(|_| ())
+    }
+
+    /// The client of OAuth2, if the trigger wants it.
+    pub(super) fn client(&self) -> Option<oauth::Client> {
+        let place = (&*self.oauth_token_uri, Endpoint::default());
+        let own = (&*self.client_id, &self.client_secret);
+        self.wants_oauth().then(|| oauth::Client::new(place, own, &self.scopes, &self.endpoint_params))
     }
 
     pub(super) fn wants_oauth(&self) -> bool {

@@ -46,10 +46,11 @@ pub(super) enum Connection {
 }
 
 impl Server {
-    pub(super) fn new(kind: Kind, parameters: Parameters) -> Self {
+    /// `authorities` (PEM) are trusted besides those of the trigger.
+    pub(super) fn new(kind: Kind, parameters: Parameters, authorities: &[u8]) -> Self {
         let mut addresses =
             query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
-        let tls = parameters.tls();
+        let tls = parameters.tls().map(|tls| tls.trusting(authorities));
         if kind == Kind::Single {
             addresses.truncate(1);
         }

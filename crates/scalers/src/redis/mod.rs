@@ -38,9 +38,9 @@ macro_rules! types {
             display: $display,
             parameters: $parameters::PARAMETERS,
             push: false,
-            build: |trigger, _: &Backends| {
+            build: |trigger, backends| {
                 let (found, questions) = $parameters::read(trigger)?.questions(trigger);
-                build(trigger, Kind::$kind, found, questions)
+                build(trigger, backends, Kind::$kind, found, questions)
             },
         };
     )*};
@@ -222,18 +222,19 @@ static POOLS: LazyLock<Pools<Server>> = LazyLock::new(Pools::default);
 #[cfg(feature = "redis")]
 fn build(
     trigger: &Trigger,
+    backends: &Backends,
     kind: Kind,
     connection: Connection,
     asked: Asked,
 ) -> Result<Arc<dyn Scaler>, Error> {
     metric::target_type(trigger)?;
-    let pool = POOLS.of(&Server::new(kind, connection));
+    let pool = POOLS.of(&Server::new(kind, connection, &backends.web.settings().authorities));
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
     Ok(Arc::new(Redis { spec, asked, pool }))
 }
 
 #[cfg(not(feature = "redis"))]
-fn build(_: &Trigger, _: Kind, _: Connection, _: Asked) -> Result<Arc<dyn Scaler>, Error> {
+fn build(_: &Trigger, _: &Backends, _: Kind, _: Connection, _: Asked) -> Result<Arc<dyn Scaler>, Error> {
     Err(Error::new("this build has no client for Redis: build with the feature redis"))
 }
 

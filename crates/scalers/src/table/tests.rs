@@ -1,5 +1,9 @@
 //! What holds for all scalers.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod bad_servers;
+mod bad_values;
+mod valid;
 
 use std::collections::BTreeSet;
 

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! call      what is asked, and of whom
+//! account   what was sent, for figures
+//! age       how old an answer may be for whoever asks now
 //! text      escapes of URLs
 //! settings  what the process was told: time, TLS, trust
 //! ```
 
+mod account;
+mod age;
 mod call;
 mod settings;
 #[cfg(test)]
@@ -13,15 +17,20 @@ mod tests;
 mod text;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
+use http::{HeaderMap, StatusCode};
 use sources::http::{Ask, Client, Endpoint, Error, Response};
 use tokio::time::Instant;
 
+pub use account::{Account, Sent, accounted, empty};
+pub use age::no_older_than;
 pub use call::Call;
 pub use settings::Settings;
 pub use text::{escaped, path_escaped, unescaped};
@@ -32,7 +41,8 @@ const KEPT_AT_MOST: usize = 64 << 10;
 const UNUSED: Duration = Duration::from_mins(10);
 
 type Answer = Result<Response, Error>;
-type Flight = Shared<BoxFuture<'static, Answer>>;
+/// An answer, and when it came.
+type Flight = Shared<BoxFuture<'static, (Answer, Instant)>>;
 
 /// Asks servers on behalf of all scalers of a process.
 pub struct Web {
@@ -52,22 +62,28 @@ struct Asked {
     by_question: HashMap<Question, State>,
     /// When old ones were last looked for.
     swept: Option<Instant>,
+    /// The oldest that anybody was content with.
+    longest: Duration,
+    hashers: [RandomState; 2],
 }
 
-/// What makes two questions the same.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Question {
-    endpoint: Arc<Endpoint>,
-    path: String,
-    headers: Vec<(String, Vec<u8>)>,
-    within: Duration,
-}
+/// What makes two questions the same: two hashes of everything, since questions are many and mostly longer than their answers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Question([u64; 2]);
 
 enum State {
     /// On its way; gone if nobody waits any more.
-    Flying(WeakShared<BoxFuture<'static, Answer>>),
+    Flying(WeakShared<BoxFuture<'static, (Answer, Instant)>>),
     /// Answered not long ago.
-    Landed(Instant, Response),
+    Landed(Landed),
+}
+
+/// An answer without its headers, which are mostly longer than what scalers ask for.
+#[derive(Clone)]
+struct Landed {
+    at: Instant,
+    status: StatusCode,
+    body: Bytes,
 }
 
 impl Web {
@@ -81,35 +97,42 @@ impl Web {
         &self.settings
     }
 
-    /// Asks. Who asks the same (`GET`, server, credentials, path, headers) at the same time or within
-    /// [`Settings::fresh`] gets the same answer (the later ones without its headers); errors are shared only by those who
-    /// wait for them.
+    /// Asks. Who asks the same (`GET`, server, credentials, path, headers) at the same time, or no later than
+    /// [`no_older_than`] or else [`Settings::fresh`] says, gets the same answer (the later ones without its headers);
+    /// errors are shared only by those who wait for them.
     pub async fn ask(&self, call: Call) -> Answer {
         let (endpoint, path) = call.place(&self.settings);
         let shared = call.is_shared();
         let Call { method, headers, body, within, at_most, same_as, .. } = call;
         let (endpoint, client) = self.client(endpoint)?;
-        let ask =
-            Ask::new(method, &*path).headers(headers.clone()).body(body).within(within).at_most(at_most);
         if !shared {
-            return client.send(ask).await;
+            let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
+            let answer = account::counted(client.send(ask)).await;
+            age::used(Instant::now());
+            return answer;
         }
-        let headers =
-            headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-        let question = Question { endpoint, path: same_as.unwrap_or(path), headers, within };
-        match self.join(question, client, ask) {
-            Ok(answer) => Ok(answer),
+        let question = {
+            let same = same_as.as_deref().unwrap_or(&path);
+            let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            locked(&self.asked).question(&(&*endpoint, same, values.collect::<Vec<_>>(), within))
+        };
+        let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
+        let (answer, at) = match self.join(question, client, ask) {
+            Ok(Landed { at, status, body }) => (Ok(Response { status, headers: HeaderMap::new(), body }), at),
             Err(flight) => flight.await,
-        }
+        };
+        age::used(at);
+        answer
     }
 
     /// The kept answer, or the flight that brings it.
-    fn join(&self, question: Question, client: Client, ask: Ask) -> Result<Response, Flight> {
+    fn join(&self, question: Question, client: Client, ask: Ask) -> Result<Landed, Flight> {
+        let fresh = age::allowed().unwrap_or(self.settings.fresh);
         let mut asked = locked(&self.asked);
         let now = Instant::now();
         match asked.by_question.get(&question) {
-            Some(State::Landed(at, answer)) if now.duration_since(*at) < self.settings.fresh => {
-                return Ok(answer.clone());
+            Some(State::Landed(landed)) if now.duration_since(landed.at) < fresh => {
+                return Ok(landed.clone());
             }
             Some(State::Flying(flight)) => {
                 if let Some(flight) = flight.upgrade() {
@@ -118,22 +141,24 @@ impl Web {
             }
             _ => {}
         }
-        asked.sweep(now, self.settings.fresh);
-        let (all, key) = (Arc::clone(&self.asked), question.clone());
-        let flight: Pin<Box<dyn Future<Output = Answer> + Send>> = Box::pin(async move {
-            let answer = client.send(ask).await;
+        asked.sweep(now, fresh);
+        let all = Arc::clone(&self.asked);
+        let flight: Pin<Box<dyn Future<Output = (Answer, Instant)> + Send>> = Box::pin(async move {
+            let answer = account::counted(client.send(ask)).await;
+            let at = Instant::now();
             let mut all = locked(&all);
             match &answer {
                 Ok(answer) if answer.body.len() <= KEPT_AT_MOST && answer.status.is_success() => {
-                    // Headers are mostly longer than what scalers ask for.
-                    let kept = Response { headers: http::HeaderMap::new(), ..answer.clone() };
-                    all.by_question.insert(key, State::Landed(Instant::now(), kept));
+                    // A copy: the body is a piece of all that was received.
+                    let body = Bytes::copy_from_slice(&answer.body);
+                    let landed = Landed { at, status: answer.status, body };
+                    all.by_question.insert(question, State::Landed(landed));
                 }
                 _ => {
-                    all.by_question.remove(&key);
+                    all.by_question.remove(&question);
                 }
             }
-            answer
+            (answer, at)
         });
         let flight = flight.shared();
         if let Some(weak) = flight.downgrade() {
@@ -161,15 +186,23 @@ impl Web {
 }
 
 impl Asked {
+    fn question(&self, parts: &impl std::hash::Hash) -> Question {
+        let [one, other] = &self.hashers;
+        Question([one.hash_one(parts), other.hash_one(parts)])
+    }
+
     /// Forgets old answers, so that there are never more than were asked for within twice the time they are good for.
     fn sweep(&mut self, now: Instant, fresh: Duration) {
-        if self.by_question.len() < 64 || self.swept.is_some_and(|swept| now.duration_since(swept) < fresh) {
+        self.longest = self.longest.max(fresh);
+        let longest = self.longest;
+        if self.by_question.len() < 64 || self.swept.is_some_and(|swept| now.duration_since(swept) < longest)
+        {
             return;
         }
         self.swept = Some(now);
         self.by_question.retain(|_, state| match state {
             State::Flying(flight) => flight.upgrade().is_some(),
-            State::Landed(at, _) => now.duration_since(*at) < fresh,
+            State::Landed(landed) => now.duration_since(landed.at) < longest,
         });
     }
 }

@@ -110,6 +110,23 @@ async fn the_time_in_a_question_does_not_make_it_another() {
 }
 
 #[tokio::test]
+async fn who_says_how_old_an_answer_may_be_gets_none_that_is_older_and_learns_its_age() {
+    let (url, asked) = server(None, 200).await;
+    let web = web(Duration::ZERO);
+    let ask = async |age| {
+        let (answer, since) = no_older_than(age, web.ask(Call::get(&url, SECOND * 10))).await;
+        answer.unwrap();
+        since.unwrap()
+    };
+    let first = ask(SECOND * 60).await;
+    assert_eq!(ask(SECOND * 60).await, first);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert!(ask(Duration::ZERO).await > first);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(no_older_than(SECOND, async {}).await.1, None);
+}
+
+#[tokio::test]
 async fn failures_are_not_kept() {
     let (url, asked) = server(None, 500).await;
     let web = web(SECOND * 60);

@@ -1,6 +1,6 @@
 //! Many at once.
 
-use api::decisions::{API_VERSION, DecisionRecord, DifferenceList};
+use api::decisions::{API_VERSION, DecisionRecord, DifferenceList, VERSION};
 use bytes::Bytes;
 use http::Response;
 use jiff::Timestamp;
@@ -19,13 +19,13 @@ pub(super) fn version(record: &DecisionRecord) -> i64 {
 }
 
 /// Decisions in the form asked for.
-pub(super) fn decisions(records: Vec<DecisionRecord>, form: Form) -> Response<Body> {
+pub(super) fn decisions(group: &str, records: Vec<DecisionRecord>, form: Form) -> Response<Body> {
     let newest = records.iter().map(version).max().unwrap_or(1).to_string();
     match form {
         Form::Table(style) => {
             answer::json(200, &table::decisions(&records, style, &newest, Timestamp::now()))
         }
-        Form::Json => answer::with_type(200, JSON, stream::pieces(Pieces::new(records, &newest))),
+        Form::Json => answer::with_type(200, JSON, stream::pieces(Pieces::new(group, records, &newest))),
     }
 }
 
@@ -52,9 +52,9 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new(records: Vec<DecisionRecord>, newest: &str) -> Self {
+    fn new(group: &str, records: Vec<DecisionRecord>, newest: &str) -> Self {
         let head = format!(
-            "{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"DecisionList\",\"metadata\":{{\"resourceVersion\":\
+            "{{\"apiVersion\":\"{group}/{VERSION}\",\"kind\":\"DecisionList\",\"metadata\":{{\"resourceVersion\":\
              \"{newest}\"}},\"items\":["
         );
         Self { head: Some(head), records: records.into_iter(), first: true, ended: false }

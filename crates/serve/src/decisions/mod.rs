@@ -12,7 +12,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use api::decisions::{DecisionRecord, DifferenceList, GROUP, Meta, VERSION};
+use api::decisions::{DecisionRecord, DifferenceList, GROUP, Meta, OPERATOR_GROUP, VERSION};
 use api::selector::{FieldSelector, Selector};
 use futures::stream::BoxStream;
 use http::{Method, Request, Response};
@@ -62,17 +62,28 @@ struct Filter {
 
 /// The API, for the list of those that are served.
 pub(crate) fn group(decisions: Arc<dyn Decisions>) -> Group {
+    group_of(GROUP, decisions, resources())
+}
+
+/// The same of the operator, which runs beside the controller and so needs a group of its own.
+pub fn of_operator(decisions: Arc<dyn Decisions>) -> Group {
+    let mut resources = resources();
+    resources.retain(|resource| resource.name == "decisions");
+    group_of(OPERATOR_GROUP, decisions, resources)
+}
+
+fn group_of(group: &'static str, decisions: Arc<dyn Decisions>, resources: Vec<Resource>) -> Group {
     let route = tower::service_fn(move |request: Request<Body>| {
         let decisions = Arc::clone(&decisions);
         async move {
             let found = match request.extensions().get::<Call>() {
-                Some(call) => answer(decisions.as_ref(), call),
+                Some(call) => answer(group, decisions.as_ref(), call),
                 None => Err(Status::internal("the request has not been authorized")),
             };
             Ok(found.unwrap_or_else(|error| answer::status(&error)))
         }
     });
-    Group::new(GROUP, VERSION, resources(), BoxCloneSyncService::new(route))
+    Group::new(group, VERSION, resources, BoxCloneSyncService::new(route))
 }
 
 fn resources() -> Vec<Resource> {
@@ -95,6 +106,7 @@ fn resources() -> Vec<Resource> {
             "times": {"type": "integer", "format": "int64", "description": "How many times in a row it was made."},
             "period": text("Time between two decisions."),
             "spec": any("What was asked for."),
+            "round": any("What triggers said before it, where the target is scaled by events."),
             "decision": any("The decision as it was last made: what was seen, what each metric proposed, which limits applied."),
         }),
         ..Resource::default()
@@ -119,7 +131,7 @@ fn resources() -> Vec<Resource> {
     vec![decisions, differences]
 }
 
-fn answer(decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Status> {
+fn answer(group: &'static str, decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Status> {
     let segments: Vec<&str> = call.path.trim_matches('/').split('/').skip(3).collect();
     if segments.iter().any(|segment| segment.is_empty()) {
         return Err(Status::no_path());
@@ -137,21 +149,21 @@ fn answer(decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Stat
             let form = allowed(Form::of)?;
             let filter = Filter::of(call)?;
             if watch {
-                return watch::many(decisions, namespace, &filter, form, call);
+                return watch::many(group, decisions, namespace, &filter, form, call);
             }
             let mut records = decisions.latest(namespace);
             records.retain(|record| filter.takes(&record.metadata));
-            Ok(list::decisions(records, form))
+            Ok(list::decisions(group, records, form))
         }
         (["decisions", name], Some(namespace)) => {
             let form = allowed(Form::of)?;
             if watch {
-                return watch::one(decisions, namespace, name, watch::Start::All, form, call);
+                return watch::one(group, decisions, namespace, name, watch::Start::All, form, call);
             }
-            let records = decisions.of(namespace, name).ok_or_else(|| missing(name))?;
-            Ok(list::decisions(records, form))
+            let records = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
+            Ok(list::decisions(group, records, form))
         }
-        (["differences"], _) => {
+        (["differences"], _) if group == GROUP => {
             let form = allowed(Form::of)?;
             if watch {
                 return Err(Status::no_watch(About::new(GROUP, "differences", "")));
@@ -165,8 +177,8 @@ fn answer(decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Stat
     }
 }
 
-fn missing(name: &str) -> Status {
-    Status::not_found(About::new(GROUP, "decisions", name))
+fn missing(group: &'static str, name: &str) -> Status {
+    Status::not_found(About::new(group, "decisions", name))
 }
 
 impl Form {

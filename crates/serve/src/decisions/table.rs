@@ -1,7 +1,6 @@
 //! Decisions and differences for people, as kubectl prints them.
 
 use api::decisions::{DecisionRecord, DifferenceList, DifferenceRecord, Meta, Mode};
-use engine::explain;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -54,7 +53,7 @@ fn cells(record: &DecisionRecord, now: Timestamp) -> Value {
     let known =
         |count: i32| decision.scale.as_ref().map_or_else(|| UNKNOWN.to_owned(), |_| count.to_string());
     let last = api::age::since(Some(record.last), now);
-    let why = explain::sentence(&record.spec, decision);
+    let why = record.sentence();
     json!([
         record.metadata.name,
         known(decision.current()),

@@ -57,6 +57,7 @@ fn record(namespace: &str, name: &str, second: i64, found: i32) -> DecisionRecor
         period: SignedDuration::from_secs(15),
         spec,
         decision: State::default().step(last, &seen),
+        round: None,
     }
 }
 
@@ -176,7 +177,8 @@ fn call(method: &str, uri: &str, accept: &str) -> Call {
 }
 
 async fn get(desk: &Desk, uri: &str, accept: &str) -> (u16, Value) {
-    let response = answer(desk, &call("GET", uri, accept)).unwrap_or_else(|error| answer::status(&error));
+    let response =
+        answer(GROUP, desk, &call("GET", uri, accept)).unwrap_or_else(|error| answer::status(&error));
     let code = response.status().as_u16();
     (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
 }
@@ -213,7 +215,7 @@ async fn lists_are_what_the_types_say() {
 async fn ten_thousand_come_in_pieces() {
     let one = record("a", "web", 0, 12);
     let records = (0..10_000).map(|_| one.clone()).collect();
-    let mut body = list::decisions(records, Form::Json).into_body();
+    let mut body = list::decisions(GROUP, records, Form::Json).into_body();
     let (mut largest, mut all) = (0, Vec::new());
     while let Some(frame) = body.frame().await {
         let piece = frame.unwrap().into_data().unwrap();
@@ -295,7 +297,7 @@ async fn what_is_not_there_is_said_as_kubernetes_says_it() {
     assert_eq!(get(&desk, "/decisions?labelSelector=%3D%3D", "").await.0, 400);
     assert_eq!(get(&desk, "/namespaces/a/decisions/hpa.web?watch=true&resourceVersion=x", "").await.0, 400);
     for method in ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] {
-        let error = answer(&desk, &call(method, "/namespaces/a/decisions", "")).unwrap_err();
+        let error = answer(GROUP, &desk, &call(method, "/namespaces/a/decisions", "")).unwrap_err();
         assert_eq!((error.code, &*error.reason), (405, "MethodNotAllowed"), "{method}");
     }
 }
@@ -305,7 +307,7 @@ struct Lines(Body);
 
 impl Lines {
     fn of(desk: &Desk, uri: &str, accept: &str) -> Self {
-        Self(answer(desk, &call("GET", uri, accept)).unwrap().into_body())
+        Self(answer(GROUP, desk, &call("GET", uri, accept)).unwrap().into_body())
     }
 
     async fn next(&mut self) -> Value {
@@ -360,12 +362,12 @@ async fn a_watch_ends_in_time_and_there_are_not_too_many() {
     let desk = desk();
     let call = call("GET", "/namespaces/b/decisions/hpa.web?watch=true&timeoutSeconds=7", "");
     let start = tokio::time::Instant::now();
-    let first = answer(&desk, &call).unwrap();
-    let _second = answer(&desk, &call).unwrap();
-    assert_eq!(answer(&desk, &call).unwrap_err().code, 429);
+    let first = answer(GROUP, &desk, &call).unwrap();
+    let _second = answer(GROUP, &desk, &call).unwrap();
+    assert_eq!(answer(GROUP, &desk, &call).unwrap_err().code, 429);
     first.into_body().collect().await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(7));
     // Its place is free again.
     tokio::task::yield_now().await;
-    assert!(answer(&desk, &call).is_ok());
+    assert!(answer(GROUP, &desk, &call).is_ok());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::decisions::{DecisionRecord, GROUP};
+use api::decisions::DecisionRecord;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, future, stream};
@@ -27,6 +27,7 @@ pub(super) enum Start {
 
 /// Follows one autoscaler.
 pub(super) fn one(
+    group: &'static str,
     decisions: &dyn Decisions,
     namespace: &str,
     name: &str,
@@ -35,8 +36,8 @@ pub(super) fn one(
     call: &Call,
 ) -> Result<Response<Body>, Status> {
     // In this order nothing is lost in between; what is then there twice is sent once.
-    let next = decisions.follow(namespace, name).ok_or_else(|| missing(name))?;
-    let kept = decisions.of(namespace, name).ok_or_else(|| missing(name))?;
+    let next = decisions.follow(namespace, name).ok_or_else(|| missing(group, name))?;
+    let kept = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
     let newest = kept.iter().map(version).max().unwrap_or(i64::MIN);
     let known = known(call)?;
     let first = match (known, start) {
@@ -50,6 +51,7 @@ pub(super) fn one(
 
 /// Follows many: those of a namespace, or all.
 pub(super) fn many(
+    group: &'static str,
     decisions: &dyn Decisions,
     namespace: Option<&str>,
     filter: &Filter,
@@ -61,10 +63,10 @@ pub(super) fn many(
         // kubectl has the object and says `0`. Whoever says nothing has nothing; through the API server this is how one
         // is followed, for there a watch of a path with a name ends after a minute.
         let start = if call.query.get("resourceVersion").is_some() { Start::Latest } else { Start::All };
-        return one(decisions, namespace, name, start, form, call);
+        return one(group, decisions, namespace, name, start, form, call);
     }
     let next = decisions.follow_all(namespace);
-    let next = next.ok_or_else(|| Status::no_watch(About::new(GROUP, "decisions", "")))?;
+    let next = next.ok_or_else(|| Status::no_watch(About::new(group, "decisions", "")))?;
     let mut first = decisions.latest(namespace);
     first.retain(|record| filter.takes(&record.metadata));
     if let Some(known) = known(call)? {

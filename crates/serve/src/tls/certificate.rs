@@ -21,6 +21,8 @@ mod folder;
 
 use folder::Folder;
 
+use super::keyring::Keyring;
+
 /// How often it is looked whether there is another one.
 pub(crate) const PERIOD: Duration = Duration::from_secs(5);
 
@@ -31,7 +33,7 @@ const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
 const AUTHORITY_LIFE: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
 
 /// Clocks differ: it is good from so long ago.
-const EARLIER: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const EARLIER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Where the server's certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub enum Certificate {
         /// Host names and addresses.
         names: Vec<String>,
     },
+    /// What somebody else sees to, and may replace at any time.
+    Shared(Keyring),
 }
 
 /// Why there is no certificate.
@@ -103,6 +107,7 @@ pub(crate) struct Keeper {
 }
 
 enum Origin {
+    Shared(Keyring),
     Files { certificate: PathBuf, key: PathBuf, seen: Pem },
     Made { maker: Box<Maker>, made: Timestamp },
     Kept(Folder),
@@ -110,9 +115,9 @@ enum Origin {
 
 /// A certificate and its key as they are written.
 #[derive(PartialEq, Eq)]
-struct Pem {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+pub(super) struct Pem {
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 impl fmt::Debug for Keeper {
@@ -146,14 +151,21 @@ impl Keeper {
                 let (first, authority) = (pem.pair(&provider)?, pem.last());
                 (Origin::Kept(folder), first, authority)
             }
+            Certificate::Shared(keyring) => {
+                let (first, authority) = (keyring.pair()?, Some(keyring.authorities()));
+                (Origin::Shared(keyring.clone()), first, authority)
+            }
         };
         let shown = Arc::new(Shown(RwLock::new(Arc::new(first))));
         Ok(Self { provider, origin, shown, authority })
     }
 
     /// What is shown to clients.
-    pub(crate) fn shown(&self) -> Arc<Shown> {
-        Arc::clone(&self.shown)
+    pub(crate) fn shown(&self) -> Arc<dyn ResolvesServerCert> {
+        match &self.origin {
+            Origin::Shared(keyring) => Arc::new(keyring.clone()),
+            _ => Arc::clone(&self.shown) as Arc<dyn ResolvesServerCert>,
+        }
     }
 
     /// The authority behind it (PEM), if it is known.
@@ -175,6 +187,7 @@ impl Keeper {
 
     fn renewed(&mut self, now: Timestamp) -> Result<Option<CertifiedKey>, CertificateError> {
         match &mut self.origin {
+            Origin::Shared(_) => Ok(None),
             Origin::Files { certificate, key, seen } => {
                 // A file that is not there may be just about to be replaced.
                 let Ok(found) = Pem::read(certificate, key) else { return Ok(None) };
@@ -204,7 +217,7 @@ impl Pem {
     }
 
     /// In the form TLS wants; an error if they do not belong together.
-    fn pair(&self, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
+    pub(super) fn pair(&self, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
         let wrong = |error: &dyn fmt::Display| CertificateError::Pair(error.to_string());
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
         let chain = chain.map_err(|error| wrong(&error))?;
@@ -271,15 +284,17 @@ impl Maker {
     }
 }
 
-fn parameters(
+pub(super) fn parameters(
     names: Vec<String>,
     name: &str,
     now: Timestamp,
     life: SignedDuration,
 ) -> Result<CertificateParams, rcgen::Error> {
     let date = |at: Timestamp| {
-        let date = at.to_zoned(TimeZone::UTC).date();
-        rcgen::date_time_ymd(i32::from(date.year()), date.month() as u8, date.day() as u8)
+        let at = at.to_zoned(TimeZone::UTC);
+        let second = at.duration_since(&at.start_of_day().unwrap_or_else(|_| at.clone())).as_secs();
+        let midnight = rcgen::date_time_ymd(i32::from(at.year()), at.month() as u8, at.day() as u8);
+        midnight + Duration::from_secs(u64::try_from(second).unwrap_or_default())
     };
     let mut parameters = CertificateParams::new(names)?;
     parameters.distinguished_name = DistinguishedName::new();

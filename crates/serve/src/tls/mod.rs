@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! certificate  the server's own: given as files, or made here
+//! material     an authority and a certificate that replicas share, and when others must follow
+//! keyring      what is shown and whom to believe at this moment, for several listeners
 //! handshake    what is asked of clients while greeting
 //! activity     whether a connection does anything
 //! ```
@@ -9,6 +11,8 @@
 mod activity;
 mod certificate;
 mod handshake;
+mod keyring;
+mod material;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,6 +25,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -30,6 +35,8 @@ pub(crate) use activity::Activity;
 pub use certificate::{Certificate, CertificateError};
 pub(crate) use certificate::{Keeper, PERIOD};
 pub(crate) use handshake::config;
+pub use keyring::Keyring;
+pub use material::{Lives, Material, Next};
 
 use crate::answer::Body;
 use crate::identity::Peer;
@@ -96,10 +103,19 @@ pub(crate) trait Site: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
+/// How clients are greeted.
+#[derive(Clone)]
+pub(crate) enum Greeting {
+    /// With TLS.
+    Tls(TlsAcceptor),
+    /// Not at all: anybody may listen.
+    Plain,
+}
+
 /// Takes connections until told to stop, then lets them end.
 pub(crate) async fn listen<S: Site>(
     listener: TcpListener,
-    acceptor: TlsAcceptor,
+    greeting: Greeting,
     site: Arc<S>,
     limits: Limits,
     mut stop: watch::Receiver<bool>,
@@ -113,9 +129,9 @@ pub(crate) async fn listen<S: Site>(
         };
         let Some((stream, address, permit)) = accepted else { continue };
         while connections.try_join_next().is_some() {}
-        let (acceptor, site, stop) = (acceptor.clone(), Arc::clone(&site), stop.clone());
+        let (greeting, site, stop) = (greeting.clone(), Arc::clone(&site), stop.clone());
         connections.spawn(async move {
-            serve(stream, address, acceptor, site, limits, stop).await;
+            serve(stream, address, greeting, site, limits, stop).await;
             drop(permit);
         });
     }
@@ -146,13 +162,17 @@ async fn accept(
 async fn serve<S: Site>(
     stream: TcpStream,
     address: SocketAddr,
-    acceptor: TlsAcceptor,
+    greeting: Greeting,
     site: Arc<S>,
     limits: Limits,
     mut stop: watch::Receiver<bool>,
 ) {
     // Watches send small frames that must not wait for each other.
     let _ = stream.set_nodelay(true);
+    let acceptor = match greeting {
+        Greeting::Tls(acceptor) => acceptor,
+        Greeting::Plain => return converse(stream, None, site, limits, stop).await,
+    };
     let greeting = tokio::time::timeout(
         limits.handshake,
         acceptor.accept_with(stream, |it| it.set_buffer_limit(Some(WRITTEN))),
@@ -171,6 +191,17 @@ async fn serve<S: Site>(
         Some(Some(peer)) => Some(Arc::new(peer)),
         Some(None) => return tracing::debug!(%address, "a client's certificate cannot be read"),
     };
+    converse(stream, peer, site, limits, stop).await;
+}
+
+/// Answers requests until the client is gone, does nothing for too long, or we stop.
+async fn converse<S: Site>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Option<Arc<Peer>>,
+    site: Arc<S>,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
     let activity = Activity::new();
     let idle = activity.idle(limits.idle);
     let service = service_fn(move |request: Request<Incoming>| {

@@ -61,6 +61,7 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
         period: SignedDuration::from_secs(15),
         spec,
         decision: State::default().step(last, &seen),
+        round: None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Real servers that scalers ask, on loopback: each ends when it is dropped, and can be stopped and started again.
 
 mod external;
+mod http_api;
 mod postgresql;
 mod rabbitmq;
 mod redis;
+mod vault;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -13,15 +15,17 @@ use crate::pki::Identity;
 use crate::program::Room;
 
 pub use external::GoScaler;
+pub use http_api::{Door, HttpApi};
 pub use postgresql::Postgresql;
 pub use rabbitmq::Rabbitmq;
 pub use redis::{Redis, RedisCluster, RedisSetup};
+pub use vault::Vault;
 
 /// How long a server may take to be ready.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Ports that are free at this moment, all different.
-fn ports<const N: usize>() -> Result<[u16; N], Error> {
+pub(crate) fn ports<const N: usize>() -> Result<[u16; N], Error> {
     let mut held = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {

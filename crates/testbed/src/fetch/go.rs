@@ -19,7 +19,10 @@ pub(super) fn build(
     let title = part.title();
     let files = module.files.iter().copied();
     for (name, text) in files.chain([("go.mod", module.manifest), ("go.sum", module.sums)]) {
-        fs::write(draft.join(name), text).attempt(|| format!("write {name} of {title}"))?;
+        let path = draft.join(name);
+        let folder = path.parent().unwrap_or(draft);
+        fs::create_dir_all(folder).attempt(|| format!("write {name} of {title}"))?;
+        fs::write(path, text).attempt(|| format!("write {name} of {title}"))?;
     }
     check_version(part, module, draft)?;
     let mut packages = 0_usize;

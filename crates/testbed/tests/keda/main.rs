@@ -3,6 +3,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `definitions` | the definitions take what KEDA's take, and refuse what they refuse |
+//! | `fields` | they keep every field that KEDA publishes |
 //! | `recorded` | so do objects of the recordings |
 //! | `webhook` | the API servers ask our admission and heed it |
 //! | `asking` | what these stand on |
@@ -18,5 +19,6 @@
 
 mod asking;
 mod definitions;
+mod fields;
 mod recorded;
 mod webhook;

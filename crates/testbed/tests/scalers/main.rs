@@ -2,11 +2,15 @@
 //! things that are not there, TLS.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod check;
 mod external;
+mod metrics_api;
 mod postgresql;
 mod prometheus;
 mod rabbitmq;
 mod redis;
+mod trust;
+mod vault;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,13 +30,19 @@ type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 /// A trigger, ready to be asked.
 fn scaler(type_: &str, metadata: Pairs<'_>, auth: Pairs<'_>) -> Arc<dyn Scaler> {
+    scaler_trusting("", type_, metadata, auth)
+}
+
+/// The same in a process that trusts authorities (PEM) of its own.
+fn scaler_trusting(authorities: &str, type_: &str, metadata: Pairs<'_>, auth: Pairs<'_>) -> Arc<dyn Scaler> {
     let owner = Owner { kind: "ScaledObject".into(), namespace: "ns".into(), name: "so".into() };
     let http_timeout = Duration::from_secs(3);
     let mut trigger = Trigger { owner, type_: type_.to_owned(), http_timeout, ..Trigger::default() };
     trigger.metadata.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     // Each answer is asked for anew.
-    let settings = Settings { fresh: Duration::ZERO, ..Settings::default() };
+    let authorities = authorities.as_bytes().to_vec();
+    let settings = Settings { fresh: Duration::ZERO, authorities, ..Settings::default() };
     table::build(&trigger, &Backends::without_cluster(settings, Compat::Better)).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! One workload with its autoscaler, and what happens to it: a function of a seed and a number.
 
 mod behavior;
-mod chance;
+pub(crate) mod chance;
 pub(crate) mod deed;
 mod metric;
 mod pod;

@@ -18,6 +18,8 @@ const KEPT: &[&str] = &[
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 ];
+/// Fields of pods that API servers had which are still about, and which KEDA's definition keeps for them.
+const OLDER: &[&str] = &["workloadRef"];
 /// Nothing that Kubernetes has is deeper; a schema that contained itself would be.
 const DEEPEST: usize = 40;
 
@@ -33,7 +35,17 @@ pub(super) fn spec() -> anyhow::Result<Schema> {
     let mut body = Map::new();
     body.insert("description".to_owned(), json!("The spec of the batch/v1 Jobs that are created."));
     body.extend(Known(all).named(JOB_SPEC, 0)?);
-    Ok(given(body))
+    let mut body = Value::Object(body);
+    let pod = body.pointer_mut("/properties/template/properties/spec/properties");
+    let pod = pod.and_then(Value::as_object_mut).context("a Job has no pods")?;
+    for field in OLDER {
+        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        pod.entry(*field).or_insert(any);
+    }
+    match body {
+        Value::Object(body) => Ok(given(body)),
+        _ => anyhow::bail!("the spec of a Job is no object"),
+    }
 }
 
 impl Known {

@@ -2,45 +2,34 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{Handle, metrics};
-use futures::future::ready;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::BoxStream;
 use kube::Client;
-use serve::{App, Certificate, Checks, Exposition, Server};
+use serve::{App, Checks, Exposition, Server};
 
 use super::options::Options;
 use crate::failure::Failure;
+use crate::kept::Kept;
+use crate::serving;
 
 /// The Service in front of the controller, in manifests and on the desk.
 pub(crate) const SERVICE: &str = "plimsoll-controller";
-/// How long the loop may be silent before the program counts as dead.
-const SILENCE: Duration = Duration::from_mins(1);
 
 struct Records(Handle);
 
 impl serve::Decisions for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
-        self.0.records().latest(namespace)
+        Kept(self.0.records()).latest(namespace)
     }
 
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
-        Some(self.0.records().of(namespace, name)).filter(|records| !records.is_empty())
+        Kept(self.0.records()).of(namespace, name)
     }
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
-        self.of(namespace, name)?;
-        // Whoever cannot keep up is cut off and may begin again.
-        let records = self.0.records().follow(namespace, name);
-        Some(
-            records
-                .take_while(|record| ready(record.is_ok()))
-                .filter_map(|r| ready(r.ok()))
-                .map(|r| (*r).clone())
-                .boxed(),
-        )
+        Kept(self.0.records()).follow(namespace, name)
     }
 
     fn differences(&self, namespace: Option<&str>) -> DifferenceList {
@@ -58,14 +47,9 @@ pub(super) async fn start(
     if port < 0 {
         return Ok(None);
     }
-    let port = u16::try_from(port).map_err(|_| Failure::input("--secure-port must be at most 65535"))?;
-    let certificate = match (&options.tls_cert_file, &options.tls_private_key_file) {
-        (Some(certificate), Some(key)) => {
-            Certificate::Files { certificate: certificate.clone(), key: key.clone(), authority: None }
-        }
-        (None, None) => Certificate::SelfMade(names()),
-        _ => return Err(Failure::input("--tls-cert-file and --tls-private-key-file belong together")),
-    };
+    let port = serving::port(i64::from(port))?;
+    let given = serving::pair(options.tls_cert_file.clone(), options.tls_private_key_file.clone())?;
+    let certificate = serving::certificate(given, serving::names(SERVICE, &super::run::home()));
     let mut served = serve::Options {
         address: SocketAddr::new(options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port),
         certificate,
@@ -85,29 +69,11 @@ pub(super) async fn start(
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()
     };
-    let server = Server::start(served, client, app).await;
-    server
-        .map(Some)
-        .map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
+    serving::start(served, client, app).await.map(Some)
 }
 
-/// The names under which a certificate of our own is good.
-fn names() -> Vec<String> {
-    let namespace = super::run::home();
-    let service = format!("{SERVICE}.{namespace}.svc");
-    vec!["localhost".into(), "127.0.0.1".into(), service]
-}
-
-/// Those who do not lead are ready too: they are warm.
 fn checks(handle: &Handle) -> Checks {
-    let mut checks = Checks::new();
-    let turning = handle.clone();
-    checks.add_live("loop", move || {
-        if turning.turns(SILENCE) { Ok(()) } else { Err("the loop does not turn any more".into()) }
-    });
-    let synced = handle.clone();
-    checks.add_ready("watches", move || {
-        if synced.synced() { Ok(()) } else { Err("autoscalers and pods were not seen yet".into()) }
-    });
-    checks
+    let (turning, synced) = (handle.clone(), handle.clone());
+    let turns = move |silence| turning.turns(silence);
+    serving::checks(turns, move || synced.synced(), "autoscalers and pods were not seen yet")
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::Missing;
+use crate::live::decisions::Unavailable;
 use crate::live::moment::length;
 use crate::live::named::{self, nearest_kind};
 use crate::live::objects::{Object, Which};
@@ -21,25 +21,24 @@ use crate::output;
 pub(crate) use table::Entry;
 use table::Growing;
 
-const KINDS: [Kind; 2] = [Kind::Hpa, Kind::Autoscaler];
-
 /// List autoscalers of a cluster and what was last decided about each
 ///
-/// Shows what `kubectl get hpa` shows, and the last decision in one sentence. Where the controller cannot be asked, that
-/// column says what the object's own conditions tell.
+/// Shows what `kubectl get hpa` shows, and the last decision in one sentence. Where the controller or the operator cannot
+/// be asked, that column says what the object's own conditions tell.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll get                        # HorizontalPodAutoscalers and Autoscalers of the context's namespace
+  plimsoll get                        # HPAs, Autoscalers and ScaledObjects of the context's namespace
   plimsoll get hpa -A -o wide         # of all namespaces, with what was wanted and what limited it
+  plimsoll get so -A                  # ScaledObjects of all namespaces
   plimsoll get hpa/php-apache -w      # a line for each change, until Ctrl-C
   plimsoll get all -l team=shop -o yaml
 
 With -o json and -o yaml the objects are those of the API, and a list has the decisions beside them (`decisions`).
 Exit codes: 0 all is well, 1 a named autoscaler is not there or the cluster cannot be read, 2 the input was wrong.")]
 pub(crate) struct Args {
-    /// hpa, autoscalers or all, and names; or hpa/NAME.
-    #[arg(value_name = "KIND|KIND/NAME")]
+    /// hpa, autoscalers, so or all, and names; or hpa/NAME, so/NAME.
+    #[arg(value_name = "KIND|KIND/NAME", value_parser = named::Word, hide_possible_values = true)]
     words: Vec<String>,
     /// In all namespaces.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
@@ -111,28 +110,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn wanted(words: &[String]) -> Result<Wanted, Failure> {
     let Some((first, names)) = words.split_first() else {
-        return Ok(Wanted { kinds: KINDS.to_vec(), names: Vec::new() });
+        return Ok(Wanted { kinds: Kind::ALL.to_vec(), names: Vec::new() });
     };
     if first.contains('/') {
         let named = |word: &String| {
             Named::parse(word)
-                .ok_or_else(|| Failure::input(format!("{word}: write hpa/NAME or autoscaler/NAME")))
+                .ok_or_else(|| Failure::input(format!("{word}: write hpa/NAME, autoscaler/NAME or so/NAME")))
         };
         let names: Vec<Named> = words.iter().map(named).collect::<Result<_, _>>()?;
         names.iter().try_for_each(|named| named::check("name", &named.name))?;
-        return Ok(Wanted { kinds: KINDS.to_vec(), names });
+        return Ok(Wanted { kinds: Kind::ALL.to_vec(), names });
     }
     let kinds = match named::kind(first) {
         Some(kind) => vec![kind],
-        None if first == "all" && names.is_empty() => KINDS.to_vec(),
+        None if first == "all" && names.is_empty() => Kind::ALL.to_vec(),
         None if first == "all" => {
-            return Err(Failure::input("all has no names; write hpa NAME or autoscaler NAME"));
+            return Err(Failure::input("all has no names; write hpa NAME, autoscaler NAME or so NAME"));
         }
         None => {
             let near = nearest_kind(first).map(|near| format!("; did you mean {near}?"));
             let near = near.unwrap_or_else(|| format!("; an autoscaler of that name is written hpa/{first}"));
             return Err(Failure::input(format!(
-                "there is no kind {first} here, only hpa and autoscaler{near}"
+                "there is no kind {first} here, only hpa, autoscaler and so{near}"
             )));
         }
     };
@@ -167,14 +166,10 @@ async fn objects(args: &Args, site: &Site, wanted: &Wanted, cached: bool) -> Res
 
 /// Objects with their decisions, and why those are not there if they are not.
 async fn entries(site: &Site, scope: Scope<'_>, objects: Vec<Object>) -> (Vec<Entry>, Option<String>) {
-    let (mut records, note) = match site.latest_decisions(scope).await {
-        Ok(records) => (records, None),
-        Err(Missing::NoRecord) => (Vec::new(), None),
-        Err(Missing::Unavailable(why)) => {
-            (Vec::new(), Some(format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy)))
-        }
-    };
-    (join(objects, &mut records), note)
+    let (mut records, unavailable) = site.latest_about(&objects, scope).await;
+    let note =
+        |why: Unavailable| format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy);
+    (join(objects, &mut records), unavailable.map(note))
 }
 
 /// Lays each decision beside its object.
@@ -297,11 +292,13 @@ mod tests {
             wanted(&words)
                 .map(|w| (w.kinds.len(), w.names.iter().map(ToString::to_string).collect::<Vec<_>>()))
         };
-        assert_eq!(read(&[]).unwrap(), (2, vec![]));
-        assert_eq!(read(&["all"]).unwrap(), (2, vec![]));
+        assert_eq!(read(&[]).unwrap(), (3, vec![]));
+        assert_eq!(read(&["all"]).unwrap(), (3, vec![]));
+        assert_eq!(read(&["scaledobjects"]).unwrap(), (1, vec![]));
+        assert_eq!(read(&["so", "a"]).unwrap(), (1, vec!["so/a".to_owned()]));
         assert_eq!(read(&["hpa"]).unwrap(), (1, vec![]));
         assert_eq!(read(&["hpa", "a", "b"]).unwrap(), (1, vec!["hpa/a".to_owned(), "hpa/b".to_owned()]));
-        assert_eq!(read(&["autoscaler/a"]).unwrap(), (2, vec!["autoscaler/a".to_owned()]));
+        assert_eq!(read(&["autoscaler/a"]).unwrap(), (3, vec!["autoscaler/a".to_owned()]));
         for words in [&["web"][..], &["hpa", "A/b"], &["all", "x"], &["hpa/"], &["pod/x"]] {
             assert!(matches!(read(words), Err(Failure::Input(_))), "{words:?}");
         }

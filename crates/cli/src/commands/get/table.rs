@@ -7,7 +7,7 @@ use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::DecisionRecord;
 use api::table::Table;
 use cluster::Kind;
-use engine::explain::sentence;
+use engine::explain;
 use engine::normalize::{Hold, Limit};
 use engine::{Decision, Outcome};
 use jiff::Timestamp;
@@ -44,6 +44,7 @@ impl Entry {
         let resource = match self.object.kind {
             Kind::Hpa => "horizontalpodautoscaler.autoscaling",
             Kind::Autoscaler => "autoscaler.plimsoll.dev",
+            Kind::ScaledObject => "scaledobject.keda.sh",
         };
         format!("{resource}/{}\n", self.object.hpa.metadata.name)
     }
@@ -53,7 +54,7 @@ impl Entry {
         match &self.record {
             Some(record) => {
                 let decision = &record.decision;
-                let why = sentence(&record.spec, decision);
+                let why = record.sentence();
                 match decision.outcome {
                     Outcome::Scaled => format!("{} → {}: {why}", decision.current(), decision.desired),
                     Outcome::DryRun => {
@@ -62,8 +63,33 @@ impl Entry {
                     _ => why,
                 }
             }
+            None if self.object.kind == Kind::ScaledObject => {
+                by_conditions_of_events(&self.object.hpa.status.conditions)
+            }
             None => by_conditions(&self.object.hpa.status.conditions),
         }
+    }
+
+    /// What `kubectl get hpa` shows under TARGETS; of a ScaledObject, what its triggers said.
+    pub(crate) fn targets(&self) -> String {
+        let hpa = &self.object.hpa;
+        match self.record.as_ref().and_then(|record| record.round.as_ref()) {
+            Some(round) => explain::targets(round),
+            None if self.object.kind == Kind::ScaledObject => "<unknown>".to_owned(),
+            None => {
+                print::targets(&hpa.spec.metrics, hpa.status.current_metrics.as_deref().unwrap_or_default())
+            }
+        }
+    }
+
+    /// How many replicas there are, as far as that is known: a ScaledObject does not say it itself.
+    pub(crate) fn replicas(&self) -> Option<i32> {
+        if self.object.kind != Kind::ScaledObject {
+            return Some(self.object.hpa.status.current_replicas);
+        }
+        let decision = &self.record.as_ref()?.decision;
+        let scale = decision.scale.as_ref()?;
+        Some(if decision.outcome == Outcome::Scaled { decision.desired } else { scale.spec_replicas })
     }
 
     /// What metrics wanted.
@@ -105,6 +131,20 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
     }
 }
 
+/// What the conditions of a ScaledObject tell.
+fn by_conditions_of_events(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
+    let found = |kind: &str| conditions.iter().find(|c| c.type_ == kind);
+    match (found("Paused"), found("Ready"), found("Active")) {
+        (Some(paused), ..) if paused.status == "True" => "paused".to_owned(),
+        (_, Some(ready), _) if ready.status != "True" && !ready.reason.is_empty() => {
+            format!("{}: {}", ready.reason, ready.message)
+        }
+        (.., Some(active)) if active.status == "True" => "active".to_owned(),
+        (.., Some(active)) if active.status == "False" => format!("not active ({})", active.reason),
+        _ => "not looked at yet".to_owned(),
+    }
+}
+
 impl Columns {
     fn titles(self) -> Vec<&'static str> {
         let mut titles = Vec::new();
@@ -131,11 +171,12 @@ impl Columns {
         if !(self.compact && self.wide) {
             cells.push(row.reference);
         }
-        cells.push(row.targets);
+        cells.push(entry.targets());
+        let replicas = entry.replicas().map_or_else(|| "-".to_owned(), |count| count.to_string());
         if self.compact {
-            cells.push(format!("{} of {}–{}", row.replicas, row.min_pods, row.max_pods));
+            cells.push(format!("{replicas} of {}–{}", row.min_pods, row.max_pods));
         } else {
-            cells.extend([row.min_pods, row.max_pods.to_string(), row.replicas.to_string()]);
+            cells.extend([row.min_pods, row.max_pods.to_string(), replicas]);
         }
         cells.push(row.age);
         if self.wide {

@@ -18,6 +18,7 @@ use super::flags::{FLAGS, Flags};
 use crate::failure::Failure;
 use crate::flags::Group;
 use crate::logs::{LogArgs, LogFormat};
+use crate::serving;
 
 /// What `plimsoll metrics` was told, checked.
 #[derive(Clone, Debug)]
@@ -299,18 +300,10 @@ impl Prometheus {
 
 impl Serving {
     fn of(flags: &Flags) -> Result<Self, Failure> {
-        let address = flags.text("bind-address")?;
-        let certificate = match (flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => return Err(Failure::input("--tls-cert-file and --tls-private-key-file belong together")),
-        };
         Ok(Self {
-            address: address
-                .parse()
-                .map_err(|_| Failure::input(format!("--bind-address={address}: write an IP address")))?,
+            address: serving::address(flags.text("bind-address")?)?,
             port: port(flags, "secure-port")?,
-            certificate,
+            certificate: serving::pair(flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?)?,
             open_paths: flags.list("authorization-always-allow-paths")?,
             stop_after: period(flags, "shutdown-delay-duration")?,
             requests: none_if_zero(flags.number("max-requests-inflight")?).unwrap_or(usize::MAX >> 4),

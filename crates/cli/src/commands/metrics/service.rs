@@ -1,6 +1,6 @@
 //! What the metrics server serves: the three APIs, its report, health and figures.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use controllers::metrics::figures::CONTENT_TYPE;
@@ -8,12 +8,14 @@ use controllers::metrics::{Figures, Providers, Scope, Sources};
 use jiff::Timestamp;
 use kube::Client;
 use serve::metrics::{Histogram, Settings, custom, external, resource};
-use serve::{App, Certificate, Checks, Exposition, Server, StartError, Traffic};
+use serve::{App, Checks, Exposition, Server, Traffic};
 use sources::federation;
 
 use super::options::Serving;
 use super::reports;
+use crate::commands::controller::home;
 use crate::failure::Failure;
+use crate::serving::{certificate, names};
 
 /// The Service in front of it, in manifests and on the desk.
 pub(crate) const SERVICE: &str = "plimsoll-metrics";
@@ -28,42 +30,18 @@ pub(super) async fn start(
     guard: impl Fn(serve::Route) -> serve::Route,
 ) -> Result<Server, Failure> {
     let app = app(sources, providers, routes, guard);
-    let certificate = match &serving.certificate {
-        Some((certificate, key)) => {
-            Certificate::Files { certificate: certificate.clone(), key: key.clone(), authority: None }
-        }
-        None => Certificate::SelfMade(names()),
+    let mut options = serve::Options {
+        address: SocketAddr::new(serving.address, serving.port),
+        certificate: certificate(serving.certificate.clone(), names(SERVICE, &home())),
+        open_paths: serving.open_paths.clone(),
+        trusted: serving.trusted.clone(),
+        reviews: serving.reviews,
+        ..serve::Options::default()
     };
-    let options = |address: IpAddr| {
-        let mut options = serve::Options {
-            address: SocketAddr::new(address, serving.port),
-            certificate: certificate.clone(),
-            open_paths: serving.open_paths.clone(),
-            trusted: serving.trusted.clone(),
-            reviews: serving.reviews,
-            ..serve::Options::default()
-        };
-        options.limits.requests = serving.requests;
-        options.limits.streams = serving.streams;
-        options.limits.answer = serving.timeout;
-        options
-    };
-    let mut address = serving.address;
-    // As Go does: 0.0.0.0 is every address, of either kind.
-    if address == IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
-        address = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    }
-    let started = match Server::start(options(address), client.clone(), app.clone()).await {
-        Err(StartError::Listen { source, .. }) if address != serving.address && !in_use(&source) => {
-            Server::start(options(serving.address), client, app).await
-        }
-        started => started,
-    };
-    started.map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
-}
-
-fn in_use(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied)
+    options.limits.requests = serving.requests;
+    options.limits.streams = serving.streams;
+    options.limits.answer = serving.timeout;
+    crate::serving::start(options, client, app).await
 }
 
 /// `guard` stands before the routes whose answers may come from others like us.
@@ -181,11 +159,4 @@ fn checks(sources: &Sources) -> Checks {
         }
     }
     checks
-}
-
-/// The names under which a certificate of our own is good.
-fn names() -> Vec<String> {
-    let namespace = crate::commands::controller::home();
-    let service = format!("{SERVICE}.{namespace}.svc");
-    vec!["localhost".into(), "127.0.0.1".into(), service]
 }

@@ -1,14 +1,74 @@
-//! Answers the webhook.
+//! Answers the webhook, and counts what it said (spec 8.3).
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use controllers::metrics::Figures;
 use controllers::operator::Admission;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use keda::admission::{Denial, Kind, Operation, Request, Verdict};
+use serde_json::Value;
 use serve::Status;
 use serve::admission::{Admit, Review, Ruling};
 
+/// No more namespaces are told apart; those are names that users choose.
+const MOST: usize = 10_000;
+
 /// The rules, as the server asks them.
-pub(super) struct Webhook(pub(super) Admission);
+pub(super) struct Webhook {
+    pub(super) rules: Admission,
+    pub(super) judged: Arc<Judged>,
+}
+
+/// What was judged so far.
+#[derive(Debug, Default)]
+pub(super) struct Judged(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// By namespace and action.
+    all: BTreeMap<(String, String), u64>,
+    /// By reason, too.
+    refused: BTreeMap<(String, String, &'static str), u64>,
+}
+
+impl Judged {
+    fn count(&self, kind: Kind, namespace: &str, action: &str, label: Option<&'static str>) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (namespace.to_owned(), action.to_lowercase());
+        // ScaledJobs count only where they are refused, among the others.
+        if kind == Kind::ScaledObject && (counts.all.len() < MOST || counts.all.contains_key(&key)) {
+            *counts.all.entry(key.clone()).or_default() += 1;
+        }
+        let Some(label) = label else { return };
+        let key = (key.0, key.1, label);
+        if counts.refused.len() < MOST || counts.refused.contains_key(&key) {
+            *counts.refused.entry(key).or_default() += 1;
+        }
+    }
+
+    /// What was counted, for Prometheus.
+    pub(super) fn figures(&self, page: &mut Figures) {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        page.family(
+            "counter",
+            "keda_webhook_scaled_object_validations_total",
+            "Total number of scaled object validations.",
+        );
+        for ((namespace, action), count) in &counts.all {
+            page.value(&[("namespace", namespace), ("action", action)], count);
+        }
+        page.family(
+            "counter",
+            "keda_webhook_scaled_object_validation_errors_total",
+            "Total number of scaled object validating errors.",
+        );
+        for ((namespace, action, reason), count) in &counts.refused {
+            page.value(&[("namespace", namespace), ("action", action), ("reason", reason)], count);
+        }
+    }
+}
 
 impl Admit for Webhook {
     fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
@@ -26,7 +86,14 @@ impl Admit for Webhook {
                 object: &review.object,
                 old: review.old.as_ref(),
             };
-            match self.0.judge(&request).await {
+            let verdict = self.rules.judge(&request).await;
+            let label = match &verdict {
+                Verdict::Denied(denial) => denial.label,
+                Verdict::Allowed(_) => None,
+            };
+            let namespace = review.object.pointer("/metadata/namespace").and_then(Value::as_str);
+            self.judged.count(kind, namespace.unwrap_or_default(), &review.operation, label);
+            match verdict {
                 Verdict::Allowed(allowed) => Ruling::allow(allowed.warnings),
                 Verdict::Denied(Denial { code, reason, message, .. }) => {
                     Ruling::refuse(Status::new(code, reason, message, None))

@@ -16,7 +16,6 @@ impl Table for OperatorTable {
 /// What was given.
 pub(crate) type Flags = crate::flags::Flags<OperatorTable>;
 
-const ONE_PORT: &str = "all is served on --secure-port";
 const NO_LIMIT: &str = "as many requests are under way as the API server bears";
 const NO_GO: &str = "there is no Go runtime to look into";
 const POOLED: &str = "connections are shared by all scalers and closed when nobody needs them";
@@ -47,25 +46,25 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Operator, "metrics-server-service-name", Text, "keda-metrics-apiserver", "a name that our certificate is good for"),
     acts(Operator, "webhooks-service-name", Text, "keda-admission-webhooks", "a name that our certificate is good for"),
     acts(Operator, "k8s-cluster-domain", Text, "cluster.local", "the end of those names"),
-    idle(Operator, "enable-prometheus-metrics", Bool, "true", "they are always served, on --secure-port"),
+    acts(Operator, "enable-cert-rotation", Bool, "false", "make the certificate, renew it in time, and share it with other replicas in a Secret"),
+    acts(Operator, "cert-secret-name", Text, "kedaorg-certs", "name of that Secret, in our own namespace"),
+    acts(Operator, "cert-dir", Text, "/certs", "without rotation: folder with ca.crt, tls.crt and tls.key; re-read; where there is none, one is made by each process"),
+    acts(Operator, "metrics-service-bind-address", Text, ":9666", "where KEDA's own metrics adapter may ask, with a certificate of the same authority; 0: nowhere"),
+    acts(Operator, "health-probe-bind-address", Text, ":8081", "/healthz and /readyz without TLS; 0: nowhere"),
+    acts(Operator, "metrics-bind-address", Text, ":8080", "/metrics without TLS and for anybody, only if this flag is given; else on --secure-port alone"),
+    acts(Operator, "enable-prometheus-metrics", Bool, "true", "false: no /metrics without TLS"),
     idle(Operator, "enable-opentelemetry-metrics", Bool, "false", "metrics are for Prometheus here"),
-    idle(Operator, "metrics-bind-address", Text, ":8080", ONE_PORT),
-    idle(Operator, "health-probe-bind-address", Text, ":8081", ONE_PORT),
-    idle(Operator, "metrics-service-bind-address", Text, ":9666", "external metrics are served by this process itself"),
     idle(Operator, "profiling-bind-address", Text, "", NO_GO),
     idle(Operator, "kube-api-qps", Number, "20", NO_LIMIT),
     idle(Operator, "kube-api-burst", Number, "30", NO_LIMIT),
     idle(Operator, "disable-compression", Bool, "true", "answers come as the API server sends them"),
-    idle(Operator, "cert-secret-name", Text, "kedaorg-certs", "the certificate is made by this process; give --tls-cert-file for another"),
-    idle(Operator, "cert-dir", Text, "/certs", "the certificate is made by this process; give --tls-cert-file for another"),
-    idle(Operator, "enable-cert-rotation", Bool, "false", "certificates of our own are always renewed in time"),
     idle(Operator, "http-max-idle-conns", Number, "0", POOLED),
     idle(Operator, "http-max-idle-conns-per-host", Number, "1000", POOLED),
     idle(Operator, "http-idle-conn-timeout", Duration, "1m30s", POOLED),
 
     acts(Serving, "bind-address", Text, "0.0.0.0", "address to serve at"),
     acts(Serving, "secure-port", Number, "6443", "port for external metrics, admission, health and figures"),
-    acts(Serving, "tls-cert-file", File, "", "certificate; re-read; without it, one is made"),
+    acts(Serving, "tls-cert-file", File, "", "certificate; re-read; without it, one is shared or made"),
     acts(Serving, "tls-private-key-file", File, "", "its key; re-read"),
 
     acts(Logging, "zap-log-level", Text, "", "as --log-level: debug, info, error, or a number (the higher, the more)"),

@@ -6,11 +6,15 @@
 //! run        the process: started, and stopped in order
 //! service    what it serves: external metrics, admission, health, figures
 //! admission  answers the webhook
+//! metrics_service  answers KEDA's own adapter
+//! certificates     the certificate that replicas share
 //! trust      tells the cluster whom to trust
 //! ```
 
 mod admission;
+mod certificates;
 mod flags;
+mod metrics_service;
 mod options;
 mod run;
 mod service;
@@ -20,7 +24,9 @@ mod trust;
 
 use crate::failure::Outcome;
 use flags::Flags;
-use options::Options;
+pub(crate) use options::Options;
+pub(crate) use run::{Process, start};
+pub(crate) use service::SERVICE;
 
 /// Scale on events, in the place of KEDA: ScaledObjects and ScaledJobs, external metrics, admission
 ///

@@ -1,6 +1,6 @@
 //! Flags and environment become settings, or the one sentence that says what is wrong with them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::flags::Flags;
 use crate::commands::controller::{home, identity};
 use crate::failure::Failure;
 use crate::logs::{LogArgs, LogFormat};
+use crate::serving;
 
 /// Where KEDA looks for authorities unless told otherwise.
 const AUTHORITIES: &str = "/custom/ca";
@@ -43,6 +44,33 @@ pub(crate) struct Serving {
     pub(crate) webhook: Option<String>,
     /// Whether the APIService is told, too.
     pub(crate) api_service: bool,
+    /// Where the certificate is that replicas share.
+    pub(crate) shared: Shared,
+    /// Where KEDA's own adapter may ask.
+    pub(crate) metrics_service: Option<Open>,
+    /// Where health is told without TLS.
+    pub(crate) health: Option<Open>,
+    /// Where figures are told without TLS.
+    pub(crate) figures: Option<Open>,
+}
+
+/// Where the certificate is that replicas share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// Nowhere: it was given in files, or each makes its own.
+    Nothing,
+    /// In a Secret, which is made and kept up to date.
+    Secret { namespace: String, name: String },
+    /// In a folder that somebody else fills.
+    Folder(PathBuf),
+}
+
+/// An address beside the one with everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) address: SocketAddr,
+    /// Whether it was asked for: then it is an error if it cannot be had.
+    pub(crate) wanted: bool,
 }
 
 impl Options {
@@ -62,6 +90,18 @@ impl Options {
             logs: logs(flags)?,
             idle: flags.idle(),
         })
+    }
+
+    /// For a cluster on the desk: on this machine only, on any port.
+    pub(crate) fn on_the_desk() -> Result<Self, Failure> {
+        let mut options = Self::of(&Flags::default(), |_| None)?;
+        options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
+        options.serving.port = 0;
+        // Who starts it registers it, too; nobody else comes.
+        (options.serving.webhook, options.serving.api_service) = (None, false);
+        (options.serving.shared, options.serving.metrics_service) = (Shared::Nothing, None);
+        (options.serving.health, options.serving.figures) = (None, None);
+        Ok(options)
     }
 }
 
@@ -137,13 +177,7 @@ fn lease(
 
 impl Serving {
     fn of(flags: &Flags, namespace: &str) -> Result<Self, Failure> {
-        let address = flags.text("bind-address")?;
-        let certificate = match (flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => return Err(Failure::input("--tls-cert-file and --tls-private-key-file belong together")),
-        };
-        let port = flags.number("secure-port")?;
+        let certificate = serving::pair(flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?)?;
         let services = ["operator-service-name", "metrics-server-service-name", "webhooks-service-name"];
         let domain = flags.text("k8s-cluster-domain")?;
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -159,11 +193,15 @@ impl Serving {
         }
         let webhook = flags.text("validating-webhook-name")?.to_owned();
         Ok(Self {
-            address: address
-                .parse()
-                .map_err(|_| Failure::input(format!("--bind-address={address}: write an IP address")))?,
-            port: u16::try_from(port)
-                .map_err(|_| Failure::input(format!("--secure-port={port}: write a number up to 65535")))?,
+            address: serving::address(flags.text("bind-address")?)?,
+            port: serving::port(flags.number("secure-port")?)?,
+            shared: shared(flags, namespace, certificate.is_some())?,
+            metrics_service: open(flags, "metrics-service-bind-address")?,
+            // Health is no secret. Figures tell names of objects, and are told in the open only to who wants that.
+            health: open(flags, "health-probe-bind-address")?,
+            figures: open(flags, "metrics-bind-address")?
+                .filter(|figures| figures.wanted)
+                .filter(|_| flags.bool("enable-prometheus-metrics").unwrap_or(true)),
             certificate,
             names,
             webhook: Some(webhook)
@@ -172,6 +210,25 @@ impl Serving {
             api_service: flags.bool("enable-apiservice-patching")?,
         })
     }
+}
+
+/// Certificates in files come first, then a Secret, then what is mounted.
+fn shared(flags: &Flags, namespace: &str, is_given: bool) -> Result<Shared, Failure> {
+    if is_given {
+        return Ok(Shared::Nothing);
+    }
+    if flags.bool("enable-cert-rotation")? {
+        let name = flags.text("cert-secret-name")?.to_owned();
+        return Ok(Shared::Secret { namespace: namespace.to_owned(), name });
+    }
+    let folder = PathBuf::from(flags.text("cert-dir")?);
+    let is_filled = flags.given("cert-dir") || folder.join("tls.crt").exists();
+    Ok(if is_filled { Shared::Folder(folder) } else { Shared::Nothing })
+}
+
+fn open(flags: &Flags, name: &str) -> Result<Option<Open>, Failure> {
+    let wanted = flags.given(name);
+    Ok(serving::place(name, flags.text(name)?)?.map(|address| Open { address, wanted }))
 }
 
 /// The authorities in the folders that were named; one that was not named need not be there.

@@ -7,13 +7,15 @@ use cluster::connect::{Connection, connect};
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::{Election, Leadership};
+use controllers::hpa::Records;
 use controllers::operator::auth::{Rules, VaultRules};
-use controllers::operator::{Admission, Operator, Parts, Settings};
+use controllers::operator::{Admission, Handle, Operator, Parts, Settings};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
-use super::options::Options;
-use super::{service, trust};
+use super::options::{Options, Shared};
+use super::trust::Authority;
+use super::{certificates, service, trust};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 
@@ -21,15 +23,20 @@ use crate::failure::{Failure, Outcome};
 const LAST_EVENTS: Duration = Duration::from_secs(3);
 /// Who tells events, unless a loop has a name of its own.
 const COMPONENT: &str = "keda-operator";
+/// Runs of decisions that are kept of each object: rounds are short, and those that are alike are one.
+const KEPT: usize = 60;
 /// Threads at most: most of the work is waiting for others.
 const THREADS: usize = 2;
 
 /// An operator that runs.
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
+    beside: Vec<serve::Beside>,
+    pub(crate) handle: Handle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
-    telling: JoinHandle<()>,
+    /// Sees to certificates, and tells of them.
+    keeping: JoinSet<()>,
     election: Option<Election>,
     recorder: Recorder,
 }
@@ -83,24 +90,39 @@ pub(crate) async fn start(
         discovery,
         leadership: leadership.clone(),
         recorder: recorder.clone(),
-        clock,
+        clock: clock.clone(),
         settings: options.settings.clone(),
         web: options.web.clone(),
         auth: Some(credentials(&options.settings)),
         samples: Some(samples),
         build: None,
+        records: Records::new(KEPT),
     });
-    let server =
-        service::start(&options.serving, client.clone(), &handle, admission, options.settings.compat).await?;
-    let telling = tokio::spawn(trust::keep(
-        client,
-        leadership,
-        options.serving.clone(),
-        server.ca_pem().map(str::to_owned),
-    ));
+    let mut keeping = JoinSet::new();
+    let shared = certificates::open(&options.serving, &client, &clock).await;
+    let keyring = shared.map(|(keyring, keep)| {
+        keeping.spawn(keep.run(leadership.clone()));
+        keyring
+    });
+    let parts = service::Parts {
+        client: client.clone(),
+        handle: handle.clone(),
+        admission,
+        leadership: leadership.clone(),
+        keyring: keyring.clone(),
+        clock,
+    };
+    let service::Served { server, beside } = service::start(options, parts).await?;
+    let authority = match (keyring, &options.serving.shared) {
+        // Who fills the folder tells whom to trust.
+        (Some(_), Shared::Folder(_)) => Authority::Fixed(None),
+        (Some(keyring), _) => Authority::Shared(keyring),
+        (None, _) => Authority::Fixed(server.ca_pem().map(str::to_owned)),
+    };
+    keeping.spawn(trust::keep(client, leadership, options.serving.clone(), authority));
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(operator.run(stopped));
-    Ok(Process { server, stop, task, telling, election, recorder })
+    Ok(Process { server, beside, handle, stop, task, keeping, election, recorder })
 }
 
 /// How credentials are looked up: as the settings say, and Vault as its own variables do.
@@ -111,15 +133,18 @@ fn credentials(settings: &Settings) -> Rules {
 
 impl Process {
     /// Stops in order: turns end, events are delivered, the lease is given back, the server closes.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
-        self.telling.abort();
+        self.keeping.abort_all();
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the operator ended badly");
         }
         self.recorder.flush(LAST_EVENTS).await;
         if let Some(election) = self.election {
             election.release().await;
+        }
+        for beside in self.beside {
+            beside.stop().await;
         }
         self.server.stop().await;
     }

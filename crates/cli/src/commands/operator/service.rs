@@ -1,73 +1,139 @@
-//! What the operator serves: external metrics, admission, health, figures.
+//! What the operator serves: external metrics, admission, decisions, health, figures; and the same to KEDA's own adapter.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use api::provide::Compat;
-use controllers::metrics::figures::CONTENT_TYPE;
+use cluster::Clock;
+use cluster::lease::Leadership;
+use controllers::metrics::Figures;
+use controllers::metrics::figures::{CONTENT_TYPE, process};
 use controllers::operator::{Admission, Handle};
+use external_scaler::adapter::Calls;
 use kube::Client;
 use serve::admission::{Admit, open_paths, routes};
 use serve::metrics::{Settings, external};
-use serve::{App, Certificate, Checks, Exposition, Server};
+use serve::{
+    App, Beside, Certificate, Checks, Exposition, Keyring, Metrics, Server, StartError, of_operator,
+};
 
-use super::admission::Webhook;
-use super::options::Serving;
+use super::admission::{Judged, Webhook};
+use super::metrics_service;
+use super::options::{Open, Options};
 use crate::failure::Failure;
+use crate::kept::Kept;
+use crate::serving;
 
 /// The Service in front of it, in manifests and on the desk.
 pub(crate) const SERVICE: &str = "plimsoll-operator";
-/// How long the loop may be silent before the program counts as dead.
-const SILENCE: Duration = Duration::from_mins(1);
+
+/// What it serves with.
+pub(super) struct Parts {
+    pub(super) client: Client,
+    pub(super) handle: Handle,
+    pub(super) admission: Admission,
+    pub(super) leadership: Leadership,
+    /// What is shared with other replicas.
+    pub(super) keyring: Option<Keyring>,
+    pub(super) clock: Clock,
+}
+
+/// All that listens.
+pub(super) struct Served {
+    pub(super) server: Server,
+    pub(super) beside: Vec<Beside>,
+}
 
 /// Starts to serve.
-pub(super) async fn start(
-    serving: &Serving,
-    client: Client,
-    handle: &Handle,
-    admission: Admission,
-    compat: Compat,
-) -> Result<Server, Failure> {
-    let certificate = match &serving.certificate {
-        Some((certificate, key)) => {
-            Certificate::Files { certificate: certificate.clone(), key: key.clone(), authority: None }
-        }
-        None => Certificate::SelfMade(serving.names.clone()),
+pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Failure> {
+    let Parts { client, handle, admission, leadership, keyring, clock } = parts;
+    let wanted = &options.serving;
+    let certificate = match &keyring {
+        Some(keyring) => Certificate::Shared(keyring.clone()),
+        None => serving::certificate(wanted.certificate.clone(), wanted.names.clone()),
     };
-    let mut options = serve::Options {
-        address: SocketAddr::new(serving.address, serving.port),
+    let mut served = serve::Options {
+        address: SocketAddr::new(wanted.address, wanted.port),
         certificate,
         ..serve::Options::default()
     };
-    options.open_paths.extend(open_paths());
-    let admit: Arc<dyn Admit> = Arc::new(Webhook(admission));
-    let figures = handle.clone();
+    served.open_paths.extend(open_paths());
+    let (judged, calls) = (Arc::<Judged>::default(), Arc::<Calls>::default());
+    let admit: Arc<dyn Admit> = Arc::new(Webhook { rules: admission, judged: Arc::clone(&judged) });
+    let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
+    let figures = page(handle.clone(), judged, Arc::clone(&calls), lease);
+    let mut groups = external(handle.external_metrics(), &Settings::from(options.settings.compat));
+    groups.push(of_operator(Arc::new(Kept(handle.records()))));
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(handle),
-        metrics: Some(Arc::new(move || Exposition {
-            content_type: CONTENT_TYPE.to_owned(),
-            text: figures.figures(),
-        })),
-        groups: external(handle.external_metrics(), &Settings::from(compat)),
+        checks: checks(&handle),
+        metrics: Some(Arc::clone(&figures)),
+        groups,
         routes: routes(&admit),
         ..App::default()
     };
-    let started = Server::start(options, client, app).await;
-    started.map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
+    let server = serving::start(served, client, app).await?;
+    let mut beside = Vec::new();
+    if let Some(open) = wanted.health {
+        beside.extend(had(
+            "health-probe-bind-address",
+            open,
+            Beside::health(open.address, checks(&handle)).await,
+        )?);
+    }
+    if let Some(open) = wanted.figures {
+        beside.extend(had("metrics-bind-address", open, Beside::figures(open.address, figures).await)?);
+    }
+    // Without a certificate that others have, nobody could show one.
+    if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
+        let started = metrics_service::start(open.address, keyring, &handle, &clock, calls).await;
+        beside.extend(had("metrics-service-bind-address", open, started)?);
+    }
+    Ok(Served { server, beside })
+}
+
+/// An address that nobody asked for need not be had.
+fn had(flag: &str, open: Open, started: Result<Beside, StartError>) -> Result<Option<Beside>, Failure> {
+    match started {
+        Ok(beside) => {
+            tracing::info!(address = %beside.address(), flag, "serving");
+            Ok(Some(beside))
+        }
+        Err(error) if open.wanted => {
+            Err(Failure::Outside(format!("{error}; choose another address with --{flag}, or 0 for none")))
+        }
+        Err(error) => {
+            tracing::warn!(%error, flag, "not served there");
+            Ok(None)
+        }
+    }
+}
+
+/// All figures on one page.
+fn page(
+    handle: Handle,
+    judged: Arc<Judged>,
+    calls: Arc<Calls>,
+    lease: Option<(String, Leadership)>,
+) -> Metrics {
+    Arc::new(move || {
+        let mut page = Figures::default();
+        page.written(&handle.figures());
+        judged.figures(&mut page);
+        metrics_service::figures(&mut page, &calls);
+        let help = "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. \
+                    'name' is the string used to identify the lease. Please make sure to group by name.";
+        page.family("gauge", "leader_election_master_status", help);
+        if let Some((name, leadership)) = &lease {
+            page.value(&[("name", name)], u8::from(leadership.leads()));
+        }
+        process(&mut page);
+        Exposition { content_type: CONTENT_TYPE.to_owned(), text: page.finish() }
+    })
 }
 
 /// Those who do not lead are ready too: they answer.
 fn checks(handle: &Handle) -> Checks {
-    let mut checks = Checks::new();
-    let turning = handle.clone();
-    checks.add_live("loop", move || {
-        if turning.turns(SILENCE) { Ok(()) } else { Err("the loop does not turn any more".into()) }
-    });
-    let synced = handle.clone();
-    checks.add_ready("watches", move || {
-        if synced.synced() { Ok(()) } else { Err("ScaledObjects and their targets were not seen yet".into()) }
-    });
-    checks
+    let (turning, synced) = (handle.clone(), handle.clone());
+    let turns = move |silence| turning.turns(silence);
+    serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets were not seen yet")
 }

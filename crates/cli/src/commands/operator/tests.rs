@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use controllers::operator::Act;
 
 use super::flags::{FLAGS, Flags};
-use super::options::Options;
+use super::options::{Options, Shared};
 use crate::flags::Does;
 
 #[derive(Parser)]
@@ -61,19 +61,63 @@ fn what_keda_s_manifests_pass_is_taken() {
     assert_eq!(options.settings.cluster_object_namespace, "keda");
     assert_eq!(options.lease.unwrap().name, "operator.keda.sh");
     assert!(options.serving.names.contains(&"keda-operator-metrics-apiserver.keda.svc".to_owned()));
-    assert_eq!(options.idle, ["enable-prometheus-metrics", "enable-cert-rotation", "zap-time-encoding"]);
+    assert_eq!(options.idle, ["zap-time-encoding"]);
+    let (namespace, name) = ("keda".to_owned(), "kedaorg-certs".to_owned());
+    assert_eq!(options.serving.shared, Shared::Secret { namespace, name });
+    assert_eq!(options.serving.health.unwrap().address.port(), 8081);
+    assert_eq!(options.serving.metrics_service.unwrap().address.port(), 9666);
     let idle: Vec<_> = FLAGS.iter().filter(|flag| flag.does == Does::Nothing).map(|flag| flag.name).collect();
     assert!(options.idle.iter().all(|name| idle.contains(name)));
+}
+
+#[test]
+fn figures_are_told_in_the_open_only_to_who_asks_for_that() {
+    let figures = |words: &[&str]| parse(words, &[]).unwrap().serving.figures;
+    assert_eq!(figures(&[]), None);
+    let open = figures(&["--metrics-bind-address=:8080"]).unwrap();
+    assert_eq!((open.address.to_string().as_str(), open.wanted), ("0.0.0.0:8080", true));
+    assert_eq!(figures(&["--metrics-bind-address=:8080", "--enable-prometheus-metrics=false"]), None);
+    assert_eq!(figures(&["--metrics-bind-address=0"]), None);
+    let health = |words: &[&str]| parse(words, &[]).unwrap().serving.health;
+    assert!(health(&[]).is_some_and(|open| !open.wanted));
+    assert!(health(&["--health-probe-bind-address=:8081"]).is_some_and(|open| open.wanted));
+    assert_eq!(health(&["--health-probe-bind-address="]), None);
+}
+
+#[test]
+fn a_certificate_in_files_comes_first_then_a_secret_then_a_folder() {
+    let shared = |words: &[&str]| parse(words, &[("POD_NAMESPACE", "ns")]).unwrap().serving.shared;
+    assert_eq!(shared(&[]), Shared::Nothing);
+    assert_eq!(shared(&["--cert-dir=/x"]), Shared::Folder("/x".into()));
+    let secret = Shared::Secret { namespace: "ns".into(), name: "s".into() };
+    assert_eq!(shared(&["--cert-dir=/x", "--enable-cert-rotation", "--cert-secret-name=s"]), secret);
+    let files = ["--tls-cert-file=a", "--tls-private-key-file=b", "--enable-cert-rotation"];
+    assert_eq!(shared(&files), Shared::Nothing);
+}
+
+#[test]
+fn the_tables_of_the_documentation_are_those_of_the_program() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operator.md")).unwrap();
+    for flag in FLAGS {
+        let line = match flag.does {
+            Does::Nothing => format!("| `--{}` | {} |", flag.name, flag.about),
+            Does::Acts if flag.default.is_empty() => format!("| `--{}` |  | {} |", flag.name, flag.about),
+            Does::Acts => format!("| `--{}` | `{}` | {} |", flag.name, flag.default, flag.about),
+        };
+        assert!(page.lines().any(|own| own == line), "docs/operator.md lacks\n{line}");
+    }
 }
 
 #[test]
 fn what_is_wrong_is_told() {
     for (words, variables, told) in [
         (vec!["--act=both"], vec![], "possible values: hpa, direct"),
-        (vec!["--secure-port=70000"], vec![], "up to 65535"),
+        (vec!["--secure-port=70000"], vec![], "from 0 to 65535"),
         (vec!["--tls-cert-file=a"], vec![], "belong together"),
         (vec!["--ca-dir=/no/such/folder"], vec![], "/no/such/folder"),
         (vec!["--sample-age=-1s"], vec![], "must not be negative"),
+        (vec!["--metrics-bind-address=8080"], vec![], "such as :8080"),
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "30m")], "between 1h and 6h"),
         (vec![], vec![("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "7h")], "between 1h and 6h"),
     ] {

@@ -1,4 +1,4 @@
-//! Tells the cluster whom to trust: our authority, in the webhook's configuration and in the APIService.
+//! Tells the cluster whom to trust: our authority, in the webhook's configuration and in the APIServices.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use cluster::request::{ApiError, Request, send};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use serve::Keyring;
 use serve::admission::trust;
 
 use super::options::Serving;
@@ -16,32 +17,55 @@ use super::options::Serving;
 /// How often it is looked whether somebody wrote something else.
 const EVERY: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(10);
-const API_SERVICE: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io";
+/// External metrics, and what was decided.
+const API_SERVICES: [&str; 2] = [
+    "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io",
+    "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.operator.plimsoll.dev",
+];
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// Who signs what we serve with.
+pub(super) enum Authority {
+    /// Somebody we do not know, or the same for ever.
+    Fixed(Option<String>),
+    /// Whoever it is at this moment.
+    Shared(Keyring),
+}
+
+impl Authority {
+    fn pem(&self) -> Option<String> {
+        match self {
+            Self::Fixed(pem) => pem.clone(),
+            Self::Shared(keyring) => Some(keyring.authorities()),
+        }
+    }
+
+    async fn another(&self, than: &str) {
+        match self {
+            Self::Fixed(_) => std::future::pending().await,
+            Self::Shared(keyring) => keyring.other_authorities(than).await,
+        }
+    }
+}
 
 /// Keeps telling, for as long as we lead and have an authority of our own. Objects that are not there are not made: whoever
 /// does not want the webhook leaves its configuration out.
-pub(super) async fn keep(
-    client: Client,
-    leadership: Leadership,
-    serving: Serving,
-    authority: Option<String>,
-) {
-    let Some(authority) = authority else { return };
+pub(super) async fn keep(client: Client, leadership: Leadership, serving: Serving, authority: Authority) {
     loop {
+        let Some(pem) = authority.pem() else { return };
         if leadership.leads() {
             if let Some(name) = &serving.webhook
-                && let Err(error) = webhook(&client, name, &authority).await
+                && let Err(error) = webhook(&client, name, &pem).await
             {
                 tracing::warn!(%error, name, "the webhook's configuration does not know our authority");
             }
-            if serving.api_service
-                && let Err(error) = api_service(&client, &serving, &authority).await
-            {
-                tracing::warn!(%error, "the APIService does not know our authority");
+            for path in API_SERVICES.into_iter().filter(|_| serving.api_service) {
+                if let Err(error) = api_service(&client, path, &serving, &pem).await {
+                    tracing::warn!(%error, path, "an APIService does not know our authority");
+                }
             }
         }
-        tokio::time::sleep(EVERY).await;
+        let _ = tokio::time::timeout(EVERY, authority.another(&pem)).await;
     }
 }
 
@@ -56,8 +80,13 @@ async fn webhook(client: &Client, name: &str, authority: &str) -> Result<(), Api
 }
 
 /// Only an APIService that names a Service of ours is touched.
-async fn api_service(client: &Client, serving: &Serving, authority: &str) -> Result<(), ApiError> {
-    let Some(found) = read(client, API_SERVICE).await? else { return Ok(()) };
+async fn api_service(
+    client: &Client,
+    path: &str,
+    serving: &Serving,
+    authority: &str,
+) -> Result<(), ApiError> {
+    let Some(found) = read(client, path).await? else { return Ok(()) };
     let service = found.pointer("/spec/service/name").and_then(Value::as_str).unwrap_or_default();
     let ours = serving.names.iter().any(|name| name == service);
     // Whoever checks no certificates was told so by somebody.
@@ -66,8 +95,8 @@ async fn api_service(client: &Client, serving: &Serving, authority: &str) -> Res
     let known = found.pointer("/spec/caBundle").and_then(Value::as_str) == Some(bundle.as_str());
     if ours && checks && !known {
         let patch = json!({"spec": {"caBundle": bundle}});
-        write(client, Method::PATCH, API_SERVICE.to_owned(), "application/merge-patch+json", &patch).await?;
-        tracing::info!("the APIService knows our authority now");
+        write(client, Method::PATCH, path.to_owned(), "application/merge-patch+json", &patch).await?;
+        tracing::info!(path, "an APIService knows our authority now");
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use api::provide::Compat;
 use api::text;
 use cluster::connect::{Target, connect};
 use controllers::operator::Settings;
-use controllers::operator::auth::{Asked, Auth, Manifests, Objects, Rules, Server};
+use controllers::operator::auth::{Asked, Auth, Manifests, Objects, Rules, Server, VaultRules};
 use keda::environment::PodTemplate;
 use scalers::backends::Backends;
 use scalers::{Owner, table};
@@ -100,7 +100,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Arc::new(Manifests::new(manifests))
         };
         let settings = Settings::default();
-        let auth = Auth::new(source, Rules::from(&settings));
+        let vault = VaultRules::from_variables(|name| std::env::var(name).ok());
+        let auth = Auth::new(source, Rules { vault, ..Rules::from(&settings) });
         let web = scalers::web::Settings::from_environment(|name| std::env::var(name).ok());
         let backends = Backends::without_cluster(web, Compat::Better);
         let mut findings = Vec::new();

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 
 use super::get::{join, pause};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::Missing;
 use crate::live::moment::length;
 use crate::live::objects::Which;
 use crate::live::page::Page;
@@ -129,13 +128,9 @@ async fn live(args: &Args, site: &Site, first: Overview, interval: Duration) -> 
 
 async fn look(args: &Args, site: &Site, cached: bool) -> Result<Overview, Failure> {
     let scope = site.scope(args.all_namespaces);
-    let which = Which { kinds: &[Kind::Hpa, Kind::Autoscaler], scope, labels: None, cached };
+    let which = Which { kinds: &Kind::ALL, scope, labels: None, cached };
     let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
-    let (mut records, unavailable) = match site.latest_decisions(scope).await {
-        Ok(records) => (records, None),
-        Err(Missing::NoRecord) => (Vec::new(), None),
-        Err(Missing::Unavailable(why)) => (Vec::new(), Some(why)),
-    };
+    let (mut records, unavailable) = site.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);
     Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, Timestamp::now()))
 }

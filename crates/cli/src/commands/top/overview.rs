@@ -1,6 +1,5 @@
 //! All autoscalers at one moment, and what is wrong with them.
 
-use api::autoscaling::print;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricTarget, MetricValueStatus};
 use engine::Decision;
 use engine::evaluate::Arithmetic;
@@ -38,7 +37,8 @@ pub(crate) struct Line {
     /// The highest ratio of a metric to its target.
     pub(crate) pressure: Option<f64>,
     pub(crate) metrics: String,
-    pub(crate) replicas: i32,
+    /// Absent where nobody tells.
+    pub(crate) replicas: Option<i32>,
     pub(crate) min: i32,
     pub(crate) max: i32,
     pub(crate) decision: String,
@@ -95,11 +95,8 @@ impl Line {
             name: entry.object.named().to_string(),
             state,
             pressure,
-            metrics: print::targets(
-                &hpa.spec.metrics,
-                hpa.status.current_metrics.as_deref().unwrap_or_default(),
-            ),
-            replicas: hpa.status.current_replicas,
+            metrics: entry.targets(),
+            replicas: entry.replicas(),
             min: hpa.spec.min_replicas.unwrap_or(1),
             max: hpa.spec.max_replicas,
             decision: entry.sentence(),

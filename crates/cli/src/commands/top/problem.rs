@@ -2,14 +2,15 @@
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionRecord, Mode};
-use engine::explain::{explain, short_name};
+use cluster::Kind;
+use engine::explain::short_name;
 use engine::normalize::Limit;
 use engine::{Course, Outcome};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::commands::get::Entry;
-use crate::live::decisions::silent;
+use crate::live::decisions::{decider, silent};
 
 /// Something that is wrong, and with whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +59,7 @@ pub(crate) struct Trouble {
 /// What is wrong with one autoscaler.
 pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<Trouble> {
     match &entry.record {
-        Some(record) => by_record(entry.object.kind.short(), record, now),
+        Some(record) => by_record(entry.object.kind, record, now),
         None => by_conditions(&entry.object.hpa.status.conditions),
     }
 }
@@ -73,19 +74,19 @@ pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
     worst.unwrap_or(if disabled { Grade::Paused } else { Grade::Fine })
 }
 
-fn by_record(kind: &str, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
+fn by_record(kind: Kind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble> {
     let decision = &record.decision;
     let mut found = Vec::new();
     if silent(record, now) {
         found.push(Trouble {
             grade: Grade::Failing,
-            cause: "the controller has gone silent".to_owned(),
+            cause: format!("the {} has gone silent", decider(kind)),
             detail: format!("last heard of {} ago", api::age::since(Some(record.last), now)),
             remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
         });
     }
     // The explanation of a decision knows the remedies; each follows what it is about.
-    let rows = explain(kind, &record.spec, decision, record.period).rows;
+    let rows = record.explain(kind.short()).rows;
     let remedy = |after: &str| {
         let at = rows.iter().position(|row| row.text.contains(after))?;
         let mut next = rows.iter().skip(at + 1).take_while(|row| row.label.is_empty());
@@ -114,6 +115,22 @@ fn by_record(kind: &str, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble
             remedy: remedy(&failure.text).unwrap_or_default(),
         });
         named_any = true;
+    }
+    // Where an HPA decides, what triggers could not say is all there is.
+    if let Some(round) = record.round.as_ref().filter(|_| decision.evaluations.is_empty()) {
+        let active = decision.activation.as_ref().is_some_and(|activation| !activation.by.is_empty());
+        for trigger in &round.triggers {
+            let heard = trigger.metrics.iter().filter_map(|heard| heard.failure.as_ref());
+            for failure in trigger.failure.iter().chain(heard) {
+                found.push(Trouble {
+                    grade: if active { Grade::Partial } else { Grade::Failing },
+                    cause: format!("trigger {} cannot be read", trigger.label()),
+                    detail: failure.clone(),
+                    remedy: "`plimsoll scalers check FILE` asks the source and says what is wrong".to_owned(),
+                });
+                named_any = true;
+            }
+        }
     }
     if failing && !named_any {
         found.push(Trouble {
@@ -149,6 +166,7 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> Vec<Trouble
     let mut found = Vec::new();
     for condition in conditions {
         let failing = is(condition, "AbleToScale", "False")
+            || is(condition, "Ready", "False")
             || (is(condition, "ScalingActive", "False") && condition.reason != "ScalingDisabled");
         if failing {
             found.push(Trouble {

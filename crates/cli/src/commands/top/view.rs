@@ -109,7 +109,8 @@ impl Columns {
                 line.pressure.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}×")),
             ]);
             row.extend(metrics.then(|| line.metrics.clone()));
-            row.extend([format!("{} of {}–{}", line.replicas, line.min, line.max), line.decision.clone()]);
+            let replicas = line.replicas.map_or_else(|| "-".to_owned(), |count| count.to_string());
+            row.extend([format!("{replicas} of {}–{}", line.min, line.max), line.decision.clone()]);
             table.rows.push(row);
         }
         table

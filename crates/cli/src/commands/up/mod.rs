@@ -1,6 +1,7 @@
 //! `plimsoll up`: a cluster on the desk that scales something, with nothing to install.
 
 mod objects;
+mod queue;
 mod stage;
 mod table;
 
@@ -12,23 +13,27 @@ use crate::logs::LogArgs;
 
 /// What runs when nobody names a file: php-apache, with a load that rises and falls.
 const DEFAULT: &str = include_str!("../../../../../examples/up.yaml");
+/// And beside it a worker that sleeps until there are orders.
+const ORDERS: &str = include_str!("../../../../../examples/scaledobject/orders-worker.yaml");
 
 /// Run a cluster on the desk and watch it scale
 ///
 /// Starts an embedded Kubernetes API with simulated nodes, creates the objects of the files, lets load arrive as their
-/// Scenario says, and runs the controller on it over the API, in real time. kubectl works on it. Nothing is left behind.
+/// Scenario says, and runs controller, metrics server and operator on it over the API, in real time. kubectl works on it,
+/// KEDA's resources included. Nothing is left behind.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll up                              # php-apache with a load that rises and falls
+  plimsoll up                              # php-apache under load, and a worker that sleeps until there are orders
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
   plimsoll up --nodes 10 -v                # and every decision, not only changes
 
 Meanwhile, in another terminal:
   kubectl --kubeconfig .plimsoll/kubeconfig get hpa -w
-  plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig")]
+  plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig
+  plimsoll why so/orders-worker --kubeconfig .plimsoll/kubeconfig")]
 pub(crate) struct Args {
-    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, php-apache.
+    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, php-apache and orders-worker.
     files: Vec<PathBuf>,
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]

@@ -1,4 +1,4 @@
-//! Everything that runs: the cluster, its nodes, its metrics, and the controller.
+//! Everything that runs: the cluster, its nodes, its metrics, the controller and the operator.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,31 @@ use serve::{Behind, Place};
 use sim::Scenario;
 use sim::scenario::Variation;
 
-use super::{Args, DEFAULT, objects};
+use super::queue::Queue;
+use super::{Args, DEFAULT, ORDERS, objects};
 use crate::commands::controller::{self, Options, Process, SERVICE};
-use crate::commands::metrics;
+use crate::commands::{metrics, operator};
 use crate::failure::Failure;
 use crate::{files, scenario};
 
+/// A definition and its file.
+macro_rules! definition {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../../deploy/crds/keda/", $name, ".yaml")))
+    };
+}
+
 /// Our own kind, which the files may use.
 const AUTOSCALERS: &str = include_str!("../../../../../deploy/crds/autoscalers.plimsoll.dev.yaml");
+/// KEDA's kinds.
+const EVENTS: [(&str, &str); 6] = [
+    definition!("scaledobjects.keda.sh"),
+    definition!("scaledjobs.keda.sh"),
+    definition!("triggerauthentications.keda.sh"),
+    definition!("clustertriggerauthentications.keda.sh"),
+    definition!("cloudeventsources.eventing.keda.sh"),
+    definition!("clustercloudeventsources.eventing.keda.sh"),
+];
 /// Time between two looks at what pods use.
 const RESOLUTION: Duration = Duration::from_secs(5);
 
@@ -30,6 +47,9 @@ pub(super) struct Stage {
     ready: Duration,
     kubeconfig: std::path::PathBuf,
     metrics: metrics::Process,
+    pub(super) operator: operator::Process,
+    /// Where orders wait, unless the user brought files.
+    pub(super) queue: Option<Queue>,
     _nodes: Nodes,
     _server: Server,
     _running: Running,
@@ -73,8 +93,10 @@ impl Stage {
         for source in &sources {
             documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));
         }
-        let definition = Source::from_bytes("autoscalers.plimsoll.dev.yaml", AUTOSCALERS.as_bytes())?;
-        objects::create(&client, &text::parse(&definition)?).await?;
+        for (name, text) in EVENTS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALERS)]) {
+            let definition = Source::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
+            objects::create(&client, &text::parse(&definition)?).await?;
+        }
         // All that is ours talks to the cluster as it would to any other: over TLS, by kubeconfig.
         let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
@@ -97,6 +119,18 @@ impl Stage {
                 objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
             }
         }
+        let operator =
+            operator::start(&connection, &operator::Options::on_the_desk()?, Clock::system()).await?;
+        let behind = Behind::ThisMachine(operator.server.port());
+        let place = Place { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
+        for object in operator.server.api_services(&place) {
+            objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
+        }
+        let queue = if args.files.is_empty() { Some(Queue::open(client.clone()).await?) } else { None };
+        if let Some(queue) = &queue {
+            let source = Source::from_bytes("orders-worker.yaml", queue.placed(ORDERS).as_bytes())?;
+            documents.extend(text::parse(&source)?);
+        }
         // Last, so that the controller sees autoscalers come, as it does in life: its first look is one period later.
         objects::create(&client, &documents).await?;
         Ok(Self {
@@ -106,6 +140,8 @@ impl Stage {
             ready,
             kubeconfig: args.kubeconfig.clone(),
             metrics,
+            operator,
+            queue,
             _nodes: nodes,
             _server: server,
             _running: running,
@@ -116,16 +152,19 @@ impl Stage {
     pub(super) fn introduce(&self, args: &Args) {
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         println!(
-            "localkube ready in {} ms · {} · {} · roles: controller, metrics\n",
+            "localkube ready in {} ms · {} · {} · roles: controller, metrics, operator\n",
             self.ready.as_millis(),
             count(usize::from(args.nodes), "node"),
-            count(self.scenario.workloads.len(), "workload"),
+            count(self.scenario.workloads.len() + usize::from(self.queue.is_some()), "workload"),
         );
         let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
         let file = self.kubeconfig.display();
         let name = self.scenario.autoscalers.first().map(|plan| plan.object.short_name()).unwrap_or_default();
         println!("  kubectl     export KUBECONFIG={}", absolute(&self.kubeconfig));
         println!("  ask why     {program} why {name} --kubeconfig {file}");
+        if self.queue.is_some() {
+            println!("              {program} why so/orders-worker --kubeconfig {file}");
+        }
         println!("  all of it   {program} get -A --kubeconfig {file}");
         println!("  stop        Ctrl-C (leaves nothing behind)\n");
     }
@@ -133,6 +172,7 @@ impl Stage {
     /// Ends everything and removes the kubeconfig.
     pub(super) async fn end(self) {
         self.process.stop().await;
+        self.operator.stop().await;
         self.metrics.stop().await;
         let _ = std::fs::remove_file(&self.kubeconfig);
     }

@@ -6,43 +6,75 @@ use std::time::Duration;
 
 use api::autoscaling::print;
 use api::decisions::DecisionRecord;
-use engine::Status;
-use engine::explain::{clock, sentence};
+use engine::explain::{self, clock};
+use engine::{Outcome, Status, Verdict};
 use jiff::Timestamp;
 use sim::Millis;
 use sim::scenario::AutoscalerPlan;
 
 use super::Args;
 use super::stage::Stage;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome as Ended};
 use crate::scenario::as_hpa;
 
 /// How often new decisions are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Prints decisions as they are made.
-pub(super) async fn watch(stage: &Stage, args: &Args) -> Outcome {
+pub(super) async fn watch(stage: &Stage, args: &Args) -> Ended {
     if args.quiet {
         std::future::pending::<()>().await;
     }
-    let records = stage.process.handle.records();
+    let (records, of_events) = (stage.process.handle.records(), stage.operator.handle.records());
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
+    let mut moods: HashMap<(String, String), Option<Mood>> = HashMap::new();
     say(&format!(
         "{:<8}  {:<22}  {:<9}  {:<20}  {:<10}  {}",
         "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"
     ))?;
     loop {
         let mut new: Vec<DecisionRecord> = records.latest(None);
+        new.extend(of_events.latest(None));
         new.sort_by_key(|record| record.last);
         for record in new {
             let at = if args.verbose { record.last } else { record.first };
             let key = (record.metadata.namespace.clone(), record.metadata.name.clone());
-            if shown.insert(key, at) == Some(at) {
+            if shown.insert(key.clone(), at) == Some(at) {
+                continue;
+            }
+            let mood = Mood::of(&record);
+            let is_news =
+                moods.insert(key, mood) != Some(mood) || record.decision.current() != record.decision.desired;
+            if mood.is_some() && !is_news && !args.verbose {
                 continue;
             }
             say(&line(stage, &record))?;
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What a target that is scaled by events is at: a round that changes neither this nor the count is no news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Rest,
+    Work,
+    Cooldown,
+    Held,
+}
+
+impl Mood {
+    fn of(record: &DecisionRecord) -> Option<Self> {
+        let decision = &record.decision;
+        if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+            return record.round.as_ref().map(|_| Self::Held);
+        }
+        Some(match &decision.activation.as_ref()?.verdict {
+            Verdict::Resting | Verdict::Rests { .. } => Self::Rest,
+            Verdict::Wakes | Verdict::Lifts | Verdict::Metrics => Self::Work,
+            Verdict::Cooling { .. } => Self::Cooldown,
+            Verdict::Held(_) => Self::Held,
+        })
     }
 }
 
@@ -58,12 +90,19 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
     let plan = stage.scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name);
     let workload = plan.and_then(|plan| stage.scenario.workloads.get(plan.workload));
     let load = workload.map(|workload| format!("{:.1}/s", workload.plan.load.at(load))).unwrap_or_default();
-    let metrics = plan.map(|plan| targets(plan, &decision.status)).unwrap_or_default();
-    let why = sentence(&record.spec, decision);
+    let metrics = match &record.round {
+        Some(round) => explain::targets(round),
+        None => plan.map(|plan| targets(plan, &decision.status)).unwrap_or_default(),
+    };
+    let load = match &stage.queue {
+        Some(queue) if name == "so/orders-worker" => format!("{:.1}/s", queue.arrivals()),
+        _ => load,
+    };
+    let why = record.sentence();
     format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<20}  {load:<10}  {why}", clock(record.last))
 }
 
-fn say(line: &str) -> Outcome {
+fn say(line: &str) -> Ended {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
 }

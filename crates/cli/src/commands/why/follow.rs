@@ -10,7 +10,7 @@ use super::history::Line;
 use super::live;
 use super::{Args, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::Missing;
+use crate::live::decisions::{Missing, decider};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
@@ -93,7 +93,8 @@ async fn follow(args: &Args, site: &Site, named: &Named, since: Option<SignedDur
             Err(Missing::Unavailable(why)) => Some(why.cause),
         };
         if let Some(lost) = lost {
-            eprintln!("lost the controller: {lost}; trying again in {} s", pause.as_secs());
+            let who = decider(named.kind);
+            eprintln!("lost the {who}: {lost}; trying again in {} s", pause.as_secs());
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

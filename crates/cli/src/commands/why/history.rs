@@ -3,7 +3,6 @@
 use api::decisions::DecisionRecord;
 use api::table::Table;
 use engine::Outcome as Became;
-use engine::explain::sentence;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -40,7 +39,7 @@ impl Line {
             to: decision.desired,
             recommended: decision.recommendation.as_ref().map(|r| r.replicas),
             changed: decision.outcome == Became::Scaled,
-            why: sentence(&record.spec, decision),
+            why: record.sentence(),
         }
     }
 

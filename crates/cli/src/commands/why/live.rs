@@ -1,15 +1,17 @@
 //! A decision on a cluster.
 
+use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionRecord, Mode};
-use engine::explain::{Explanation, Row, clock, explain};
-use engine::{Decision, Spec};
+use cluster::Kind;
+use engine::explain::{Explanation, Row, clock};
+use engine::{Decision, Round, Spec};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{Args, follow, history, object, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::{Missing, silent};
+use crate::live::decisions::{Missing, decider, silent};
 use crate::live::moment::{length, moment, stamp};
 use crate::live::page::Page;
 use crate::live::{Named, Site};
@@ -33,8 +35,14 @@ pub(crate) struct Explained {
     spec: Option<Spec>,
     /// None if the controller could not be asked, and the explanation is only what the object tells.
     decision: Option<Decision>,
+    /// What triggers said before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round: Option<Round>,
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
+    /// The HPA that a ScaledObject acts through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hpa: Option<Box<Self>>,
 }
 
 pub(crate) async fn run(args: &Args, names: &[Named]) -> Outcome {
@@ -43,9 +51,9 @@ pub(crate) async fn run(args: &Args, names: &[Named]) -> Outcome {
     let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
     let site = Site::open(&args.place).await?;
     match names {
-        [] => {
-            Err(Failure::input("which one? Write hpa/NAME; `plimsoll get` lists the autoscalers there are"))
-        }
+        [] => Err(Failure::input(
+            "which one? Write hpa/NAME or so/NAME; `plimsoll get` lists the autoscalers there are",
+        )),
         [named] if args.follow => follow::run(args, &site, named, since).await,
         _ if args.follow => Err(Failure::input("--follow takes one autoscaler")),
         names => match since {
@@ -59,7 +67,9 @@ pub(crate) async fn run(args: &Args, names: &[Named]) -> Outcome {
             None => {
                 let mut explained = Vec::new();
                 for named in names {
-                    explained.push(one(&site, named, at, now).await?);
+                    let mut one = one(&site, named, at, now).await?;
+                    one.hpa = behind(&site, &one, at, now).await.map(Box::new);
+                    explained.push(one);
                 }
                 print(args, &explained)
             }
@@ -81,11 +91,15 @@ async fn without(site: &Site, named: &Named, missing: &Missing) -> Failure {
         return site.lost(&site.namespace, named, &trouble).await;
     }
     Failure::Outside(match missing {
-        Missing::NoRecord => format!(
-            "{named} in {}: the controller has not decided anything about it yet\n  remedy: wait a sync period; if it \
-             stays so, the controller's log says why",
-            site.namespace
-        ),
+        Missing::NoRecord => {
+            let who = decider(named.kind);
+            format!(
+                "{named} in {}: the {who} has not decided anything about it yet\n  remedy: wait {}; if it stays so, \
+                 the {who}'s log says why",
+                site.namespace,
+                if named.kind == Kind::ScaledObject { "a polling interval" } else { "a sync period" },
+            )
+        }
         Missing::Unavailable(why) => {
             format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy)
         }
@@ -100,7 +114,13 @@ async fn one(
     now: Timestamp,
 ) -> Result<Explained, Failure> {
     let missing = match site.decisions_of(&site.namespace, named).await {
-        Ok(records) => return Ok(explained(named, in_force(named, &records, at, now)?, at, now)),
+        Ok(records) => {
+            let mut found = explained(named, in_force(named, &records, at, now)?, at, now);
+            if named.kind == Kind::ScaledObject && at.is_none() {
+                paused(site, named, &mut found.explanation).await;
+            }
+            return Ok(found);
+        }
         // The object does not know its past.
         Err(missing) if at.is_some() => return Err(without(site, named, &missing).await),
         Err(missing) => missing,
@@ -121,8 +141,30 @@ async fn one(
         times: None,
         spec: None,
         decision: None,
+        round: None,
         object: Some(object.raw),
+        hpa: None,
     })
+}
+
+/// The decision about the HPA that a ScaledObject acts through, as far as that can be had.
+async fn behind(site: &Site, of: &Explained, at: Option<Timestamp>, now: Timestamp) -> Option<Explained> {
+    let name = of.round.as_ref()?.hpa.clone()?;
+    one(site, &Named { kind: Kind::Hpa, name }, at, now).await.ok()
+}
+
+/// Says that nobody decides about an object that is paused.
+async fn paused(site: &Site, named: &Named, words: &mut Explanation) {
+    let Ok(object) = site.object(&site.namespace, named).await else { return };
+    let is_paused = |c: &HorizontalPodAutoscalerCondition| c.type_ == "Paused" && c.status == "True";
+    if object.hpa.status.conditions.iter().any(is_paused) {
+        // What would change it next, and all that follows, is about one that goes on.
+        words
+            .rows
+            .truncate(words.rows.iter().position(|row| row.label == "next").unwrap_or(words.rows.len()));
+        let text = "by annotation: nothing is asked and nothing changes until it is removed";
+        words.rows.push(Row { label: "paused".into(), text: text.into(), decided: false });
+    }
 }
 
 /// The record in force at a moment; the last without one.
@@ -139,7 +181,8 @@ fn in_force<'a>(
     found.ok_or_else(|| {
         let first = records.first().map_or_else(|| "now".to_owned(), |record| stamp(record.first, now));
         Failure::Outside(format!(
-            "{named}: no decision from before then is kept; the oldest that the controller has is from {first} UTC"
+            "{named}: no decision from before then is kept; the oldest that the {} has is from {first} UTC",
+            decider(named.kind)
         ))
     })
 }
@@ -155,7 +198,9 @@ fn explained(named: &Named, record: &DecisionRecord, at: Option<Timestamp>, now:
         times: Some(record.times),
         spec: Some(record.spec.clone()),
         decision: Some(record.decision.clone()),
+        round: record.round.clone(),
         object: None,
+        hpa: None,
     }
 }
 
@@ -167,7 +212,7 @@ pub(crate) fn explanation(
     now: Timestamp,
 ) -> Explanation {
     let decision = &record.decision;
-    let mut words = explain(named.kind.short(), &record.spec, decision, record.period);
+    let mut words = record.explain(named.kind.short());
     let when = format!("{} UTC", stamp(decision.at, now));
     words.headline = words.headline.replacen(&clock(decision.at), &when, 1);
     let mut say = |label: &str, text: String| {
@@ -187,14 +232,15 @@ pub(crate) fn explanation(
             format!("{} times since {}, with the same outcome", record.times, stamp(record.first, now)),
         );
     }
+    let who = decider(named.kind);
     match at {
         Some(at) if silent(record, at) => {
             let until = stamp(at, now);
-            say("note", format!("nothing was decided between then and {until}; was the controller down?"));
+            say("note", format!("nothing was decided between then and {until}; was the {who} down?"));
         }
         None if silent(record, now) => {
             let age = api::age::since(Some(record.last), now);
-            say("note", format!("that was {age} ago, and nothing since; does the controller run?"));
+            say("note", format!("that was {age} ago, and nothing since; does the {who} run?"));
         }
         _ => {}
     }
@@ -224,6 +270,9 @@ fn text(args: &Args, page: Page, one: &Explained) -> String {
         } else {
             &pods
         };
+    }
+    if let Some(hpa) = &one.hpa {
+        text += &format!("\n{}", self::text(args, page, hpa));
     }
     text
 }

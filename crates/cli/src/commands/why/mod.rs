@@ -17,7 +17,8 @@ use crate::output::Format;
 ///
 /// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
 /// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
-/// it next. Of a scenario (FILE…) runs it up to that moment and does the same.
+/// it next. Of a ScaledObject (so/NAME) asks the operator: what each trigger said, which was active, fallback, formula,
+/// cooldown; and then the HPA it acts through, if it does. Of a scenario (FILE…) runs it up to that moment.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,13 +26,15 @@ Examples:
   plimsoll why hpa/php-apache --at 09:10                    # the one in force at 09:10 UTC; also 10m (ago)
   plimsoll why hpa/php-apache --since 1h                    # a table of decisions
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
+  plimsoll why so/orders-worker                             # a ScaledObject: why it sleeps, why it woke
+  plimsoll why so/orders-worker --since 1h -o yaml          # what its triggers led to in the last hour
   plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
   plimsoll why examples/php-apache.yaml --at 09:03:00       # the scenario's own clock
   plimsoll why examples/php-apache.yaml --at 10m --since 5m # every decision of five minutes
   plimsoll why examples/multi-metric-outage.yaml --at 12m --pods
   plimsoll why examples/php-apache.yaml --at 3m -o json")]
 pub(crate) struct Args {
-    /// An autoscaler on a cluster (hpa/NAME, or hpa NAME), or the files of one scenario; - is standard input.
+    /// An autoscaler on a cluster (hpa/NAME, so/NAME, or hpa NAME), or the files of one scenario; - is standard input.
     #[arg(required = true, value_name = "AUTOSCALER|FILE")]
     files: Vec<PathBuf>,
     /// When. On a cluster: a time of day in UTC (09:10), a full time, or how long ago (10m); without it, now. Of a
@@ -64,7 +67,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(names) = Named::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         if args.autoscaler.is_some() {
-            return Err(Failure::input("--autoscaler chooses from a scenario; on a cluster write hpa/NAME"));
+            return Err(Failure::input(
+                "--autoscaler chooses from a scenario; on a cluster write hpa/NAME or so/NAME",
+            ));
         }
         for named in &names {
             named::check("name", &named.name)?;

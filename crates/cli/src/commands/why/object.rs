@@ -1,11 +1,12 @@
 //! What an autoscaler's own object tells when the controller cannot be asked.
 
 use api::autoscaling::{print, v2};
+use cluster::Kind;
 use engine::explain::{Explanation, Row};
 use jiff::Timestamp;
 
 use crate::live::Named;
-use crate::live::decisions::Missing;
+use crate::live::decisions::{Missing, decider};
 use crate::live::moment::stamp;
 use crate::live::objects::Told;
 
@@ -22,8 +23,14 @@ pub(crate) fn explanation(
 ) -> Explanation {
     let status = &hpa.status;
     let (current, desired) = (status.current_replicas, status.desired_replicas);
-    let what =
-        if current == desired { format!("at {current}") } else { format!("at {current}, wants {desired}") };
+    let is_active = |c: &v2::HorizontalPodAutoscalerCondition| c.type_ == "Active" && c.status == "True";
+    let what = match named.kind {
+        // It does not say how many there are.
+        Kind::ScaledObject if status.conditions.iter().any(is_active) => "active".to_owned(),
+        Kind::ScaledObject => "not active".to_owned(),
+        _ if current == desired => format!("at {current}"),
+        _ => format!("at {current}, wants {desired}"),
+    };
     let mut rows = Vec::new();
     let mut say = |label: &str, text: String| {
         let goes_on =
@@ -64,7 +71,10 @@ pub(crate) fn explanation(
         Missing::NoRecord => {
             say(
                 "note",
-                "the controller has not decided anything about it yet; this is all there is".to_owned(),
+                format!(
+                    "the {} has not decided anything about it yet; this is all there is",
+                    decider(named.kind)
+                ),
             );
         }
         Missing::Unavailable(why) => {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::decisions::{DecisionRecord, Mode};
 use cluster::{Key, Kind};
-use engine::{Decision, Spec};
+use engine::{Decision, Round, Spec};
 use futures::Stream;
 use jiff::SignedDuration;
 
@@ -72,21 +72,35 @@ impl Records {
 
     /// Adds a decision.
     pub fn add(&self, key: &Key, mode: Mode, period: SignedDuration, spec: &Arc<Spec>, decision: &Decision) {
+        self.add_round(key, mode, period, spec, decision, None);
+    }
+
+    /// Adds a decision, and what triggers said before it.
+    pub fn add_round(
+        &self,
+        key: &Key,
+        mode: Mode,
+        period: SignedDuration,
+        spec: &Arc<Spec>,
+        decision: &Decision,
+        round: Option<Round>,
+    ) {
+        let round = round.map(Box::new);
         let mut table = self.lock();
         let Table { kept, followers, packer } = &mut *table;
         let (run, is_new) = match kept.get_mut(key) {
             Some(kept) if kept.newest.goes_on(mode, spec, decision) => {
-                Run::go_on(&mut kept.newest, period, decision);
+                Run::go_on(&mut kept.newest, period, decision, round);
                 (&kept.newest, false)
             }
             Some(kept) => {
-                let new = Arc::new(Run::new(mode, period, spec, decision));
+                let new = Arc::new(Run::new(mode, period, spec, decision, round));
                 let ended = std::mem::replace(&mut kept.newest, new);
                 kept.older.push(packer, &ended.record(key), self.keep - 1);
                 (&kept.newest, true)
             }
             None => {
-                let newest = Arc::new(Run::new(mode, period, spec, decision));
+                let newest = Arc::new(Run::new(mode, period, spec, decision, round));
                 let new = Kept { newest, older: History::default() };
                 (&kept.entry(key.clone()).or_insert(new).newest, true)
             }
@@ -131,6 +145,16 @@ impl Records {
         follow::stream(receiver)
     }
 
+    /// Forgets all of them.
+    pub fn forget_all(&self) {
+        let mut table = self.lock();
+        let Table { kept, followers, .. } = &mut *table;
+        for key in kept.keys() {
+            followers.end(key);
+        }
+        kept.clear();
+    }
+
     /// Forgets an autoscaler.
     pub fn forget(&self, key: &Key) {
         let mut table = self.lock();
@@ -160,6 +184,6 @@ pub(super) fn name_of(key: &Key) -> String {
 
 fn key_of(namespace: &str, name: &str) -> Option<Key> {
     let (kind, name) = name.split_once('.')?;
-    let kind = [Kind::Hpa, Kind::Autoscaler].into_iter().find(|known| known.short() == kind)?;
+    let kind = Kind::ALL.into_iter().find(|known| known.short() == kind)?;
     Some(Key { kind, namespace: namespace.into(), name: name.into() })
 }

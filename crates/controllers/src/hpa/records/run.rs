@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api::decisions::{API_VERSION, DecisionRecord, Meta, Mode};
+use api::decisions::{DecisionRecord, Meta, Mode};
 use cluster::Key;
 use engine::normalize::{Hold, Limit};
-use engine::{Decision, Spec};
+use engine::{Decision, Round, Spec};
 use jiff::{SignedDuration, Timestamp};
 
 /// A decision that was made once or several times in a row.
@@ -18,12 +18,20 @@ pub(super) struct Run {
     pub(super) spec: Arc<Spec>,
     /// As it was last made.
     pub(super) decision: Decision,
+    /// What triggers said before it, where there are any.
+    pub(super) round: Option<Box<Round>>,
 }
 
 impl Run {
-    pub(super) fn new(mode: Mode, period: SignedDuration, spec: &Arc<Spec>, decision: &Decision) -> Self {
+    pub(super) fn new(
+        mode: Mode,
+        period: SignedDuration,
+        spec: &Arc<Spec>,
+        decision: &Decision,
+        round: Option<Box<Round>>,
+    ) -> Self {
         let decision = decision.clone();
-        Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision }
+        Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision, round }
     }
 
     /// Whether `decision` is the same once more. What was measured may differ, what came of it may not.
@@ -33,6 +41,7 @@ impl Run {
             && last.course == decision.course
             && last.outcome == decision.outcome
             && (last.current(), last.desired) == (decision.current(), decision.desired)
+            && last.activation == decision.activation
             && wanted(last) == wanted(decision)
             && limited(last) == limited(decision)
             && last.reason == decision.reason
@@ -41,17 +50,22 @@ impl Run {
     }
 
     /// The same once more.
-    pub(super) fn go_on(run: &mut Arc<Self>, period: SignedDuration, decision: &Decision) {
+    pub(super) fn go_on(
+        run: &mut Arc<Self>,
+        period: SignedDuration,
+        decision: &Decision,
+        round: Option<Box<Round>>,
+    ) {
         let (mode, first, times) = (run.mode, run.first, run.times + 1);
         match Arc::get_mut(run) {
             Some(run) => {
                 run.decision = decision.clone();
-                (run.times, run.period) = (times, period);
+                (run.times, run.period, run.round) = (times, period, round);
             }
             // Somebody reads the old one.
             None => {
                 let (spec, decision) = (run.spec.clone(), decision.clone());
-                *run = Arc::new(Self { mode, first, times, period, spec, decision });
+                *run = Arc::new(Self { mode, first, times, period, spec, decision, round });
             }
         }
     }
@@ -59,7 +73,7 @@ impl Run {
     /// As it is served.
     pub(super) fn record(&self, key: &Key) -> DecisionRecord {
         DecisionRecord {
-            api_version: API_VERSION.to_owned(),
+            api_version: key.kind.decisions().to_owned(),
             kind: "Decision".to_owned(),
             metadata: Meta { name: super::name_of(key), namespace: key.namespace.to_string() },
             mode: self.mode,
@@ -69,6 +83,7 @@ impl Run {
             period: self.period,
             spec: (*self.spec).clone(),
             decision: self.decision.clone(),
+            round: self.round.as_deref().cloned(),
         }
     }
 }

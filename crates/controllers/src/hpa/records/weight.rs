@@ -2,6 +2,7 @@
 
 use cluster::Key;
 use engine::evaluate::{Arithmetic, Evaluation};
+use engine::round::{Heard, Round, Trigger};
 use engine::{Decision, Status, Text};
 
 use super::run::Run;
@@ -13,7 +14,8 @@ impl Table {
         let slots = self.kept.capacity() * 8 / 7 * (size_of::<(Key, Kept)>() + 1);
         let entries = self.kept.iter().map(|(key, kept)| {
             let names = block(16 + key.namespace.len()) + block(16 + key.name.len());
-            let newest = block(16 + size_of::<Run>()) + decision(&kept.newest.decision);
+            let round = kept.newest.round.as_deref().map_or(0, round);
+            let newest = block(16 + size_of::<Run>()) + decision(&kept.newest.decision) + round;
             names + newest + kept.older.weight()
         });
         slots + entries.sum::<usize>()
@@ -23,6 +25,28 @@ impl Table {
 /// What a block of this size really takes: allocators hand out steps of 16 bytes.
 pub(super) fn block(size: usize) -> usize {
     if size == 0 { 0 } else { size.next_multiple_of(16) }
+}
+
+/// What triggers said takes so much.
+fn round(round: &Round) -> usize {
+    let said = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
+    let metric = |heard: &Heard| block(heard.metric.capacity()) + said(&heard.failure);
+    let trigger = |one: &Trigger| {
+        let names = block(one.name.capacity()) + block(one.type_.capacity()) + block(one.unit.capacity());
+        let metrics = block(one.metrics.capacity() * size_of::<Heard>());
+        names + said(&one.failure) + metrics + one.metrics.iter().map(metric).sum::<usize>()
+    };
+    let triggers = block(round.triggers.capacity() * size_of::<Trigger>());
+    let formula = round.formula.as_ref().map_or(0, |formula| {
+        block(formula.text.capacity())
+            + block(formula.target.capacity())
+            + block(formula.activation.capacity())
+    });
+    block(size_of::<Round>())
+        + triggers
+        + round.triggers.iter().map(trigger).sum::<usize>()
+        + formula
+        + said(&round.hpa)
 }
 
 /// What a decision has on the heap. The spec is the controller's and is not counted.

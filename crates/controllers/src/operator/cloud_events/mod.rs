@@ -80,10 +80,15 @@ impl CloudEvents {
         let own = world.destinations.iter().map(|(name, source)| (false, name, source));
         let all = own.chain(world.cluster_destinations.iter().map(|(name, source)| (true, name, source)));
         for (of_cluster, name, source) in all {
-            if source.spec.destination.http.is_none() || source.metadata.deletion_timestamp.is_some() {
+            if source.metadata.deletion_timestamp.is_some() {
                 continue;
             }
             let which = Which { of_cluster, name: name.clone() };
+            if source.spec.destination.http.is_none() {
+                // Nobody else is known to deliver to: it must not look as if somebody did.
+                self.shared.say(which, source, false);
+                continue;
+            }
             let known = held.remove(&which).filter(|known| known.source.spec == source.spec);
             let is_new = known.is_none();
             let fresh = || Destination { source: Arc::clone(source), is_active: true, emitted: 0, failed: 0 };

@@ -6,7 +6,7 @@ use api::keda::ScaledJob;
 use cluster::request::ApiError;
 use cluster::watch::Change;
 use futures::StreamExt as _;
-use keda::jobs::{Propagation, decide, gather, history, job, report};
+use keda::jobs::{Answer, Propagation, decide, gather, history, job, report};
 
 use super::{Polled, SHARED};
 use crate::operator::core::Core;
@@ -26,16 +26,20 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let triggers = core.triggers(&item, &owner);
     let how = How {
         age: core.settings.age(SHARED),
+        // What is as old as a poll is no answer to the next one.
+        others: core.maker.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: core.settings.source_deadline,
         wanted: &|_| true,
         records: None,
     };
-    let answers: Vec<_> = triggers
-        .ask(&core.maker, &owner, how)
-        .await
-        .into_iter()
-        .map(crate::operator::triggers::Heard::answer)
-        .collect();
+    let heard = triggers.ask(&core.maker, &owner, how).await;
+    let compat = core.settings.compat;
+    let unbuilt = heard.iter().filter(|heard| !heard.is_built).find_map(|heard| heard.specs.clone().err());
+    let answers: Vec<_> = match unbuilt {
+        // To the original, one that cannot be built is the end of all.
+        Some(error) if compat.is_strict() => vec![Answer { specs: Err(error), samples: Vec::new() }],
+        _ => heard.into_iter().map(|heard| heard.answer(compat)).collect(),
+    };
 
     let _alone = item.gate.lock().await;
     let Some(object) = core.world().scaled_job(id) else { return Polled::default() };

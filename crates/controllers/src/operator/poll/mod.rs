@@ -1,6 +1,7 @@
 //! What sources say, and what follows from it (spec 3.2, 3.8, 5.3, 5.4).
 
 mod job;
+mod last_active;
 mod object;
 mod push;
 

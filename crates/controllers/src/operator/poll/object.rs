@@ -1,48 +1,72 @@
 //! One round of a ScaledObject: ask, decide, act, report (spec 3.2).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::keda::ScaledObject;
+use api::keda::{Condition, ScaledObject, types};
 use keda::activity::{self, Metric, State, Told};
 use keda::executor::{self, Input, Scaled};
 use keda::{fallback, status};
 
-use super::{Polled, SHARED};
+use super::{Polled, SHARED, last_active};
 use crate::operator::core::{Core, Item};
 use crate::operator::direct::{self, Round};
 use crate::operator::id::{Id, Name};
 use crate::operator::reconcile::act;
+use crate::operator::record::{self, Said};
 use crate::operator::settings::Act;
 use crate::operator::tell::Subject;
-use crate::operator::triggers::{Heard, How, Owner, Slot};
+use crate::operator::triggers::{Heard, How, Owner, Slot, told};
+
+/// How a reconcile begins to say that it did not find the target.
+const NO_TARGET: &str = "ScaledObject doesn't have correct scaleTargetRef specification";
+const REFUSED: &str = "ScaledObjectCheckFailed";
 
 pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
+    round(core, id, core.settings.age(SHARED)).await
+}
+
+/// The same, with samples that are no older than this.
+pub(super) async fn round(core: &Core, id: &Id, age: Duration) -> Polled {
     let Some(object) = core.world().object(id) else { return Polled::default() };
     let item = core.item(id);
     let owner = Owner::Object(Arc::clone(&object));
     let triggers = core.triggers(&item, &owner);
     let how = How {
-        age: core.settings.age(SHARED),
+        age,
+        // What is as old as a poll is no answer to the next one.
+        others: core.maker.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: core.settings.source_deadline,
         wanted: &|_| true,
         records: None,
     };
     // Sources may take their time; others may act on the object meanwhile.
     let heard = triggers.ask(&core.maker, &owner, how).await;
-    let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| slot.last_specs());
+    let compat = core.settings.compat;
+    let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| last(&object, slot));
     let specs: Vec<Vec<MetricSpec>> = triggers.slots().iter().zip(&heard).map(known).collect();
-    let told: Vec<Told> = heard.into_iter().enumerate().map(|(index, heard)| heard.told(index)).collect();
+    let unbuilt = heard.iter().filter(|heard| !heard.is_built).find_map(|heard| heard.specs.clone().err());
+    let told = told(heard, compat);
 
     let _alone = item.gate.lock().await;
     let Some(object) = core.world().object(id) else { return Polled::default() };
     if object.metadata.deletion_timestamp.is_some() || !triggers.are_of(&Owner::Object(Arc::clone(&object))) {
         return Polled::default();
     }
-    let compat = core.settings.compat;
-    if compat.is_strict() && told.iter().any(|told| told.metrics.is_err()) {
+    if compat.is_strict() && matches!(triggers.formula(), Some(Err(_))) || is_lost(&object) {
+        // Without a formula nothing is built, and nothing is decided about a target that is not there.
+        return Polled::default();
+    }
+    if object.is_paused() && object.status.conditions.state(types::PAUSED) != api::keda::State::True {
+        // The reconcile that is on its way says so, and tells it.
+        return Polled::default();
+    }
+    if compat.is_strict()
+        && let Some(error) = unbuilt.clone()
+    {
         // To the original, what cannot be built is the end of the round (spec 3.2).
-        skip(core, &object, &told);
+        skip(core, &object, error);
         return Polled::default();
     }
     let needs = fallback::needs(&object, &told, compat);
@@ -60,8 +84,16 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     }
     if let Some(error) = &state.skipped {
         tracing::warn!(object = %id, error, "a round is skipped");
+        report(core, id, &state.changes).await;
         return Polled::default();
     }
+    let object =
+        if state.active || compat.is_strict() { object } else { last_active::known(&item, &object, now) };
+    let object = match unbuilt {
+        // Nobody waits for the fallback of what cannot even be asked: its cause is told.
+        Some(_) if !state.is_falling_back && object.spec.fallback.is_some() => without_fallback(&object),
+        _ => object,
+    };
     if act(core, &object) == Act::Direct {
         let formula = triggers.formula();
         let round =
@@ -69,7 +101,9 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
         direct::round(core, id, &item, round).await;
     } else {
         let input = Input::of_round(now, &object, &state);
-        decide_and_write(core, id, &object, input, state.changes.clone()).await;
+        let (formula, active) = (triggers.formula(), state.active);
+        let said = Said { now, object: &object, told: &told, facts: &facts, formula, active, compat };
+        decide_and_write(core, id, &object, input, state.changes.clone(), said.round()).await;
     }
     Polled { is_stale: is_stale(&object, &told) }
 }
@@ -81,6 +115,7 @@ pub(crate) async fn decide_and_write(
     object: &ScaledObject,
     input: Input<'_>,
     changes: status::Changes,
+    round: engine::Round,
 ) {
     let current = core.eyes.current(object).await;
     let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
@@ -101,6 +136,7 @@ pub(crate) async fn decide_and_write(
         }
         scaled = Some(outcome);
     }
+    record::keep_activity(core, id, &input, &decision, scaled.as_ref(), round);
     let outcome = decision.finish(scaled.as_ref());
     for event in &outcome.events {
         core.tell.round(Subject::Object, &object.metadata, event);
@@ -110,9 +146,13 @@ pub(crate) async fn decide_and_write(
 
 /// Writes what has changed into the newest status that is known.
 pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
-    let Some(object) = core.world().object(id) else { return };
+    let (Some(object), Some(item)) = (core.world().object(id), core.known_item(id)) else { return };
+    let mut changes = changes.clone();
+    if !core.settings.compat.is_strict() {
+        changes = last_active::leave_out(&item, &object, changes);
+    }
     let mut status = object.status.clone();
-    if let Some(patch) = status::merge(&mut status, changes)
+    if let Some(patch) = status::merge(&mut status, &changes)
         && let Err(error) = core.write_object(id, &patch, "status").await
         && !error.is_not_found()
     {
@@ -137,20 +177,40 @@ fn note(core: &Core, item: &Item, object: &ScaledObject, told: &[Told], state: &
     });
     let failed = failed.count();
     let mut notes = item.notes();
-    notes.records.clone_from(&state.records);
+    if state.skipped.is_none() {
+        notes.records.clone_from(&state.records);
+    }
     notes.composite = object.modifiers().map(|_| state.active);
+    notes.yielded = state.composite.as_ref().map(quantity::Quantity::as_f64);
     let errors = notes.errors.get_or_insert(0);
     *errors += failed as u64;
     drop(notes);
     core.counters.polled();
 }
 
-fn skip(core: &Core, object: &ScaledObject, told: &[Told]) {
-    for error in told.iter().filter_map(|told| told.metrics.as_ref().err()).take(1) {
-        let event = keda::event::Event::warning("KEDAScalerFailed", error.clone());
-        core.tell.round(Subject::Object, &object.metadata, &event);
-        core.counters.failed(&object.metadata, Subject::Object);
-    }
+fn without_fallback(object: &ScaledObject) -> Arc<ScaledObject> {
+    let mut object = object.clone();
+    object.spec.fallback = None;
+    Arc::new(object)
+}
+
+/// Whether the last reconcile did not find the target.
+fn is_lost(object: &ScaledObject) -> bool {
+    let ready = object.status.conditions.get(types::READY);
+    let is_so = |ready: &Condition| ready.reason == REFUSED && ready.message.starts_with(NO_TARGET);
+    ready.is_some_and(is_so)
+}
+
+fn skip(core: &Core, object: &ScaledObject, error: String) {
+    let event = keda::event::Event::warning("KEDAScalerFailed", error);
+    core.tell.round(Subject::Object, &object.metadata, &event);
+    core.counters.failed(&object.metadata, Subject::Object);
+}
+
+/// The metrics that a trigger had when it last told; by their names alone if that was before we came.
+fn last(object: &ScaledObject, slot: &Slot) -> Vec<MetricSpec> {
+    let told = slot.last_specs();
+    if told.is_empty() { keda::hpa::known(object, slot.index()) } else { told }
 }
 
 /// Whether the triggers have metrics that the HPA does not know; a trigger that does not tell says nothing about that.

@@ -9,8 +9,8 @@ use keda::event::Event;
 use keda::executor::Scaled;
 use serde_json::{Value, json};
 
-use super::{Reconciled, users};
-use crate::operator::core::Core;
+use super::{Reconciled, pause, users};
+use crate::operator::core::{Core, Item};
 use crate::operator::hand::Place;
 use crate::operator::id::Id;
 use crate::operator::tell::Subject;
@@ -21,8 +21,18 @@ pub(super) async fn object(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> 
     if !is_held(&object.metadata) {
         return Reconciled::Ended;
     }
-    core.item(id).drop_triggers();
-    restore(core, object).await;
+    let item = core.item(id);
+    stop(core, &item, Subject::Object, &object.metadata);
+    if wants_first_count(object) {
+        if !core.settings.compat.is_strict() {
+            // Its HPA lives until somebody collects it, and would scale what was just restored.
+            let mut gone = (**object).clone();
+            if let Err(error) = pause::delete_hpa(core, id, &item, &mut gone).await {
+                tracing::warn!(object = %id, error, "failed to delete the HPA of an object that goes");
+            }
+        }
+        restore(core, object).await;
+    }
     let place = Place::keda("scaledobjects", &id.namespace, &id.name);
     let event = Event::warning("ScaledObjectDeleted", "ScaledObject was deleted");
     end(core, Owner::Object(Arc::clone(object)), place, Subject::Object, &event).await
@@ -33,10 +43,19 @@ pub(super) async fn job(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Reconcile
     if !is_held(&job.metadata) {
         return Reconciled::Ended;
     }
-    core.item(id).drop_triggers();
+    stop(core, &core.item(id), Subject::Job, &job.metadata);
     let place = Place::keda("scaledjobs", &id.namespace, &id.name);
     let event = Event::warning("ScaledJobDeleted", "ScaledJob was deleted");
     end(core, Owner::Job(Arc::clone(job)), place, Subject::Job, &event).await
+}
+
+/// Nobody asks its sources from now on; that is told if somebody did.
+pub(super) fn stop(core: &Core, item: &Item, subject: Subject, metadata: &ObjectMeta) {
+    item.drop_triggers();
+    if std::mem::take(&mut item.notes().polled) {
+        let event = Event::normal("KEDAScalersStopped", "Stopped scalers watch");
+        core.tell.round(subject, metadata, &event);
+    }
 }
 
 async fn end(core: &Core, owner: Owner, place: Place<'_>, subject: Subject, event: &Event) -> Reconciled {
@@ -63,18 +82,17 @@ pub(super) async fn release(core: &Core, place: Place<'_>, metadata: &ObjectMeta
     }
 }
 
-/// The first count comes back, if that is wanted.
+fn wants_first_count(object: &ScaledObject) -> bool {
+    object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count)
+}
+
+/// The first count comes back.
 async fn restore(core: &Core, object: &ScaledObject) {
-    let wanted =
-        object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count);
     let (Some(target), Some(count)) =
         (&object.status.scale_target_gvkr, object.status.original_replica_count)
     else {
         return;
     };
-    if !wanted {
-        return;
-    }
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     match core.hand.scale_to(namespace, name, target, count).await {
         Scaled::Written { .. } => {}

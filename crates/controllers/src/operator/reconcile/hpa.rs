@@ -14,7 +14,7 @@ use crate::operator::hand::Place;
 use crate::operator::id::{Id, Name};
 use crate::operator::settings::Act;
 use crate::operator::tell::Subject;
-use crate::operator::triggers::{Owner, Triggers};
+use crate::operator::triggers::{Owner, Slot, Triggers};
 use crate::operator::world::print;
 
 /// Makes it so; what is wrong with single triggers, if others do.
@@ -47,6 +47,7 @@ pub(super) async fn ensure(
     object.status.composite_scaler_name = status.composite_scaler_name;
     object.status.health = status.health;
     if act(core, object) == Act::Direct {
+        object.status.conditions.0.retain(|condition| condition.type_ != types::HPA_ACTIVE);
         let id = Id::object(&object.metadata.namespace, &object.metadata.name);
         pause::delete_hpa(core, &id, item, object).await?;
         object.status.hpa_name = String::new();
@@ -109,6 +110,11 @@ fn settle(
                 specs.push(told);
                 continue;
             }
+            // To the original, what says of no metrics has none (spec 2.6).
+            Err(_) if core.settings.compat.is_strict() && slot.is_built() => {
+                specs.push(Vec::new());
+                continue;
+            }
             Err(error) => error,
         };
         core.counters.failed(&object.metadata, Subject::Object);
@@ -120,9 +126,27 @@ fn settle(
         let trigger = slot.trigger();
         let named = if trigger.name.is_empty() { index.to_string() } else { format!("{:?}", trigger.name) };
         broken.get_or_insert_with(|| format!("trigger {named} ({}): {error}", trigger.type_));
-        specs.push(found.map(|found| hpa::remembered(found, index)).unwrap_or_default());
+        specs.push(last(core, object, slot, found));
     }
     Ok((specs, broken))
+}
+
+/// The metrics of a trigger that does not tell them now: what it last told, else those of the HPA, else, where no HPA says
+/// what they are held against, their names.
+fn last(
+    core: &Core,
+    object: &ScaledObject,
+    slot: &Slot,
+    found: Option<&HorizontalPodAutoscaler>,
+) -> Vec<MetricSpec> {
+    let told = slot.last_specs();
+    if !told.is_empty() {
+        return told;
+    }
+    let (index, trigger) = (slot.index(), slot.trigger());
+    let held = found.map(|found| hpa::remembered(found, index, trigger)).unwrap_or_default();
+    let by_name = object.modifiers().is_some() || act(core, object) == Act::Direct;
+    if held.is_empty() && by_name { hpa::known(object, index) } else { held }
 }
 
 fn announce(core: &Core, object: &ScaledObject, triggers: &Triggers, specs: &[Vec<MetricSpec>]) {
@@ -158,8 +182,8 @@ async fn write(
             }
             match core.hand.create(place, body()?).await {
                 Ok(written) => written,
-                // Whoever made it: it is overwritten.
-                Err(error) if error.code == 409 => {
+                // Whoever made it: it is overwritten. The original does that under the first name alone.
+                Err(error) if error.code == 409 && !core.settings.compat.is_strict() => {
                     core.hand.put(place, body()?).await.map_err(|error| error.message)?
                 }
                 Err(error) => return Err(error.message),

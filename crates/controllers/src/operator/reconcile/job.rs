@@ -26,9 +26,7 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
         return end::job(core, id, &job).await;
     }
     if let Err(error) = adopt(core, id, &job).await {
-        let event = Event::warning("ScaledJobUpdateFailed", error.message.clone());
-        core.tell.controller(Subject::Job, &job.metadata, &event);
-        return Reconciled::Failed;
+        return super::unwritten(core, Subject::Job, &job.metadata, &error);
     }
     let Some(job) = core.world().scaled_job(id) else { return Reconciled::Ended };
     let mut new = (*job).clone();
@@ -40,9 +38,7 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
     if let Some(patch) = difference(&job, &new)
         && let Err(error) = core.write_job(id, &patch, "status").await
     {
-        let event = Event::warning("ScaledJobUpdateFailed", error.message.clone());
-        core.tell.controller(Subject::Job, &job.metadata, &event);
-        return Reconciled::Failed;
+        return super::unwritten(core, Subject::Job, &job.metadata, &error);
     }
     users::add(core, &Owner::Job(job)).await;
     outcome
@@ -74,11 +70,7 @@ async fn steps(core: &Core, id: &Id, item: &Item, job: &mut ScaledJob) -> Result
     let is_paused = annotations::is_set(&job.metadata.annotations, annotations::PAUSED);
     turn(core, job, is_paused);
     if is_paused {
-        item.drop_triggers();
-        if std::mem::take(&mut item.notes().polled) {
-            let event = Event::normal("KEDAScalersStopped", "Stopped scalers watch");
-            core.tell.round(Subject::Job, &job.metadata, &event);
-        }
+        end::stop(core, item, Subject::Job, &job.metadata);
         return Ok(true);
     }
     admission::check_triggers(&job.spec.triggers)
@@ -124,7 +116,7 @@ async fn roll_out(core: &Core, id: &Id, job: &ScaledJob) -> Result<(), Fault> {
         let place = Place::job(&id.namespace, name);
         if let Err(error) = core.hand.delete(place, old.propagation.as_str()).await {
             core.tell.controller(Subject::Job, &job.metadata, &Outdated::failed(name, &error.message));
-            return Err(Fault::new("Not able to delete job", format!("{name}: {}", error.message)));
+            return Err(Fault::new(format!("Not able to delete job: {name}"), error.message));
         }
     }
     core.tell.controller(Subject::Job, &job.metadata, &old.completed());
@@ -139,8 +131,12 @@ async fn build(core: &Core, item: &Item, job: &ScaledJob) -> Result<(), Fault> {
     let told = triggers.specs(&core.maker, &owner, core.settings.source_deadline).await;
     let (mut failed, mut worked) = (None, false);
     for (slot, told) in triggers.slots().iter().zip(told) {
+        // To the original it is enough that a trigger can be built.
+        let told = told.map(drop).or_else(|error| {
+            if slot.is_built() && core.settings.compat.is_strict() { Ok(()) } else { Err(error) }
+        });
         match told {
-            Ok(_) => {
+            Ok(()) => {
                 worked = true;
                 if is_new && !is_restart {
                     let note = format!("Scaler {} is built", slot.trigger().type_);
@@ -181,7 +177,7 @@ fn judge(core: &Core, old: &ScaledJob, new: &mut ScaledJob, found: Result<bool, 
         Err(Fault { step, cause }) => {
             // The original does not say why.
             let message =
-                if core.settings.compat.is_strict() { step.to_owned() } else { format!("{step}: {cause}") };
+                if core.settings.compat.is_strict() { step.into_owned() } else { format!("{step}: {cause}") };
             tracing::warn!(
                 namespace = metadata.namespace,
                 name = metadata.name,

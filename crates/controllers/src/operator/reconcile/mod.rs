@@ -18,13 +18,19 @@ mod pause;
 mod target;
 mod users;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 pub(crate) use object::act;
 pub(crate) use users::authentication;
 
+use api::meta::ObjectMeta;
+use cluster::request::ApiError;
+use keda::event::Event;
+
 use super::core::Core;
 use super::id::{Id, Kind};
+use super::tell::Subject;
 
 /// First pause after a failure; twice as long after each further one.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -47,13 +53,13 @@ pub(crate) enum Reconciled {
 /// A step that failed: what it was for, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) step: &'static str,
+    pub(crate) step: Cow<'static, str>,
     pub(crate) cause: String,
 }
 
 impl Fault {
-    pub(crate) fn new(step: &'static str, cause: impl std::fmt::Display) -> Self {
-        Self { step, cause: cause.to_string() }
+    pub(crate) fn new(step: impl Into<Cow<'static, str>>, cause: impl std::fmt::Display) -> Self {
+        Self { step: step.into(), cause: cause.to_string() }
     }
 }
 
@@ -63,6 +69,21 @@ pub(crate) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
         Kind::Object => object::reconcile(core, id).await,
         Kind::Job => job::reconcile(core, id).await,
     }
+}
+
+/// What a write that failed means. One that lost a race is tried again, and nobody need know; what is gone is gone.
+fn unwritten(core: &Core, subject: Subject, metadata: &ObjectMeta, error: &ApiError) -> Reconciled {
+    if error.is_not_found() {
+        return Reconciled::Ended;
+    }
+    if !error.is_conflict() {
+        let reason = match subject {
+            Subject::Job => "ScaledJobUpdateFailed",
+            _ => "ScaledObjectUpdateFailed",
+        };
+        core.tell.controller(subject, metadata, &Event::warning(reason, error.message.clone()));
+    }
+    Reconciled::Failed
 }
 
 /// After how long it is tried again.

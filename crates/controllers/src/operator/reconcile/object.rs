@@ -34,9 +34,7 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
         return end::object(core, id, &object).await;
     }
     if let Err(error) = adopt(core, id, &object).await {
-        let event = Event::warning("ScaledObjectUpdateFailed", error.message.clone());
-        core.tell.controller(Subject::Object, &object.metadata, &event);
-        return Reconciled::Failed;
+        return super::unwritten(core, Subject::Object, &object.metadata, &error);
     }
     // As it is after that.
     let Some(object) = core.world().object(id) else { return Reconciled::Ended };
@@ -49,9 +47,7 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
     if let Some(patch) = status::difference(&object.status, &new.status)
         && let Err(error) = core.write_object(id, &patch, "status").await
     {
-        let event = Event::warning("ScaledObjectUpdateFailed", error.message.clone());
-        core.tell.controller(Subject::Object, &object.metadata, &event);
-        return Reconciled::Failed;
+        return super::unwritten(core, Subject::Object, &object.metadata, &error);
     }
     users::add(core, &Owner::Object(object)).await;
     outcome

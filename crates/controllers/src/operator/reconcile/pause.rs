@@ -28,12 +28,7 @@ fn turn(core: &Core, object: &mut ScaledObject, is_paused: bool) {
 /// Stops everything, and brings the target to the count that is asked for.
 pub(super) async fn stop(core: &Core, id: &Id, item: &Item, object: &mut ScaledObject) -> Result<(), Fault> {
     turn(core, object, true);
-    item.drop_triggers();
-    let was_polled = std::mem::take(&mut item.notes().polled);
-    if was_polled {
-        let event = Event::normal("KEDAScalersStopped", "Stopped scalers watch");
-        core.tell.round(Subject::Object, &object.metadata, &event);
-    }
+    super::end::stop(core, item, Subject::Object, &object.metadata);
     delete_hpa(core, id, item, object)
         .await
         .map_err(|cause| Fault::new("failed to delete HPA for paused ScaledObject", cause))?;
@@ -62,9 +57,8 @@ pub(super) fn note(core: &Core, object: &mut ScaledObject) {
 }
 
 async fn pin(core: &Core, object: &mut ScaledObject, count: i32) -> Result<(), String> {
-    if object.status.scale_target_gvkr.is_none() {
-        super::target::resolve(core, object).await?;
-    }
+    // Nobody resolves what a paused object names, also if it names something else by now.
+    super::target::resolve(core, object).await?;
     let Some(target) = &object.status.scale_target_gvkr else { return Ok(()) };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     if core.eyes.cached(&target.group, &target.kind, namespace, name) == Some(count) {
@@ -77,7 +71,11 @@ async fn pin(core: &Core, object: &mut ScaledObject, count: i32) -> Result<(), S
     }
     match core.hand.scale_to(namespace, name, target, count).await {
         Scaled::Written { .. } => Ok(()),
-        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => Err(error),
+        Scaled::NotRead(error) => Err(error),
+        // The original says it twice.
+        Scaled::NotWritten { error, .. } => {
+            Err(format!("failed to scale target to paused replica count: {error}"))
+        }
     }
 }
 

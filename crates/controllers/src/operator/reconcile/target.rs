@@ -36,9 +36,9 @@ async fn find(core: &Core, object: &ScaledObject) -> Result<GroupVersionKindReso
         "Deployment" => "deployments".to_owned(),
         "StatefulSet" => "statefulsets".to_owned(),
         _ => {
-            let known = core.hand.discovery.mappings(&group, &kind).await;
-            let first = known.ok().and_then(|known| known.into_iter().next());
-            match first {
+            // That the server cannot be asked does not mean that it has no such kind.
+            let known = core.hand.discovery.mapping(&group, &version, &kind).await;
+            match known.map_err(|error| error.message)? {
                 Some(resource) => resource.plural,
                 None => {
                     let version = object.target_api_version().to_owned();
@@ -67,10 +67,14 @@ async fn replicas(
     let place =
         Place { group: &target.group, version: &target.version, plural: &target.resource, namespace, name };
     let note = match core.hand.get_metadata::<Value>(place).await {
-        Ok(_) => "Target resource doesn't expose /scale subresource",
-        Err(_) => "Target resource doesn't exist",
+        Ok(_) => Some("Target resource doesn't expose /scale subresource"),
+        Err(error) if error.is_not_found() => Some("Target resource doesn't exist"),
+        // Nobody knows; the error of the reconcile says why.
+        Err(_) => None,
     };
-    let event = Event::warning("ScaledObjectCheckFailed", note);
-    core.tell.controller(Subject::Object, &object.metadata, &event);
+    if let Some(note) = note {
+        let event = Event::warning("ScaledObjectCheckFailed", note);
+        core.tell.controller(Subject::Object, &object.metadata, &event);
+    }
     Err(error.message)
 }

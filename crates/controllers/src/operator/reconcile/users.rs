@@ -9,7 +9,7 @@ use serde_json::json;
 use super::end::{is_held, release};
 use crate::operator::core::Core;
 use crate::operator::hand::Place;
-use crate::operator::id::{Kind, Name};
+use crate::operator::id::{Id, Kind, Name};
 use crate::operator::tell::Subject;
 use crate::operator::triggers::Owner;
 use crate::operator::world::users_of;
@@ -26,35 +26,44 @@ fn subject(name: &Name) -> Subject {
 
 /// Notes in the status of TriggerAuthentications who uses them.
 pub(super) async fn add(core: &Core, owner: &Owner) {
-    note(core, owner, |names, own| {
-        if !names.contains(&own) {
-            names.push(own);
-        }
-    })
-    .await;
+    note(core, owner, true).await;
 }
 
 /// Somebody uses them no longer.
 pub(super) async fn remove(core: &Core, owner: &Owner) {
-    note(core, owner, |names, own| names.retain(|name| *name != own)).await;
+    note(core, owner, false).await;
 }
 
-async fn note(core: &Core, owner: &Owner, change: impl Fn(&mut Vec<String>, String)) {
-    let id = owner.id();
+/// Whether a ClusterTriggerAuthentication is used from another namespace under the same name: names stand there without
+/// namespaces.
+fn is_namesake(core: &Core, name: &Name, id: &Id) -> bool {
+    let users = core.world().users(name);
+    users.iter().any(|other| other != id && (other.kind, &other.name) == (id.kind, &id.name))
+}
+
+async fn note(core: &Core, owner: &Owner, adds: bool) {
+    let id = &owner.id();
     for name in users_of(&id.full_name(), owner.triggers()) {
         let Some(found) = find(core, &name) else { continue };
+        if !adds && is_namesake(core, &name, id) {
+            continue;
+        }
         let (field, old) = match id.kind {
             Kind::Object => ("scaledobjects", &found.status.scaledobjects),
             Kind::Job => ("scaledjobs", &found.status.scaledjobs),
         };
         let mut names: Vec<String> =
             old.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        change(&mut names, id.name.to_string());
+        match adds {
+            true if !names.iter().any(|name| **name == *id.name) => names.push(id.name.to_string()),
+            true => {}
+            false => names.retain(|name| **name != *id.name),
+        }
         let new = names.join(",");
         if new == *old {
             continue;
         }
-        let patch = json!({"status": {field: new}});
+        let patch = json!({"status": {field: Some(&new).filter(|new| !new.is_empty())}});
         match core.hand.merge::<TriggerAuthentication>(place(&name), "status", &patch).await {
             Ok(written) => core.world().wrote_authentication(&name, written),
             Err(error) => {

@@ -81,6 +81,7 @@ impl Bench {
             auth: None,
             samples: None,
             build: Some(script.build()),
+            records: crate::hpa::Records::default(),
         };
         let (operator, handle) = Operator::new(parts);
         let (stop, stopped) = watch::channel(false);
@@ -143,7 +144,9 @@ impl Bench {
     /// A ScaledObject of the deployment of the same name.
     pub(super) async fn scaled_object(&self, name: &str, spec: Value) {
         let mut spec = spec;
-        spec["scaleTargetRef"] = json!({"name": name});
+        if spec.get("scaleTargetRef").is_none() {
+            spec["scaleTargetRef"] = json!({"name": name});
+        }
         let object = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": name, "labels": {"team": "a"}, "annotations": {"note": "x"}},
@@ -182,6 +185,11 @@ impl Bench {
     pub(super) async fn has_event(&self, name: &str, reason: &str) -> bool {
         self.events(name).await.iter().any(|(own, _)| own == reason)
     }
+}
+
+/// Adds an annotation, or takes it away.
+pub(super) fn annotate(key: &str, value: impl Into<Value>) -> Value {
+    json!({"metadata": {"annotations": {key: value.into()}}})
 }
 
 pub(super) fn objects(name: &str) -> String {

@@ -12,12 +12,37 @@ const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs/sj";
 const JOBS: &str = "/apis/batch/v1/namespaces/shop/jobs";
 
 async fn scaled_job(bench: &Bench) {
+    scaled_job_with(bench, json!({})).await;
+}
+
+/// One with more in its spec.
+async fn scaled_job_with(bench: &Bench, more: Value) {
     let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let spec = json!({
+    let mut spec = json!({
         "jobTargetRef": {"template": pods}, "pollingInterval": 5, "maxReplicaCount": 5, "triggers": [trigger("orders")],
     });
-    let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": "sj"}, "spec": spec});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let metadata = json!({"name": "sj", "labels": {"team": "a", "tier": "b"},
+        "annotations": {"scaledjob.keda.sh/job-excluded-labels": "tier", "note": "x"}});
+    let object =
+        json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": metadata, "spec": spec});
     bench.create(SCALED_JOB.trim_end_matches("/sj"), object).await;
+}
+
+/// Marks a job as done or failed.
+async fn finish(bench: &Bench, job: &Value, how: &str, second: u32) {
+    let name = job["metadata"]["name"].as_str().unwrap();
+    let time = format!("2026-01-01T00:00:{second:02}Z");
+    let condition = json!({"type": how, "status": "True", "lastTransitionTime": time});
+    let mut status = json!({"conditions": [condition]});
+    if how == "Complete" {
+        status["completionTime"] = json!(time);
+    }
+    bench.patch(&format!("{JOBS}/{name}/status"), json!({"status": status})).await;
+}
+
+async fn names(bench: &Bench) -> Vec<String> {
+    jobs(bench).await.iter().map(|job| job["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 async fn jobs(bench: &Bench) -> Vec<Value> {
@@ -66,5 +91,92 @@ async fn a_paused_one_creates_nothing_and_a_deleted_one_is_gone() {
     assert!(jobs(&bench).await.is_empty());
     bench.delete(SCALED_JOB).await;
     bench.until("it is gone", async || bench.get(SCALED_JOB).await.is_none()).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_finished_jobs_are_kept_the_newest() {
+    let bench = Bench::start().await;
+    scaled_job_with(&bench, json!({"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 0})).await;
+    bench.script.say("orders", Says::Value(40));
+    bench.until("there are jobs", async || jobs(&bench).await.len() == 4).await;
+    bench.script.say("orders", Says::Value(0));
+    bench.until("it rests", async || state(&bench, "Active").await.0 == "False").await;
+    let made = jobs(&bench).await;
+    // The one that ended last is not the one that is named last.
+    for (job, (how, second)) in
+        made.iter().zip([("Complete", 7), ("Complete", 9), ("Complete", 8), ("Failed", 5)])
+    {
+        finish(&bench, job, how, second).await;
+    }
+    let newest = vec![made[1]["metadata"]["name"].as_str().unwrap().to_owned()];
+    bench.until("one is kept", async || names(&bench).await == newest).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(names(&bench).await, newest);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gradual_rollout_keeps_what_runs() {
+    let bench = Bench::start().await;
+    scaled_job_with(&bench, json!({"rollout": {"strategy": "gradual"}})).await;
+    bench.script.say("orders", Says::Value(20));
+    bench.until("there are jobs", async || jobs(&bench).await.len() == 2).await;
+    let before = names(&bench).await;
+    bench.patch(SCALED_JOB, json!({"spec": {"maxReplicaCount": 3}})).await;
+    bench.script.say("orders", Says::Value(100));
+    bench.until("there is one more", async || jobs(&bench).await.len() == 3).await;
+    assert!(before.iter().all(|name| !name.is_empty()));
+    let after = names(&bench).await;
+    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    let generations: Vec<_> = jobs(&bench)
+        .await
+        .iter()
+        .map(|job| job["metadata"]["annotations"]["scaledjob.keda.sh/generation"].clone())
+        .collect();
+    assert_eq!(generations.iter().filter(|own| **own == "2").count(), 1, "{generations:?}");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_jobs_always_run_and_carry_the_labels_that_are_not_excluded() {
+    let bench = Bench::start().await;
+    scaled_job_with(&bench, json!({"minReplicaCount": 2})).await;
+    bench.until("they run without work", async || jobs(&bench).await.len() == 2).await;
+    let job = &jobs(&bench).await[0];
+    let labels = &job["metadata"]["labels"];
+    assert_eq!((&labels["team"], &labels["tier"]), (&json!("a"), &Value::Null));
+    assert_eq!(labels["app.kubernetes.io/part-of"], "sj");
+    assert_eq!(job["metadata"]["annotations"]["note"], "x");
+    assert_eq!(job["spec"]["template"]["metadata"]["labels"]["scaledjob.keda.sh/name"], "sj");
+    bench.until("it says so", async || state(&bench, "Active").await.0 == "True").await;
+    assert_eq!(state(&bench, "Fallback").await.0, "Unknown");
+    let status = bench.get(SCALED_JOB).await.unwrap()["status"].clone();
+    assert_eq!((&status["triggersTypes"], &status["authenticationsTypes"]), (&json!("scripted"), &json!("")));
+    // One is done: another takes its place.
+    finish(&bench, job, "Complete", 1).await;
+    bench.until("another one runs", async || jobs(&bench).await.len() == 3).await;
+    bench.delete(SCALED_JOB).await;
+    bench.until("it is gone", async || bench.get(SCALED_JOB).await.is_none()).await;
+    for reason in ["ScaledJobDeleted", "KEDAScalersStopped"] {
+        bench.until(reason, async || bench.has_event("sj", reason).await).await;
+    }
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_fails_creates_nothing_and_is_said() {
+    let bench = Bench::start().await;
+    bench.script.say("orders", Says::Fails("connection refused"));
+    scaled_job(&bench).await;
+    bench.until("it says so", async || state(&bench, "Ready").await.1 == "TriggerError").await;
+    bench.until("it is told", async || bench.has_event("sj", "KEDAScalerFailed").await).await;
+    sleep(Duration::from_mins(1)).await;
+    assert!(jobs(&bench).await.is_empty());
+    let both = json!({"spec": {"triggers": [trigger("orders"), trigger("mails")]}});
+    bench.patch(SCALED_JOB, both).await;
+    bench.script.say("mails", Says::Value(10));
+    bench.until("the other is heard", async || jobs(&bench).await.len() == 1).await;
+    bench.until("it says so", async || state(&bench, "Ready").await.1 == "PartialTriggerError").await;
     bench.stop().await;
 }

@@ -118,7 +118,9 @@ async fn the_first_count_comes_back_when_an_object_is_deleted() {
     bench.delete(&objects("worker")).await;
     bench.until("it is gone", async || bench.get(&objects("worker")).await.is_none()).await;
     assert_eq!(bench.replicas("worker").await, 3);
-    bench.until("it is told", async || bench.has_event("worker", "ScaledObjectDeleted").await).await;
+    for reason in ["ScaledObjectDeleted", "KEDAScalersStopped"] {
+        bench.until(reason, async || bench.has_event("worker", reason).await).await;
+    }
     bench.until("its HPA went with it", async || bench.hpa("keda-hpa-worker").await.is_none()).await;
     bench.stop().await;
 }

@@ -4,10 +4,19 @@
 
 mod answers;
 mod bench;
+mod cached;
 mod direct;
+mod fallbacks;
+mod formulas;
+mod hpas;
 mod jobs;
 mod life;
 mod many;
 mod pauses;
+mod records;
+mod rests;
 mod script;
+mod strict;
+mod targets;
 mod trouble;
+mod users;

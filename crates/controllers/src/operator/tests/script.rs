@@ -22,6 +22,10 @@ pub(super) enum Says {
     Fails(&'static str),
     /// Nothing, for ever.
     Hangs,
+    /// Not even which metrics it has.
+    Mute(&'static str),
+    /// That it has no metrics.
+    Empty,
 }
 
 #[derive(Debug, Default)]
@@ -89,19 +93,31 @@ impl Scaler for Scripted {
     fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
         let name = self.trigger.metric_name(&self.source);
         let target = self.trigger.metadata.get("target").map_or(10, |text| text.parse().unwrap());
+        let target = Some(Quantity::new(target, quantity::Format::DecimalSi));
+        let target = match self.trigger.metric_type.as_str() {
+            "Value" => MetricTarget { type_: "Value".to_owned(), value: target, ..MetricTarget::default() },
+            _ => MetricTarget {
+                type_: "AverageValue".to_owned(),
+                average_value: target,
+                ..MetricTarget::default()
+            },
+        };
         let spec = MetricSpec {
             type_: EXTERNAL.to_owned(),
             external: Some(ExternalMetricSource {
                 metric: MetricIdentifier { name, selector: None },
-                target: MetricTarget {
-                    type_: "AverageValue".to_owned(),
-                    average_value: Some(Quantity::new(target, quantity::Format::DecimalSi)),
-                    ..MetricTarget::default()
-                },
+                target,
             }),
             ..MetricSpec::default()
         };
-        Box::pin(async { Ok(vec![spec]) })
+        let says = self.script.sources.lock().unwrap().get(&self.source).and_then(|own| own.says.clone());
+        Box::pin(async move {
+            match says {
+                Some(Says::Mute(why)) => Err(Error::new(why)),
+                Some(Says::Empty) => Ok(Vec::new()),
+                _ => Ok(vec![spec]),
+            }
+        })
     }
 
     fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
@@ -119,7 +135,8 @@ impl Scaler for Scripted {
                     let quantity = Quantity::new(value, quantity::Format::DecimalSi);
                     Ok(Reading::one(metric, quantity, value > 0))
                 }
-                Says::Fails(why) => Err(Error::new(why)),
+                Says::Fails(why) | Says::Mute(why) => Err(Error::new(why)),
+                Says::Empty => Ok(Reading::default()),
                 Says::Hangs => std::future::pending().await,
             }
         })

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::owner::Owner;
 use crate::operator::auth::{Asked, Auth, Resolved, names_variables};
+use crate::operator::figures::Durations;
 use crate::operator::hand::{Hand, Place};
 use crate::operator::reader::Reader;
 
@@ -26,6 +27,7 @@ pub(crate) struct Maker {
     pub(crate) reader: Reader,
     pub(crate) hand: Hand,
     pub(crate) http_timeout: Duration,
+    pub(crate) durations: Durations,
 }
 
 /// A scaler, or why there is none; and what it was made of.

@@ -4,12 +4,16 @@
 //! owner   whose triggers they are
 //! make    from a trigger as written to a scaler: credentials, environment           needs a client
 //! slot    one trigger: its scaler, its samples; builds it anew when it fails
+//! metrics what one has told that it measures
+//! samples what was last said of the metrics of one
 //! push    triggers that tell of activity themselves
 //! ```
 
 mod make;
+mod metrics;
 mod owner;
 mod push;
+mod samples;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -27,7 +31,7 @@ use tokio::time::Instant;
 
 pub use make::Build;
 pub(crate) use make::{Maker, display};
-pub(crate) use owner::{Owner, interval};
+pub(crate) use owner::{Owner, group, interval};
 pub(crate) use push::{Pushed, Sender as PushSender};
 pub(crate) use slot::Slot;
 
@@ -36,6 +40,8 @@ pub(crate) struct Triggers {
     /// Whose they are, and in which generation.
     uid: String,
     generation: i64,
+    /// The same for all that ask the same.
+    group: u64,
     slots: Vec<Slot>,
     formula: Option<Result<Compiled, String>>,
 }
@@ -45,6 +51,8 @@ pub(crate) struct Triggers {
 pub(crate) struct How<'a> {
     /// Samples that are no older are as good as new ones.
     pub(crate) age: Duration,
+    /// Answers that others got to the same question do as well if they are no older.
+    pub(crate) others: Duration,
     /// How long one question may take.
     pub(crate) deadline: Duration,
     /// Which metrics are asked for.
@@ -58,14 +66,22 @@ pub(crate) struct How<'a> {
 pub(crate) struct Heard {
     /// All its metrics, or why they are not known.
     pub(crate) specs: Result<Vec<MetricSpec>, String>,
-    /// What was said of the external ones that were wanted.
+    /// What was said of the external ones that were wanted; if it does not say which it has, the same error of each that
+    /// it had.
     pub(crate) samples: Vec<activity::Sample>,
+    /// Whether there is a scaler, or was one before it failed.
+    pub(crate) is_built: bool,
 }
 
 impl Heard {
-    /// For the rules of ScaledObjects.
-    pub(crate) fn told(self, trigger: usize) -> activity::Told {
+    /// For the rules of ScaledObjects. A source that went away fails in the metrics it had, so that a fallback is there for
+    /// it; to the original it has none, and there is no fallback.
+    fn told(self, trigger: usize, compat: Compat) -> activity::Told {
         let resources = |specs: &[MetricSpec]| specs.iter().filter(|spec| spec.external.is_none()).count();
+        if self.specs.is_err() && !self.samples.is_empty() && !compat.is_strict() {
+            let metrics = self.samples.into_iter().map(activity::Metric::External).collect();
+            return activity::Told { trigger, metrics: Ok(metrics) };
+        }
         let metrics = self.specs.map(|specs| {
             let resources = std::iter::repeat_n(activity::Metric::Resource, resources(&specs));
             resources.chain(self.samples.into_iter().map(activity::Metric::External)).collect()
@@ -73,8 +89,13 @@ impl Heard {
         activity::Told { trigger, metrics }
     }
 
-    /// For the rules of ScaledJobs.
-    pub(crate) fn answer(self) -> keda::jobs::Answer {
+    /// For the rules of ScaledJobs. A source that does not say which metrics it has is no error to the original: it has none.
+    pub(crate) fn answer(self, compat: Compat) -> keda::jobs::Answer {
+        let specs = match self.specs {
+            Err(_) if self.is_built && compat.is_strict() => Ok(Vec::new()),
+            specs => specs,
+        };
+        let silent = specs.as_ref().is_ok_and(Vec::is_empty);
         let sample = |sample: activity::Sample| {
             let reading = sample.reading.map(|reading| keda::jobs::Sample {
                 values: reading.values.into_iter().map(|value| (value.name, value.value)).collect(),
@@ -82,8 +103,14 @@ impl Heard {
             });
             (sample.name, reading)
         };
-        keda::jobs::Answer { specs: self.specs, samples: self.samples.into_iter().map(sample).collect() }
+        let samples = self.samples.into_iter().filter(|_| !silent).map(sample).collect();
+        keda::jobs::Answer { specs, samples }
     }
+}
+
+/// What all triggers of a ScaledObject told, for its rules.
+pub(crate) fn told(heard: Vec<Heard>, compat: Compat) -> Vec<activity::Told> {
+    heard.into_iter().enumerate().map(|(trigger, heard)| heard.told(trigger, compat)).collect()
 }
 
 impl Triggers {
@@ -95,6 +122,7 @@ impl Triggers {
         Arc::new(Self {
             uid: owner.metadata().uid.clone(),
             generation: owner.metadata().generation,
+            group: group(owner.triggers()),
             slots: slots.collect(),
             formula: owner.formula(compat),
         })
@@ -104,6 +132,11 @@ impl Triggers {
     pub(crate) fn are_of(&self, owner: &Owner) -> bool {
         let metadata = owner.metadata();
         self.uid == metadata.uid && self.generation == metadata.generation
+    }
+
+    /// Those who ask the same have the same.
+    pub(crate) fn group(&self) -> u64 {
+        self.group
     }
 
     /// The formula over them, for the rules.

@@ -1,5 +1,6 @@
 //! Whose triggers they are.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use api::keda::{ScaledJob, ScaledObject, Trigger};
@@ -66,6 +67,15 @@ impl Owner {
         };
         interval(seconds)
     }
+}
+
+/// What those who ask the same have in common: their first trigger that asks somebody.
+pub(crate) fn group(triggers: &[Trigger]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Some(first) = triggers.iter().find(|trigger| !trigger.is_resource()) {
+        (&first.type_, &first.metadata).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// From poll to poll; what makes no sense is the shortest that does.

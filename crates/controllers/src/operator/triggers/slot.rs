@@ -10,11 +10,14 @@ use api::time::parse_go_duration;
 use keda::activity::{MetricValue, Reading, Sample};
 use keda::environment::ObjectRef;
 use scalers::Scaler;
+use scalers::web::{Account, accounted, no_older_than};
 use tokio::time::{Instant, timeout};
 
 use super::make::{Made, Maker};
+use super::metrics::Metrics;
 use super::owner::Owner;
 use super::push::{Line, Stream};
+use super::samples::Samples;
 use super::{Heard, How};
 
 /// After a failure a scaler is not built anew before so much has passed; twice as long with each further one.
@@ -43,8 +46,8 @@ struct Inner {
     /// Ready to be asked, or why not; none if it was never built or is to be built anew.
     scaler: Option<Result<Arc<dyn Scaler>, String>>,
     used: Vec<(ObjectRef, String)>,
-    specs: Option<(Instant, Vec<MetricSpec>)>,
-    samples: BTreeMap<String, Kept>,
+    specs: Option<(Instant, Metrics)>,
+    samples: Samples,
     /// How often in a row it was built in vain.
     failures: u32,
     /// Until when it is not built anew.
@@ -53,6 +56,10 @@ struct Inner {
     asked: Option<Instant>,
     /// How often it failed, for figures.
     errors: u64,
+    /// Requests that it has sent over HTTP, by the code of the answer (0: none), for figures.
+    sent: Vec<(u16, u64)>,
+    /// Answers in which there was nothing, for figures.
+    empty: u64,
 }
 
 /// What was said of a metric.
@@ -103,12 +110,18 @@ impl Slot {
     /// What was last said of its metrics, and how often it failed.
     pub(crate) fn samples(&self) -> (BTreeMap<String, Kept>, u64) {
         let inner = self.inner();
-        (inner.samples.clone(), inner.errors)
+        (inner.samples.all(), inner.errors)
+    }
+
+    /// Requests that it has sent over HTTP by the code of their answers (0: none), and how many of those were empty.
+    pub(crate) fn sent(&self) -> (Vec<(u16, u64)>, u64) {
+        let inner = self.inner();
+        (inner.sent.clone(), inner.empty)
     }
 
     /// The metrics it last told, if it did.
     pub(crate) fn last_specs(&self) -> Vec<MetricSpec> {
-        self.inner().specs.as_ref().map(|(_, specs)| specs.clone()).unwrap_or_default()
+        self.inner().specs.as_ref().map(|(_, metrics)| metrics.specs()).unwrap_or_default()
     }
 
     /// Builds it anew before it is next asked.
@@ -133,7 +146,7 @@ impl Slot {
             if let Some((at, specs)) = &inner.specs
                 && at.elapsed() < age
             {
-                return Ok(specs.clone());
+                return Ok(specs.specs());
             }
         }
         let scaler = self.scaler(maker, owner).await?;
@@ -152,9 +165,9 @@ impl Slot {
         let mut inner = self.inner();
         match &told {
             Ok(specs) => {
-                inner.specs = Some((Instant::now(), specs.clone()));
+                inner.specs = Some((Instant::now(), Metrics::of(specs)));
                 let names: Vec<&str> = specs.iter().filter_map(external).map(|(name, _)| name).collect();
-                inner.samples.retain(|name, _| names.contains(&name.as_str()));
+                inner.samples.only(|name| names.contains(&name));
             }
             Err(_) => inner.errors += 1,
         }
@@ -163,15 +176,43 @@ impl Slot {
 
     /// What it says.
     pub(super) async fn ask(&self, maker: &Maker, owner: &Owner, how: How<'_>) -> Heard {
+        let was_built = self.is_built();
         let specs = match self.specs(maker, owner, how.age, how.deadline).await {
             Ok(specs) => specs,
-            Err(error) => return Heard { specs: Err(error), samples: Vec::new() },
+            Err(error) => {
+                let samples = self.silent(&error, how);
+                return Heard { specs: Err(error), samples, is_built: was_built || self.is_built() };
+            }
         };
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
         let asked =
             wanted.take(MOST_METRICS).map(|(name, target)| self.sample(maker, owner, name, target, how));
         let samples = futures::future::join_all(asked).await;
-        Heard { specs: Ok(specs), samples }
+        Heard { specs: Ok(specs), samples, is_built: true }
+    }
+
+    /// Whether there is a scaler, whatever it says.
+    pub(crate) fn is_built(&self) -> bool {
+        matches!(self.inner().scaler, Some(Ok(_)))
+    }
+
+    /// The metrics it had fail, since it does not even say which it has.
+    fn silent(&self, error: &str, how: How<'_>) -> Vec<Sample> {
+        let specs = self.last_specs();
+        let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
+        let mut inner = self.inner();
+        let one = |(name, target): (&str, &MetricTarget)| {
+            let kept = inner.samples.get(name);
+            let is_remembered = kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < how.age);
+            if !is_remembered {
+                let reading = Err(error.to_owned());
+                let kept = Kept { at: Instant::now(), reading, latency: Duration::ZERO };
+                inner.samples.insert(name, kept);
+            }
+            let (name, target) = (name.to_owned(), target.clone());
+            Sample { name, target, reading: Err(error.to_owned()), is_remembered }
+        };
+        wanted.take(MOST_METRICS).map(one).collect()
     }
 
     async fn sample(
@@ -198,15 +239,20 @@ impl Slot {
             return told(kept.reading.clone(), true);
         }
         let began = Instant::now();
-        let reading = self.read(maker, owner, name, how.deadline).await;
-        let kept = Kept { at: Instant::now(), reading: reading.clone(), latency: began.elapsed() };
+        let reading = no_older_than(how.others, self.read(maker, owner, name, how.deadline));
+        let ((reading, since), account) = Box::pin(accounted(reading)).await;
+        maker.durations.count(&self.trigger.type_, &account);
+        let now = Instant::now();
+        // What somebody else asked for is as old as it is.
+        let kept = Kept { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };
         let mut inner = self.inner();
         if reading.is_err() {
             inner.errors += 1;
         } else {
             (inner.failures, inner.pause) = (0, None);
         }
-        inner.samples.insert(name.to_owned(), kept);
+        inner.samples.insert(name, kept);
+        inner.count(&account);
         drop(inner);
         told(reading, false)
     }
@@ -285,6 +331,19 @@ impl Slot {
 }
 
 impl Inner {
+    fn count(&mut self, account: &Account) {
+        self.empty += u64::from(account.empty);
+        for code in account.sent.iter().map(|sent| sent.code.unwrap_or(0)) {
+            match self.sent.iter_mut().find(|(own, _)| *own == code) {
+                Some((_, count)) => *count += 1,
+                None => {
+                    self.sent.reserve_exact(1);
+                    self.sent.push((code, 1));
+                }
+            }
+        }
+    }
+
     /// After one more failure it is left alone for a while.
     fn rest(&mut self) {
         let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);

@@ -1,8 +1,9 @@
 //! When each object is due, and how many turns run at once. Plain data: time is an argument.
 //!
-//! An object has a turn when it is polled, and when something about it has changed; never two at once. Polls go from start
-//! to start; those of objects that were there when we began are spread over the interval. Turns that take long are those
-//! of objects with a slow source: they have a lane of their own, so that however many of them there are, the others are not late.
+//! An object has a turn when it is polled, and when something about it has changed; never two at once. Polls are at fixed
+//! moments, spread over the interval, and those of objects that ask the same come close together, so that one answer does
+//! for all of them. Turns that take long are those of objects with a slow source: they have a lane of their own, so that
+//! however many of them there are, the others are not late.
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +22,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Objects that were there when we began have their first turn within this time, whatever their interval.
 const SPREAD: Duration = Duration::from_secs(30);
 
-/// First turns begin at so many moments, so that a few come together and the process may sleep between them.
-const MOMENTS: u64 = 256;
+/// Polls begin at so many moments of an interval, so that a few come together and the process may sleep between them.
+const MOMENTS: u32 = 256;
+
+/// Polls of those who ask the same come within this time: less than an answer is good for, but not all at once.
+const TOGETHER: Duration = Duration::from_secs(3);
 
 /// When each object is due.
 #[derive(Debug)]
 pub struct Wheel {
     limits: Limits,
+    /// From when moments are counted: when the first object came.
+    began: Option<Instant>,
     slots: HashMap<Id, Slot>,
     /// Those who wait, by lane.
     quick: BTreeSet<(Instant, Id)>,
@@ -46,6 +52,15 @@ pub struct Limits {
     pub slow: usize,
 }
 
+/// How an object is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// From one poll to the next.
+    pub interval: Duration,
+    /// The same for all that ask the same.
+    pub group: u64,
+}
+
 /// A turn that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -57,8 +72,8 @@ pub struct Turn {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// From the start of a poll to the start of the next; none: it is not polled.
-    interval: Option<Duration>,
+    /// How it is polled; none: not at all.
+    pace: Option<Pace>,
     /// When the next poll is due.
     tick: Option<Instant>,
     /// When a turn was asked for.
@@ -77,6 +92,7 @@ impl Wheel {
         let limits = Limits { quick: limits.quick.max(1), slow: limits.slow.max(1) };
         Self {
             limits,
+            began: None,
             slots: HashMap::new(),
             quick: BTreeSet::new(),
             slow: BTreeSet::new(),
@@ -86,12 +102,15 @@ impl Wheel {
     }
 
     /// An object that was there when we began: at its place in the first interval.
-    pub fn spread(&mut self, id: &Id, now: Instant, interval: Duration) {
-        self.add(id, now + interval.min(SPREAD).mul_f64(phase(id)));
+    pub fn spread(&mut self, id: &Id, now: Instant, pace: Pace) {
+        let began = *self.began.get_or_insert(now);
+        let first = next_moment(began, id, Pace { interval: pace.interval.min(SPREAD), ..pace }, now);
+        self.add(id, first);
     }
 
     /// A new object: its first turn is at `at`. Nothing happens if it is known.
     pub fn add(&mut self, id: &Id, at: Instant) {
+        self.began.get_or_insert(at);
         if !self.slots.contains_key(id) {
             self.slots.insert(id.clone(), Slot { wake: Some(at), ..Slot::default() });
             self.place(id);
@@ -105,14 +124,17 @@ impl Wheel {
         self.place(id);
     }
 
-    /// From now on it is polled so often, or not at all. A poll that was not before is due at once.
-    pub fn poll(&mut self, id: &Id, interval: Option<Duration>, now: Instant) {
+    /// From now on it is polled so, or not at all. A poll that was not before is due at once.
+    pub fn poll(&mut self, id: &Id, pace: Option<Pace>, now: Instant) {
         let Some(slot) = self.slots.get_mut(id) else { return };
-        let old = std::mem::replace(&mut slot.interval, interval);
-        slot.tick = match (interval, slot.tick, old) {
+        let old = std::mem::replace(&mut slot.pace, pace);
+        slot.tick = match (pace, slot.tick, old) {
             (None, _, _) => None,
             (Some(_), None, _) => Some(now),
-            (Some(new), Some(tick), Some(old)) if new != old => Some(tick.min(now + new)),
+            (Some(new), Some(tick), Some(old)) if new != old => {
+                let began = *self.began.get_or_insert(now);
+                Some(tick.min(next_moment(began, id, new, now)))
+            }
             (Some(_), tick, _) => tick,
         };
         self.place(id);
@@ -148,10 +170,9 @@ impl Wheel {
         slot.since = Some(now);
         slot.wake = slot.wake.filter(|wake| *wake > now);
         let due = slot.tick.filter(|tick| *tick <= now);
-        if let (Some(tick), Some(interval)) = (due, slot.interval) {
-            let next = tick + interval;
+        if let (Some(_), Some(pace)) = (due, slot.pace) {
             // Polls that were missed are not made up for.
-            slot.tick = Some(if next > now { next } else { now + interval });
+            slot.tick = Some(next_moment(*self.began.get_or_insert(now), &id, pace, now));
         }
         let is_slow = slot.slow;
         if let Some(waiting) = waiting {
@@ -245,11 +266,26 @@ impl Wheel {
     }
 }
 
-/// Its place in the first interval, from 0 to 1.
-fn phase(id: &Id) -> f64 {
+/// The next moment at which an object is polled.
+fn next_moment(began: Instant, id: &Id, pace: Pace, now: Instant) -> Instant {
+    let interval = pace.interval.max(Duration::from_millis(1));
+    let moment = interval / MOMENTS;
+    // Objects that ask the same begin at the same place and are a little apart.
+    let apart = interval.min(TOGETHER * 8) / 8;
+    let place = moment * small(&pace.group) + apart * small(id) / MOMENTS;
+    let place = moment * u32::try_from(place.as_nanos() / moment.as_nanos().max(1)).unwrap_or(0);
+    let place = place.checked_sub(interval).unwrap_or(place);
+    let first = began + place;
+    if now < first {
+        return first;
+    }
+    let since = (now - first).as_nanos() % interval.as_nanos();
+    now + interval - Duration::from_nanos(u64::try_from(since).unwrap_or(0))
+}
+
+/// Something below [`MOMENTS`] that is always the same for the same thing.
+fn small(of: &impl Hash) -> u32 {
     let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    #[allow(clippy::cast_precision_loss, reason = "both are small")]
-    let phase = (hasher.finish() % MOMENTS) as f64 / MOMENTS as f64;
-    phase
+    of.hash(&mut hasher);
+    u32::try_from(hasher.finish() % u64::from(MOMENTS)).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
 
@@ -17,25 +17,63 @@ fn taken(wheel: &mut Wheel, now: Instant) -> Vec<String> {
     std::iter::from_fn(|| wheel.take(now)).map(|turn| turn.id.name.to_string()).collect()
 }
 
+/// Polled so often; everybody asks something else.
+fn every(seconds: u64, name: &str) -> Pace {
+    Pace { interval: secs(seconds), group: u64::from(small(&name)) }
+}
+
 #[tokio::test(start_paused = true)]
-async fn polls_go_from_start_to_start_and_never_overlap() {
+async fn polls_are_at_fixed_moments_and_never_overlap() {
     let start = Instant::now();
     let mut wheel = Wheel::new(LIMITS);
     wheel.add(&id("a"), start);
     assert_eq!(wheel.take(start), Some(Turn { id: id("a"), poll: None }));
-    wheel.poll(&id("a"), Some(secs(10)), start);
+    wheel.poll(&id("a"), Some(every(10, "a")), start);
     assert_eq!(wheel.take(start), None, "it runs");
     wheel.done(&id("a"), start);
-    assert_eq!(wheel.take(start).unwrap().poll, Some(Duration::ZERO));
-    wheel.done(&id("a"), start + secs(3));
-    assert_eq!(wheel.next(), Some(start + secs(10)));
-    assert_eq!(wheel.take(start + secs(11)).unwrap().poll, Some(secs(1)));
-    // The poll takes longer than the interval: the next one begins at once, and the phase is kept where it can be.
-    assert_eq!(wheel.take(start + secs(25)), None);
-    wheel.done(&id("a"), start + secs(25));
-    assert_eq!(wheel.take(start + secs(25)).unwrap().poll, Some(secs(5)));
-    wheel.done(&id("a"), start + secs(26));
-    assert_eq!(wheel.next(), Some(start + secs(30)));
+    assert_eq!(wheel.take(start).unwrap().poll, Some(Duration::ZERO), "the first is at once");
+    wheel.done(&id("a"), start);
+    let first = wheel.next().unwrap();
+    assert!(first > start && first <= start + secs(10));
+    assert_eq!(wheel.take(first + secs(1)).unwrap().poll, Some(secs(1)));
+    wheel.done(&id("a"), first + secs(3));
+    assert_eq!(wheel.next(), Some(first + secs(10)));
+    wheel.take(first + secs(10)).unwrap();
+    // The poll takes longer than the interval: those that were missed are not made up for, and the moments stay.
+    assert_eq!(wheel.take(first + secs(25)), None);
+    wheel.done(&id("a"), first + secs(25));
+    assert_eq!(wheel.take(first + secs(25)).unwrap().poll, Some(secs(5)));
+    wheel.done(&id("a"), first + secs(26));
+    assert_eq!(wheel.next(), Some(first + secs(30)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_ask_the_same_are_polled_close_together() {
+    let start = Instant::now();
+    let mut wheel = Wheel::new(Limits { quick: 10_000, slow: 1 });
+    let pace = Pace { interval: secs(30), group: 7 };
+    // Some were there when we began; the others come by and by.
+    for number in 0..500 {
+        wheel.spread(&id(&number.to_string()), start, pace);
+    }
+    for number in 500..1000 {
+        wheel.add(&id(&number.to_string()), start + secs(number / 20));
+    }
+    let mut polls: Vec<Duration> = Vec::new();
+    for tenth in 0..1200_u32 {
+        let now = start + Duration::from_millis(100) * tenth;
+        while let Some(turn) = wheel.take(now) {
+            if turn.poll.is_some() && tenth >= 600 {
+                polls.push(now - start);
+            }
+            wheel.poll(&turn.id, Some(pace), now);
+            wheel.done(&turn.id, now);
+        }
+    }
+    assert_eq!(polls.len(), 2000, "twice each in a minute");
+    let (first, last) = (polls[0], polls[polls.len() - 1]);
+    let starts = polls.windows(2).filter(|pair| pair[1].saturating_sub(pair[0]) > secs(5)).count();
+    assert!((1..=2).contains(&starts), "one heap in each interval: {first:?} to {last:?}, {starts} gaps");
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,16 +103,18 @@ async fn an_interval_that_changes_counts_from_now() {
     let mut wheel = Wheel::new(LIMITS);
     wheel.add(&id("a"), start);
     wheel.take(start).unwrap();
-    wheel.poll(&id("a"), Some(secs(300)), start);
+    wheel.poll(&id("a"), Some(every(300, "a")), start);
     wheel.done(&id("a"), start);
     wheel.take(start).unwrap();
     wheel.done(&id("a"), start);
-    assert_eq!(wheel.next(), Some(start + secs(300)));
-    wheel.poll(&id("a"), Some(secs(5)), start + secs(1));
-    assert_eq!(wheel.next(), Some(start + secs(6)));
+    let late = wheel.next().unwrap();
+    assert!(late > start && late <= start + secs(300));
+    wheel.poll(&id("a"), Some(every(5, "a")), start + secs(1));
+    let soon = wheel.next().unwrap();
+    assert!(soon > start + secs(1) && soon <= start + secs(6));
     wheel.poll(&id("a"), None, start + secs(2));
     assert_eq!(wheel.next(), None);
-    wheel.poll(&id("a"), Some(secs(5)), start + secs(3));
+    wheel.poll(&id("a"), Some(every(5, "a")), start + secs(3));
     assert_eq!(wheel.next(), Some(start + secs(3)), "it was not polled, so it is at once");
 }
 
@@ -83,7 +123,8 @@ async fn first_turns_are_spread_over_the_interval_but_not_over_hours() {
     let start = Instant::now();
     let mut wheel = Wheel::new(Limits { quick: 10_000, slow: 1 });
     for number in 0..3000 {
-        wheel.spread(&id(&number.to_string()), start, secs(if number % 2 == 0 { 30 } else { 86_400 }));
+        let name = number.to_string();
+        wheel.spread(&id(&name), start, every(if number % 2 == 0 { 30 } else { 86_400 }, &name));
     }
     let per_second: Vec<usize> =
         (1..=30).map(|second| taken(&mut wheel, start + secs(second)).len()).collect();

@@ -11,12 +11,17 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerCondition};
-use api::keda::{AuthenticationRef, CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};
+use api::keda::annotations::SCALED_OBJECT_NAME;
+use api::keda::{
+    AuthenticationRef, CloudEventSource, FINALIZER, ScaledJob, ScaledObject, TriggerAuthentication,
+};
 use api::meta::ObjectMeta;
 use cluster::index::{CachedScale, Target, TargetKind, Targets};
 use cluster::watch::Change;
 
 use super::id::{Id, Kind, Name};
+use super::triggers::{group, interval};
+use super::wheel::Pace;
 pub(crate) use jobs::{Job, JobPod, Jobs};
 pub(crate) use shelf::{Done, Shelf, Versioned};
 
@@ -31,8 +36,9 @@ pub(crate) enum Signal {
     Gone(Id),
     /// An object cannot be read, and why.
     Unreadable(Id, String),
-    /// A TriggerAuthentication or ClusterTriggerAuthentication (no namespace) has changed, come or gone.
-    Authentication(Name),
+    /// A TriggerAuthentication or ClusterTriggerAuthentication (no namespace) has changed, come or gone; whether its spec
+    /// is another than before.
+    Authentication(Name, bool),
     /// A CloudEventSource has changed, come or gone.
     Destination,
     /// The HPA of a ScaledObject has changed, is new or is gone (none).
@@ -133,12 +139,15 @@ impl World {
         self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == Kind::Job).cloned()
     }
 
-    /// All objects, with their polling intervals.
-    pub(crate) fn ids(&self) -> Vec<(Id, Option<i32>)> {
-        let objects =
-            self.objects.iter().map(|(name, o)| (Id::of(Kind::Object, name), o.spec.polling_interval));
-        let jobs =
-            self.scaled_jobs.iter().map(|(name, j)| (Id::of(Kind::Job, name), j.spec.polling_interval));
+    /// All objects, and how they are polled.
+    pub(crate) fn ids(&self) -> Vec<(Id, Pace)> {
+        let pace = |seconds, triggers| Pace { interval: interval(seconds), group: group(triggers) };
+        let objects = self.objects.iter().map(|(name, object)| {
+            (Id::of(Kind::Object, name), pace(object.spec.polling_interval, &object.spec.triggers))
+        });
+        let jobs = self.scaled_jobs.iter().map(|(name, job)| {
+            (Id::of(Kind::Job, name), pace(job.spec.polling_interval, &job.spec.triggers))
+        });
         objects.chain(jobs).collect()
     }
 
@@ -163,7 +172,24 @@ impl World {
     pub(crate) fn wrote_authentication(&mut self, name: &Name, object: TriggerAuthentication) {
         let of_cluster = name.namespace.is_empty();
         let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
-        shelf.wrote(name, Arc::new(object));
+        if shelf.get(name).is_some_and(|held| held.spec == object.spec) {
+            shelf.wrote(name, Arc::new(object));
+        }
+    }
+
+    /// Our own write to a ScaledObject. What somebody else has written before it comes back with it; that is left to the
+    /// watch, which tells it as the news that it is.
+    pub(crate) fn wrote_object(&mut self, name: &Name, object: Arc<ScaledObject>) {
+        if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
+            self.objects.wrote(name, object);
+        }
+    }
+
+    /// The same of a ScaledJob.
+    pub(crate) fn wrote_scaled_job(&mut self, name: &Name, object: Arc<ScaledJob>) {
+        if self.scaled_jobs.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
+            self.scaled_jobs.wrote(name, object);
+        }
     }
 
     /// Who uses a TriggerAuthentication.
@@ -255,6 +281,7 @@ impl World {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
         let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
         let done = shelf.take(scope, change);
+        let mut is_edited = false;
         let names = match done {
             Done::Nothing => return Vec::new(),
             Done::Applied(name, old) => {
@@ -269,12 +296,13 @@ impl World {
                 if old.as_ref().is_some_and(same) {
                     return Vec::new();
                 }
+                is_edited = old.is_some_and(|old| shelf.get(&name).is_some_and(|new| new.spec != old.spec));
                 vec![name]
             }
             Done::Gone(gone) => gone.into_iter().map(|(name, _)| name).collect(),
             Done::Unreadable(name, _) => vec![name],
         };
-        names.into_iter().map(Signal::Authentication).collect()
+        names.into_iter().map(|name| Signal::Authentication(name, is_edited)).collect()
     }
 
     /// A change of CloudEventSources, or of those of the cluster.
@@ -423,6 +451,17 @@ fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
         || old.finalizers != new.finalizers
         || changed(|meta| &meta.annotations)
         || changed(|meta| &meta.labels)
+}
+
+/// Whether nothing but what we write ourselves is different.
+fn is_ours_alone(old: &ObjectMeta, new: &ObjectMeta) -> bool {
+    let plain = |meta: &ObjectMeta| {
+        let mut meta = meta.clone();
+        meta.labels.remove(SCALED_OBJECT_NAME);
+        meta.finalizers.retain(|finalizer| finalizer != FINALIZER);
+        meta
+    };
+    !differs(&plain(old), &plain(new))
 }
 
 fn keyed<T, U>(change: Change<T>, with: impl FnOnce(T) -> (Name, U)) -> Change<(Name, U)> {

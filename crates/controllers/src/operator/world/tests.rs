@@ -118,3 +118,46 @@ fn jobs_are_found_with_their_pods() {
     world.jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: "sj-1".into() });
     assert_eq!(world.jobs.of(&name).len(), 1);
 }
+
+#[test]
+fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
+    let mut world = World::default();
+    let (id, name) = (Id::object("ns", "a"), Name::new("ns", "a"));
+    let one = object("a", 1, &spec());
+    world.take_object("", Change::Applied(one.clone()));
+    // Ours alone: the watch has nothing to add.
+    let mut written = one.clone();
+    written.metadata.resource_version = "2".into();
+    written.metadata.finalizers.push(FINALIZER.to_owned());
+    world.wrote_object(&name, Arc::new(written.clone()));
+    assert_eq!(world.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
+    assert_eq!(world.take_object("", Change::Applied(written.clone())), []);
+    // Somebody edits it at 3, we write its status at 4.
+    let mut edited = written;
+    edited.metadata.resource_version = "3".into();
+    edited.metadata.generation = 2;
+    let mut written = edited.clone();
+    written.metadata.resource_version = "4".into();
+    written.status.hpa_name = "keda-hpa-a".into();
+    world.wrote_object(&name, Arc::new(written.clone()));
+    assert_eq!(world.take_object("", Change::Applied(edited)), [Signal::Changed(id)]);
+    assert_eq!(world.take_object("", Change::Applied(written)), []);
+}
+
+#[test]
+fn only_another_spec_of_an_authentication_is_an_edit() {
+    let mut world = World::default();
+    let name = Name::new("ns", "creds");
+    let authentication = |version: u32, finalizers: &[&str], key: &str| -> TriggerAuthentication {
+        let metadata = json!({
+            "name": "creds", "namespace": "ns", "resourceVersion": version.to_string(), "finalizers": finalizers,
+        });
+        let secret = json!([{"parameter": "password", "name": "secret", "key": key}]);
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"secretTargetRef": secret}})).unwrap()
+    };
+    let mut take = |authentication| world.take_authentication(false, "", Change::Applied(authentication));
+    assert_eq!(take(authentication(1, &[], "a")), [Signal::Authentication(name.clone(), false)]);
+    assert_eq!(take(authentication(2, &[FINALIZER], "a")), [Signal::Authentication(name.clone(), false)]);
+    assert_eq!(take(authentication(3, &[FINALIZER], "a")), []);
+    assert_eq!(take(authentication(4, &[FINALIZER], "b")), [Signal::Authentication(name, true)]);
+}

@@ -41,7 +41,7 @@ fn lines(file: &std::path::Path) -> Vec<DecisionRecord> {
 
 fn line(second: i64) -> Line {
     let spec = Arc::new(mk_spec("web"));
-    let run = Run::new(Mode::Active, PERIOD, &spec, &once(second, &spec, Some(250)));
+    let run = Run::new(Mode::Active, PERIOD, &spec, &once(second, &spec, Some(250)), None);
     (Key::hpa("shop", "web"), Arc::new(run))
 }
 

@@ -1,0 +1,276 @@
+//! The certificate that replicas share: in a Secret, as KEDA's rotator keeps it, or in a folder that somebody else fills.
+//!
+//! Whoever starts first makes it, the others find it; of two who make it at once, the API server takes one. It is renewed by
+//! whoever leads, and all others see that when they look next. Without the right to Secrets each has one of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::Clock;
+use cluster::lease::Leadership;
+use cluster::request::{ApiError, Request, path, send};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+use serve::{CertificateError, Keyring, Lives, Material, Next};
+
+use super::options::{Serving, Shared};
+
+/// How often it is looked whether there is another one.
+const EVERY: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How often it is tried again when others write at the same time.
+const TRIES: usize = 5;
+/// The names under which the parts are kept.
+const PARTS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+
+/// Keeps a keyring up to date.
+pub(super) struct Keeping {
+    store: Store,
+    clock: Clock,
+    keyring: Keyring,
+    current: Material,
+    /// Whether nobody else has the current one.
+    is_own: bool,
+    said: Option<String>,
+}
+
+enum Store {
+    Secret(Secret),
+    Folder(PathBuf),
+}
+
+/// Why there is nothing that could be used.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("{0}")]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    #[error("failed to read {0}: {1}")]
+    File(String, std::io::Error),
+    #[error("others write it all the time")]
+    Busy,
+}
+
+/// What is shared, if anything is: a keyring, and what keeps it up to date.
+pub(super) async fn open(serving: &Serving, client: &Client, clock: &Clock) -> Option<(Keyring, Keeping)> {
+    let opened = match &serving.shared {
+        Shared::Nothing => return None,
+        Shared::Folder(path) => folder(path).map(|found| (Store::Folder(path.clone()), found, None)),
+        Shared::Secret { namespace, name } => {
+            let secret = Secret {
+                client: client.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+                names: serving.names.clone(),
+                lives: Lives::default(),
+            };
+            secret.open(clock).await.map(|(found, problem)| (Store::Secret(secret), found, problem))
+        }
+    };
+    let kept = opened.and_then(|(store, current, said)| {
+        let (keyring, is_own) = (Keyring::new(current.clone())?, said.is_some());
+        Ok(Keeping { store, clock: clock.clone(), keyring, current, is_own, said })
+    });
+    match kept {
+        Ok(kept) => Some((kept.keyring.clone(), kept)),
+        Err(problem) => {
+            tracing::warn!(%problem, "the certificate is made by this process alone");
+            None
+        }
+    }
+}
+
+impl Keeping {
+    /// Keeps looking for as long as the process lives.
+    pub(super) async fn run(mut self, leadership: Leadership) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.turn(leadership.leads()).await;
+        }
+    }
+
+    async fn turn(&mut self, leads: bool) {
+        let found = match &self.store {
+            Store::Secret(secret) => secret.look(&self.current, leads, &self.clock).await,
+            Store::Folder(path) => folder(path),
+        };
+        let changed = found.and_then(|found| {
+            let changed = self.keyring.replace(found.clone())?;
+            (self.current, self.is_own, self.said) = (found, false, None);
+            Ok(changed)
+        });
+        match changed {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("serving with a certificate that others have, too"),
+            Err(problem) => {
+                let problem = problem.to_string();
+                if self.said.as_ref() != Some(&problem) {
+                    tracing::warn!(problem, "serving with the certificate known before");
+                }
+                self.said = Some(problem);
+                self.renew_own();
+            }
+        }
+    }
+
+    /// One that nobody else has is renewed by nobody else.
+    fn renew_own(&mut self) {
+        let Store::Secret(secret) = &self.store else { return };
+        if !self.is_own {
+            return;
+        }
+        let next = self.current.next(&secret.names, &secret.lives, self.clock.now());
+        if let Ok(Next::Renew(other) | Next::Replace(other)) = next
+            && self.keyring.replace(other.clone()).is_ok()
+        {
+            self.current = other;
+        }
+    }
+}
+
+/// A Secret with the four parts.
+struct Secret {
+    client: Client,
+    namespace: String,
+    name: String,
+    names: Vec<String>,
+    lives: Lives,
+}
+
+impl Secret {
+    /// What is there; or one of our own, and why.
+    async fn open(&self, clock: &Clock) -> Result<(Material, Option<String>), Problem> {
+        let own = Material::make(&self.names, &self.lives, clock.now())?;
+        match self.look(&own, false, clock).await {
+            Ok(found) => Ok((found, None)),
+            Err(problem) => {
+                let problem = problem.to_string();
+                tracing::warn!(
+                    secret = self.name,
+                    problem,
+                    "other replicas do not have the certificate of this one"
+                );
+                Ok((own, Some(problem)))
+            }
+        }
+    }
+
+    /// What is there; if nothing is, `own` from now on. What is due is renewed if we lead, what nobody can use by anybody.
+    async fn look(&self, own: &Material, leads: bool, clock: &Clock) -> Result<Material, Problem> {
+        for _ in 0..TRIES {
+            let Some(found) = self.read().await? else {
+                match self.create(own).await {
+                    Ok(()) => {
+                        tracing::info!(secret = self.name, "a certificate was made for all replicas");
+                        return Ok(own.clone());
+                    }
+                    // Somebody was quicker.
+                    Err(error) if error.code == 409 => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            };
+            let known = material(&found);
+            let (other, is_usable) = match known.next(&self.names, &self.lives, clock.now())? {
+                Next::Renew(other) if leads => (other, true),
+                Next::Keep | Next::Renew(_) => return Ok(known),
+                Next::Replace(other) => (other, false),
+            };
+            match self.write(found, &other).await {
+                Ok(()) => {
+                    tracing::info!(secret = self.name, "the certificate of all replicas was renewed");
+                    return Ok(other);
+                }
+                Err(error) if error.code == 409 => {}
+                Err(error) if is_usable => {
+                    tracing::warn!(%error, secret = self.name, "the certificate of all replicas was not renewed");
+                    return Ok(known);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Problem::Busy)
+    }
+
+    fn place(&self, name: Option<&str>) -> String {
+        path(["api", "v1", "namespaces", &self.namespace, "secrets"].into_iter().chain(name))
+    }
+
+    async fn read(&self) -> Result<Option<Value>, ApiError> {
+        let request = Request::get(self.place(Some(&self.name)), "secrets", DEADLINE).named(&self.name);
+        match send(&self.client, request).await {
+            Ok(body) => Ok(serde_json::from_slice(&body).ok()),
+            Err(error) if error.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create(&self, material: &Material) -> Result<(), ApiError> {
+        let labels = json!({"app.kubernetes.io/part-of": "plimsoll"});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data(material),
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+        });
+        self.send(Method::POST, self.place(None), &secret).await
+    }
+
+    /// Puts the parts into what was read; that somebody else wrote meanwhile is a conflict.
+    async fn write(&self, mut found: Value, material: &Material) -> Result<(), ApiError> {
+        let parts = data(material);
+        if let (Some(fields), Value::Object(parts)) = (found.as_object_mut(), parts) {
+            let all = fields.entry("data").or_insert_with(|| json!({}));
+            if !all.is_object() {
+                *all = json!({});
+            }
+            if let Some(all) = all.as_object_mut() {
+                all.extend(parts);
+            }
+        }
+        self.send(Method::PUT, self.place(Some(&self.name)), &found).await
+    }
+
+    async fn send(&self, method: Method, uri: String, body: &Value) -> Result<(), ApiError> {
+        let body = Some(("application/json", body.to_string().into_bytes()));
+        let request = Request { method, body, ..Request::get(uri, "secrets", DEADLINE).named(&self.name) };
+        send(&self.client, request).await.map(drop)
+    }
+}
+
+fn data(material: &Material) -> Value {
+    let texts = [&material.authorities, &material.authority_key, &material.certificate, &material.key];
+    let parts =
+        PARTS.iter().zip(texts).map(|(name, text)| ((*name).to_owned(), json!(STANDARD.encode(text))));
+    Value::Object(parts.collect())
+}
+
+/// What is not there, or is no text, is empty: nobody can use it then.
+fn material(secret: &Value) -> Material {
+    let part = |name: &str| {
+        let text = secret.get("data").and_then(|data| data.get(name)).and_then(Value::as_str);
+        let bytes = text.and_then(|text| STANDARD.decode(text).ok());
+        bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    };
+    let [authorities, authority_key, certificate, key] = PARTS.map(part);
+    Material { authorities, authority_key, certificate, key }
+}
+
+/// What somebody else has put into a folder.
+fn folder(path: &Path) -> Result<Material, Problem> {
+    let read = |name: &str| {
+        let file = path.join(name);
+        std::fs::read_to_string(&file).map_err(|error| Problem::File(file.display().to_string(), error))
+    };
+    let [authorities, _, certificate, key] = PARTS;
+    Ok(Material {
+        authorities: read(authorities)?,
+        authority_key: String::new(),
+        certificate: read(certificate)?,
+        key: read(key)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

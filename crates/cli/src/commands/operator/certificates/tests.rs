@@ -1,0 +1,154 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+
+const PATH: &str = "/api/v1/namespaces/default/secrets/kedaorg-certs";
+
+/// A clock that the test sets, in days.
+#[derive(Clone, Default)]
+struct Days(Arc<AtomicI64>);
+
+impl Days {
+    fn set(&self, day: i64) {
+        self.0.store(day, Ordering::Relaxed);
+    }
+
+    fn clock(&self) -> Clock {
+        let own = self.clone();
+        Clock::new(move || {
+            let days = SignedDuration::from_hours(24 * own.0.load(Ordering::Relaxed));
+            Timestamp::from_second(1_800_000_000).unwrap() + days
+        })
+    }
+}
+
+async fn cluster() -> localkube::Running {
+    localkube::Cluster::start(localkube::Options { workloads: false, ..Default::default() }).await.unwrap()
+}
+
+fn secret(client: &Client) -> Secret {
+    Secret {
+        client: client.clone(),
+        namespace: "default".into(),
+        name: "kedaorg-certs".into(),
+        names: vec!["localhost".into(), "keda-operator.default.svc".into()],
+        lives: Lives::default(),
+    }
+}
+
+async fn keeping(client: &Client, clock: &Clock) -> Keeping {
+    let secret = secret(client);
+    let (current, said) = secret.open(clock).await.unwrap();
+    let (keyring, is_own) = (Keyring::new(current.clone()).unwrap(), said.is_some());
+    Keeping { store: Store::Secret(secret), clock: clock.clone(), keyring, current, is_own, said }
+}
+
+async fn stored(client: &Client) -> Value {
+    serde_json::from_slice(&send(client, Request::get(PATH, "", DEADLINE)).await.unwrap()).unwrap()
+}
+
+async fn put(client: &Client, object: &Value) {
+    let body = Some(("application/json", object.to_string().into_bytes()));
+    send(client, Request { method: Method::PUT, body, ..Request::get(PATH, "", DEADLINE) }).await.unwrap();
+}
+
+async fn delete(client: &Client) {
+    send(client, Request { method: Method::DELETE, ..Request::get(PATH, "", DEADLINE) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_all_who_start_at_once_one_makes_it_and_the_others_use_it() {
+    let (running, days) = (cluster().await, Days::default());
+    let (client, clock) = (running.client(), days.clock());
+    let all = futures::future::join_all((0..8).map(|_| keeping(&client, &clock))).await;
+    let kept = material(&stored(&client).await);
+    for one in &all {
+        assert!(!one.is_own && one.current == kept);
+        assert_eq!(one.keyring.authorities(), kept.authorities);
+    }
+}
+
+#[tokio::test]
+async fn who_leads_renews_it_and_the_others_see_that() {
+    let (running, days) = (cluster().await, Days::default());
+    let (client, clock) = (running.client(), days.clock());
+    let (mut leader, mut other) = (keeping(&client, &clock).await, keeping(&client, &clock).await);
+    let first = leader.current.clone();
+    days.set(200);
+    leader.turn(true).await;
+    assert_eq!(leader.current, first);
+    days.set(300);
+    other.turn(false).await;
+    assert_eq!(other.current, first, "renewed by who does not lead");
+    leader.turn(true).await;
+    assert_ne!(leader.current.certificate, first.certificate);
+    assert_eq!(leader.current.authorities, first.authorities);
+    other.turn(false).await;
+    assert_eq!(other.current, leader.current);
+    // Nobody led for two years: whoever comes repairs it.
+    days.set(1000);
+    other.turn(false).await;
+    leader.turn(false).await;
+    assert!(other.current.is_good(clock.now()));
+    assert_eq!(other.current, leader.current);
+}
+
+#[tokio::test]
+async fn what_others_put_there_is_kept_and_what_is_broken_is_repaired() {
+    let (running, days) = (cluster().await, Days::default());
+    let (client, clock) = (running.client(), days.clock());
+    let mut one = keeping(&client, &clock).await;
+    let first = one.current.clone();
+    delete(&client).await;
+    one.turn(false).await;
+    assert_eq!(material(&stored(&client).await), first, "one that was deleted comes back as it was");
+    let mut object = stored(&client).await;
+    object["metadata"]["labels"]["team"] = json!("a");
+    object["data"]["note"] = json!("eA==");
+    object["data"]["tls.key"] = json!("eA==");
+    put(&client, &object).await;
+    one.turn(false).await;
+    let object = stored(&client).await;
+    assert_eq!(
+        (&object["data"]["note"], &object["metadata"]["labels"]["team"]),
+        (&json!("eA=="), &json!("a"))
+    );
+    assert!(material(&object).is_good(clock.now()));
+    assert_eq!(one.current, material(&object));
+    assert_eq!(one.current.authorities, first.authorities);
+}
+
+#[tokio::test]
+async fn who_may_not_share_goes_on_alone_and_shares_when_he_may() {
+    let (running, days) = (cluster().await, Days::default());
+    let (client, clock) = (running.client(), days.clock());
+    // Nothing can be made in a namespace that is not there.
+    let Keeping { store: Store::Secret(mut hidden), .. } = keeping(&client, &clock).await else {
+        panic!("a folder")
+    };
+    delete(&client).await;
+    hidden.namespace = "later".into();
+    let (current, said) = hidden.open(&clock).await.unwrap();
+    assert!(said.as_ref().is_some_and(|said| said.contains("later")), "{said:?}");
+    let keyring = Keyring::new(current.clone()).unwrap();
+    let mut alone =
+        Keeping { store: Store::Secret(hidden), clock: clock.clone(), keyring, current, is_own: true, said };
+    let first = alone.current.clone();
+    alone.turn(true).await;
+    assert_eq!(alone.current, first);
+    days.set(300);
+    alone.turn(true).await;
+    assert_ne!(alone.current, first, "one's own is renewed, too");
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
+    let body = Some(("application/json", body.to_string().into_bytes()));
+    let request = Request { method: Method::POST, body, ..Request::get("/api/v1/namespaces", "", DEADLINE) };
+    send(&client, request).await.unwrap();
+    let mine = alone.current.clone();
+    alone.turn(false).await;
+    assert!(!alone.is_own && alone.current == mine);
+}

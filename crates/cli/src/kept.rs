@@ -1,0 +1,36 @@
+//! Decisions that are kept, for whoever asks for them.
+
+use api::decisions::{DecisionRecord, DifferenceList};
+use controllers::hpa::Records;
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt as _};
+
+/// Decisions of this process, without differences.
+pub(crate) struct Kept(pub(crate) Records);
+
+impl serve::Decisions for Kept {
+    fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
+        self.0.latest(namespace)
+    }
+
+    fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
+        Some(self.0.of(namespace, name)).filter(|records| !records.is_empty())
+    }
+
+    fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
+        self.of(namespace, name)?;
+        // Whoever cannot keep up is cut off and may begin again.
+        let records = self.0.follow(namespace, name);
+        Some(
+            records
+                .take_while(|record| ready(record.is_ok()))
+                .filter_map(|record| ready(record.ok()))
+                .map(|record| (*record).clone())
+                .boxed(),
+        )
+    }
+
+    fn differences(&self, _: Option<&str>) -> DifferenceList {
+        DifferenceList::default()
+    }
+}

@@ -1,0 +1,148 @@
+//! When an object was last active: remembered exactly, written now and then.
+//!
+//! The original writes it in every round in which something is active, which for most objects is all that a round writes.
+//! Here it is written along with whatever else is written, and alone only when what stands there is old. Whoever takes over
+//! does not know what was not written: an object that was active is taken to have been so for as long as it may have been.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::keda::{ScaledObject, State, types};
+use jiff::{SignedDuration, Timestamp};
+use keda::status::Changes;
+
+use crate::operator::core::Item;
+use crate::operator::triggers::interval;
+
+/// What is written is never older than this while something is active (nor than half of the cooldown, or one poll).
+const OLDEST: Duration = Duration::from_mins(5);
+
+/// How old what is written may be while something is active.
+fn oldest(object: &ScaledObject) -> Duration {
+    let cooldown = u64::try_from(object.spec.cooldown_period.unwrap_or(300)).unwrap_or(0);
+    // A poll begins a little earlier or later than the last one did.
+    let poll = interval(object.spec.polling_interval).mul_f64(0.9);
+    poll.max(Duration::from_secs(cooldown / 2).min(OLDEST))
+}
+
+/// The object, with the time at which it was last active as far as anybody knows.
+pub(super) fn known(item: &Item, object: &Arc<ScaledObject>, now: Timestamp) -> Arc<ScaledObject> {
+    let written = object.status.last_active_time;
+    let made = object.metadata.creation_timestamp;
+    let remembered = item.notes().last_active.filter(|time| made.is_none_or(|made| *time >= made));
+    let known = match (remembered, written) {
+        (Some(remembered), written) => Some(written.map_or(remembered, |written| written.max(remembered))),
+        // Nobody here has seen it active, but somebody may have, after what was written.
+        (None, Some(written)) if object.status.conditions.state(types::ACTIVE) == State::True => {
+            let oldest = SignedDuration::try_from(oldest(object)).unwrap_or_default();
+            written.checked_add(oldest).ok().map(|latest| latest.min(now).max(written))
+        }
+        (None, written) => written,
+    };
+    if known == written {
+        return Arc::clone(object);
+    }
+    let mut object = (**object).clone();
+    object.status.last_active_time = known;
+    Arc::new(object)
+}
+
+/// Notes that an object was active, and leaves that out of what is written if it need not be.
+pub(super) fn leave_out(item: &Item, object: &ScaledObject, mut changes: Changes) -> Changes {
+    let mut notes = item.notes();
+    if let Some(time) = changes.last_active_time {
+        notes.last_active = Some(time);
+    } else {
+        // Along with the end of activity its time is written.
+        changes.last_active_time = notes.last_active;
+    }
+    drop(notes);
+    let (Some(time), Some(written)) = (changes.last_active_time, object.status.last_active_time) else {
+        return changes;
+    };
+    let is_recent = time.duration_since(written).unsigned_abs() < oldest(object);
+    let alone = Changes { last_active_time: None, ..changes.clone() };
+    let is_alone = is_recent && {
+        let mut status = object.status.clone();
+        alone.apply(&mut status);
+        status == object.status
+    };
+    if is_alone || time < written { alone } else { changes }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use api::keda::{Condition, Conditions};
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    fn object(active: State, written: i64) -> Arc<ScaledObject> {
+        let mut object = ScaledObject::default();
+        object.metadata.creation_timestamp = Some(at(0));
+        object.status.last_active_time = Some(at(written));
+        object.status.conditions = Conditions::initial();
+        object.status.conditions.set(Condition::new(types::ACTIVE, active, "", ""));
+        Arc::new(object)
+    }
+
+    fn active(time: i64) -> Changes {
+        Changes { last_active_time: Some(at(time)), ..Changes::default() }
+    }
+
+    fn since(item: &Item, object: &Arc<ScaledObject>, now: i64) -> Option<Timestamp> {
+        known(item, object, at(now)).status.last_active_time
+    }
+
+    #[test]
+    fn what_is_only_a_little_later_is_remembered_but_not_written() {
+        let (item, object) = (Item::default(), object(State::True, 100));
+        for time in [130, 160, 190, 220] {
+            assert_eq!(leave_out(&item, &object, active(time)), Changes::default());
+            assert_eq!(since(&item, &object, time), Some(at(time)));
+        }
+        assert_eq!(leave_out(&item, &object, active(250)), active(250), "half of the cooldown has passed");
+    }
+
+    #[test]
+    fn along_with_anything_else_it_is_written_exactly() {
+        let (item, object) = (Item::default(), object(State::True, 100));
+        leave_out(&item, &object, active(130));
+        let over = Condition::new(types::ACTIVE, State::False, "ScalerNotActive", "");
+        let changes = Changes { conditions: vec![over], ..Changes::default() };
+        let written = leave_out(&item, &object, changes.clone());
+        assert_eq!(written, Changes { last_active_time: Some(at(130)), ..changes });
+    }
+
+    #[test]
+    fn who_takes_over_never_thinks_that_activity_ended_earlier_than_it_did() {
+        // The one before wrote at 100 and was content with that until 249.
+        assert_eq!(since(&Item::default(), &object(State::True, 100), 260), Some(at(250)));
+        assert_eq!(
+            since(&Item::default(), &object(State::True, 100), 200),
+            Some(at(200)),
+            "but not in the future"
+        );
+        assert_eq!(since(&Item::default(), &object(State::False, 100), 260), Some(at(100)), "this was exact");
+    }
+
+    #[test]
+    fn what_is_remembered_of_an_older_object_of_that_name_does_not_count() {
+        let item = Item::default();
+        item.notes().last_active = Some(at(-5));
+        assert_eq!(since(&item, &object(State::False, 100), 260), Some(at(100)));
+    }
+
+    #[test]
+    fn with_long_intervals_every_poll_writes() {
+        let item = Item::default();
+        let mut object = (*object(State::True, 0)).clone();
+        object.spec.polling_interval = Some(600);
+        assert_eq!(leave_out(&item, &object, active(599)), active(599));
+    }
+}

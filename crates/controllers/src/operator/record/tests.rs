@@ -1,0 +1,89 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(spec: &Value) -> ScaledObject {
+    let metadata = json!({"name": "worker", "namespace": "shop"});
+    serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+}
+
+fn sample(name: &str, reading: Result<activity::Reading, String>) -> Told {
+    let target = MetricTarget {
+        type_: "AverageValue".into(),
+        average_value: Some(quantity::Quantity::parse("20").unwrap()),
+        ..MetricTarget::default()
+    };
+    let sample = Sample { name: name.into(), target, reading, is_remembered: false };
+    Told { trigger: 0, metrics: Ok(vec![activity::Metric::External(sample)]) }
+}
+
+fn value(name: &str, text: &str) -> activity::MetricValue {
+    activity::MetricValue { name: name.into(), value: quantity::Quantity::parse(text).unwrap() }
+}
+
+fn round(object: &ScaledObject, told: &[Told]) -> Round {
+    let facts = Facts { current: Ok(2), ready_pods: Ok(2) };
+    let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
+    Said { now, object, told, facts: &facts, formula: None, active: true, compat }.round()
+}
+
+#[test]
+fn a_round_is_kept_with_limits_and_units() {
+    let triggers = json!([{"type": "metrics-api", "name": "queue", "metadata": {
+        "url": "http://x", "valueLocation": "queues.messages", "targetValue": "20", "activationTargetValue": "5.5"}}]);
+    let object = object(&json!({"scaleTargetRef": {"name": "worker"}, "triggers": triggers}));
+    let reading =
+        activity::Reading { values: vec![value("s0-q", "12"), value("s0-q", "500m")], active: true };
+    let round = round(&object, &[sample("s0-q", Ok(reading))]);
+    let [trigger] = round.triggers.as_slice() else { panic!("{round:?}") };
+    assert_eq!(
+        (trigger.label(), trigger.unit.as_str(), trigger.activation),
+        ("queue", "messages", Some(5500))
+    );
+    let [heard] = trigger.metrics.as_slice() else { panic!("{round:?}") };
+    assert_eq!(
+        (heard.value, heard.target, heard.each, heard.active),
+        (Some(12_500), Some(20_000), true, true)
+    );
+    assert_eq!(round.cooldown.unwrap().period, SignedDuration::from_secs(300));
+}
+
+#[test]
+fn what_cannot_be_read_is_not_zero_and_may_be_stood_in_for() {
+    let mut object = object(&json!({"scaleTargetRef": {"name": "worker"}, "minReplicaCount": 2,
+        "fallback": {"failureThreshold": 0, "replicas": 6},
+        "triggers": [{"type": "redis", "metadata": {"listName": "jobs"}}]}));
+    let told = [sample("s0-redis-jobs", Err("x".repeat(9000)))];
+    let heard = round(&object, &told).triggers[0].metrics[0].clone();
+    assert_eq!((heard.value, heard.fallback, heard.active), (None, Some(6), true));
+    assert_eq!(heard.failure.unwrap().chars().count(), LONGEST_ERROR + 1);
+    assert_eq!(round(&object, &told).cooldown, None, "it never rests");
+    object.spec.fallback = None;
+    let heard = round(&object, &told).triggers[0].metrics[0].clone();
+    assert_eq!((heard.value, heard.fallback, heard.active), (None, None, false));
+}
+
+#[test]
+fn a_push_names_its_trigger() {
+    let object = object(&json!({"scaleTargetRef": {"name": "worker"}, "triggers": [
+        {"type": "cron", "metadata": {}}, {"type": "external-push", "name": "mail", "metadata": {}}]}));
+    let round = pushed(&object, "s1-mail");
+    assert!(round.pushed);
+    assert_eq!(round.label("s1-mail").as_deref(), Some("mail"));
+    assert!(pushed(&object, "nonsense").triggers.is_empty());
+}
+
+#[test]
+fn limits_are_numbers() {
+    let with = |name: &str, value: &str| {
+        let metadata = json!({"a": "1", name: value});
+        limit(&serde_json::from_value(json!({"type": "x", "metadata": metadata})).unwrap())
+    };
+    assert_eq!(with("activationThreshold", "3"), Some(3000));
+    assert_eq!(with("ACTIVATIONVALUE", "0.5"), Some(500));
+    assert_eq!(with("activationThreshold", "NaN"), None);
+    assert_eq!(with("activé", "3"), None);
+    assert_eq!(with("threshold", "3"), None);
+}

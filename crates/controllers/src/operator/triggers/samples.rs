@@ -1,0 +1,35 @@
+//! What was last said of the metrics of one trigger, which mostly has one: a map would have room for eleven.
+
+use std::collections::BTreeMap;
+
+use super::slot::Kept;
+
+/// What was last said, by metric.
+#[derive(Debug, Default)]
+pub(super) struct Samples(Vec<(Box<str>, Kept)>);
+
+impl Samples {
+    pub(super) fn get(&self, metric: &str) -> Option<&Kept> {
+        self.0.iter().find(|(name, _)| **name == *metric).map(|(_, kept)| kept)
+    }
+
+    pub(super) fn insert(&mut self, metric: &str, kept: Kept) {
+        match self.0.iter_mut().find(|(name, _)| **name == *metric) {
+            Some((_, old)) => *old = kept,
+            None => {
+                self.0.reserve_exact(1);
+                self.0.push((metric.into(), kept));
+            }
+        }
+    }
+
+    /// Forgets those of other metrics.
+    pub(super) fn only(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| is_known(name));
+    }
+
+    /// All of them, in order.
+    pub(super) fn all(&self) -> BTreeMap<String, Kept> {
+        self.0.iter().map(|(name, kept)| (name.to_string(), kept.clone())).collect()
+    }
+}

@@ -1,0 +1,251 @@
+//! What `why so/NAME` says, word for word.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::round::Cooldown;
+use crate::spec::{Aggregator, FailurePolicy, Goal, Metric, MetricId, TargetRef};
+use crate::{Config, Detail, Observation, Samples, Scale, Selection, State, Status, Written};
+
+const PERIOD: SignedDuration = SignedDuration::from_secs(5);
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-01-01T{text}Z").parse().unwrap()
+}
+
+fn spec(metrics: Vec<Metric>) -> Spec {
+    Spec {
+        namespace: "default".into(),
+        name: "orders-worker".into(),
+        target: TargetRef { kind: "Deployment".into(), name: "orders-worker".into() },
+        min: 1,
+        max: 30,
+        metrics,
+        behavior: None,
+        aggregator: Aggregator::Max,
+    }
+}
+
+fn metric() -> Metric {
+    let id = MetricId {
+        name: "s0-metric-api-messages".into(),
+        shown_selector: "nil".into(),
+        selector: Ok(String::new()),
+    };
+    let (source, goal) = (Source::External(id), Goal::AverageValue(20_000));
+    Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
+}
+
+fn seen(spec: Spec, replicas: i32, waiting: i64) -> Observation {
+    let selector = "app=orders-worker".to_owned();
+    let samples = spec.metrics.iter().map(|_| Ok(Samples::Totals(vec![waiting * 1000]))).collect();
+    Observation {
+        config: Arc::new(Config::default()),
+        spec: Arc::new(spec),
+        status: Status::default(),
+        scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector }),
+        selection: Selection::Ours,
+        pods: Vec::new(),
+        samples,
+    }
+}
+
+/// A queue with so many messages, of which up to five wake nobody.
+fn round(waiting: i64) -> Round {
+    let heard = Heard {
+        metric: "s0-metric-api-messages".into(),
+        value: Some(waiting * 1000),
+        target: Some(20_000),
+        each: true,
+        active: waiting > 5,
+        ..Heard::default()
+    };
+    let trigger = Trigger {
+        name: "queue".into(),
+        type_: "metrics-api".into(),
+        unit: "messages".into(),
+        activation: Some(5000),
+        metrics: vec![heard],
+        failure: None,
+    };
+    let cooldown = Cooldown { period: SignedDuration::from_secs(30), since: Some(at("09:14:50")) };
+    Round { triggers: vec![trigger], cooldown: Some(cooldown), ..Round::default() }
+}
+
+fn activation(round: &Round, verdict: Verdict) -> Activation {
+    let by = heard(round).filter(|(_, heard)| heard.active).map(|(_, heard)| heard.metric.clone()).collect();
+    Activation { by, rest: 0, verdict }
+}
+
+fn why(spec: &Spec, decision: &Decision, round: &Round) -> String {
+    explain_round("so", spec, decision, round, PERIOD).to_string()
+}
+
+fn activity(from: i32, to: i32, round: &Round, verdict: Verdict) -> (Spec, Decision) {
+    let now = at("09:15:02");
+    let seen = seen(spec(Vec::new()), from, 0);
+    let mut state = State::default();
+    let mut decision = state.activity_step(now, &seen, activation(round, verdict), to);
+    if from != to {
+        state.settle(now, &seen, &mut decision, Written::Done);
+    }
+    (spec(Vec::new()), decision)
+}
+
+#[test]
+fn asleep_although_there_are_a_few_messages() {
+    let round = round(3);
+    let (spec, decision) = activity(0, 0, &round, Verdict::Resting);
+    assert_eq!(
+        why(&spec, &decision, &round),
+        "\
+so/orders-worker in default · 09:15:02 · stayed at 0
+target     Deployment/orders-worker, 0 replicas
+triggers   queue (metrics-api) has 3 messages, target 20 each, activation 5: not active
+activity   nothing is active: 0 stays  ← this decided
+outcome    replicas stay at 0
+next       in 5 s, asked again; wakes when queue has more than 5 messages
+"
+    );
+    assert_eq!(sentence_of(&spec, &decision, Some(&round)), "at rest: queue has 3 messages (activation 5)");
+    assert_eq!(targets(&round), "queue: 3/20 each");
+    let one = self::round(1);
+    assert_eq!(sentence_of(&spec, &decision, Some(&one)), "at rest: queue has 1 message (activation 5)");
+}
+
+#[test]
+fn woken_for_as_many_as_there_is_work_for() {
+    let (now, round) = (at("09:15:02"), round(33));
+    let seen = seen(spec(vec![metric()]), 0, 33);
+    let mut state = State::default();
+    let activation = activation(&round, Verdict::Wakes);
+    let mut decision = state.waking_step(now, &seen, activation, 1, Detail::Counts);
+    state.settle(now, &seen, &mut decision, Written::Done);
+    let text = why(&seen.spec, &decision, &round);
+    assert!(text.starts_with("so/orders-worker in default · 09:15:02 · scaled 0 → 2\n"), "{text}");
+    for line in [
+        "triggers   queue (metrics-api) has 33 messages, target 20 each, activation 5: active\n",
+        "cooldown   30 s, counted from when nothing is active any more\n",
+        "activity   queue is active: 0 is left\n",
+        "33 ÷ 20 = 1.65, rounded up: 2\n",
+        "proposal   2, from queue (the only metric)",
+        "           0 once nothing has been active for 30 s\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+    let said = sentence_of(&seen.spec, &decision, Some(&round));
+    assert_eq!(said, "queue has 33 messages (activation 5); queue 33 for 0 of 20 each");
+}
+
+#[test]
+fn woken_to_one_where_an_hpa_does_the_rest() {
+    let round = Round { hpa: Some("keda-hpa-orders-worker".into()), ..round(12) };
+    let (spec, decision) = activity(0, 1, &round, Verdict::Wakes);
+    assert_eq!(sentence_of(&spec, &decision, Some(&round)), "queue has 12 messages (activation 5)");
+    let text = why(&spec, &decision, &round);
+    assert!(
+        text.ends_with(
+            "next       hpa/keda-hpa-orders-worker decides between 1 and 30
+           0 once nothing has been active for 30 s\n"
+        ),
+        "{text}"
+    );
+    let (spec, decision) = activity(4, 4, &round, Verdict::Metrics);
+    let text = why(&spec, &decision, &round);
+    assert!(
+        text.contains("activity   queue is active: hpa/keda-hpa-orders-worker decides  ← this decided\n"),
+        "{text}"
+    );
+    assert_eq!(
+        sentence_of(&spec, &decision, Some(&round)),
+        "queue has 12 messages (activation 5); hpa/keda-hpa-orders-worker decides"
+    );
+}
+
+#[test]
+fn cooling_down_says_how_long_and_then_it_is_over() {
+    let round = Round { hpa: Some("keda-hpa-orders-worker".into()), ..round(0) };
+    let (spec, decision) = activity(3, 3, &round, Verdict::Cooling { until: at("09:15:20") });
+    let text = why(&spec, &decision, &round);
+    for line in [
+        "cooldown   30 s after the last activity (09:14:50): until 09:15:20, 18 s left\n",
+        "activity   nothing is active; cooldown until 09:15:20, then 0  ← this decided\n",
+        "next       0 after 09:15:20, if nothing becomes active before\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+    assert_eq!(sentence_of(&spec, &decision, Some(&round)), "nothing active; cooldown until 09:15:20");
+    let (spec, decision) = activity(3, 0, &round, Verdict::Rests { since: Some(at("09:14:50")) });
+    let text = why(&spec, &decision, &round);
+    for line in [
+        "· scaled 3 → 0\n",
+        "activity   nothing is active, and nothing was since 09:14:50: 3 goes to 0  ← this decided\n",
+        "next       stays at 0; wakes when queue has more than 5 messages\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+    assert_eq!(sentence_of(&spec, &decision, Some(&round)), "nothing active since 09:14:50");
+}
+
+#[test]
+fn failures_fallbacks_formulas_and_pushes_are_named() {
+    let mut failing = round(0);
+    failing.triggers[0].metrics[0].value = None;
+    failing.triggers[0].metrics[0].failure = Some("connection refused".into());
+    let held = Verdict::Held("a trigger cannot be read, and an error never scales down".into());
+    let (spec, decision) = activity(3, 3, &failing, held.clone());
+    let text = why(&spec, &decision, &failing);
+    assert!(text.contains("triggers   queue (metrics-api) cannot be read: connection refused\n"), "{text}");
+    let said = sentence_of(&spec, &decision, Some(&failing));
+    assert_eq!(said, "held: a trigger cannot be read, and an error never scales down");
+
+    failing.triggers[0].metrics[0].fallback = Some(6);
+    failing.triggers[0].metrics[0].active = true;
+    let (spec, decision) = activity(0, 1, &failing, Verdict::Wakes);
+    assert_eq!(sentence_of(&spec, &decision, Some(&failing)), "6 replicas stand in for queue");
+    let text = why(&spec, &decision, &failing);
+    assert!(text.contains("refused; it fails too often, so 6 replicas stand in (fallback)\n"), "{text}");
+
+    let formula = Formula {
+        text: "queue / 2".into(),
+        value: Ok(6000),
+        target: "10".into(),
+        activation: "4".into(),
+        active: true,
+    };
+    let mut composed = Round { formula: Some(formula), ..round(12) };
+    let (spec, decision) = activity(0, 1, &composed, Verdict::Wakes);
+    let text = why(&spec, &decision, &composed);
+    assert!(text.contains("formula    queue / 2 = 6, target 10, activation 4: active\n"), "{text}");
+    let said = sentence_of(&spec, &decision, Some(&composed));
+    assert_eq!(said, "queue / 2 = 6, target 10, activation 4: active");
+    composed.formula.as_mut().unwrap().value = Err("queue is not known".into());
+    assert_eq!(targets(&composed), "formula: <unknown>/10");
+
+    let pushed = Round { pushed: true, ..round(12) };
+    let (spec, decision) = activity(0, 1, &pushed, Verdict::Wakes);
+    assert_eq!(sentence_of(&spec, &decision, Some(&pushed)), "queue told of work by itself");
+    assert!(
+        why(&spec, &decision, &pushed).contains("triggers   queue (metrics-api) told of work by itself\n")
+    );
+}
+
+#[test]
+fn triggers_of_one_name_are_told_apart_by_their_metrics() {
+    let mut two = round(12);
+    let mut other = two.triggers[0].clone();
+    other.metrics[0].metric = "s1-metric-api-messages".into();
+    two.triggers.push(other);
+    assert_eq!(two.label("s0-metric-api-messages"), None);
+    let (spec, decision) = activity(0, 1, &two, Verdict::Wakes);
+    let text = why(&spec, &decision, &two);
+    assert!(text.contains("queue (metrics-api) s1-metric-api-messages has 12 messages"), "{text}");
+    assert!(text.contains("s0-metric-api-messages, s1-metric-api-messages are active"), "{text}");
+}
+
+#[test]
+fn a_decision_without_a_round_reads_as_before() {
+    let round = round(3);
+    let (spec, decision) = activity(0, 0, &round, Verdict::Resting);
+    assert_eq!(sentence_of(&spec, &decision, None), "at rest: nothing active");
+}

@@ -1,0 +1,146 @@
+//! Answers a metrics adapter: the service between KEDA's adapter and the operator (spec 4.2).
+//!
+//! Raw metrics are not served; whoever asks for them is told so (`Unimplemented`), as by an operator that has them off.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tonic::{Code, Request, Response, Status};
+
+use crate::metrics_service::metrics_service_server::{MetricsService, MetricsServiceServer};
+use crate::metrics_service::{
+    ExternalMetricValue, ExternalMetricValueList, ListMeta, Quantity, ScaledObjectRef, Time,
+};
+
+/// No answer takes longer; whoever asks has given up by then.
+const DEADLINE: Duration = Duration::from_secs(55);
+/// No question is larger: three names.
+const LARGEST: usize = 64 << 10;
+
+/// Who has the values.
+pub trait Source: Send + Sync + 'static {
+    /// The values of a metric of a ScaledObject, or why there are none.
+    fn values(
+        &self,
+        namespace: &str,
+        object: &str,
+        metric: &str,
+    ) -> impl Future<Output = Result<Vec<Value>, String>> + Send;
+}
+
+/// A value of a metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The metric's name.
+    pub metric: String,
+    /// The value, as Kubernetes writes quantities.
+    pub quantity: String,
+    /// When it was so, in seconds since 1970.
+    pub seconds: i64,
+}
+
+/// What was asked and answered so far.
+#[derive(Debug, Default)]
+pub struct Calls {
+    started: AtomicU64,
+    sent: AtomicU64,
+    times: Mutex<Times>,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    handled: BTreeMap<&'static str, u64>,
+    within: [u64; BOUNDS.len()],
+    seconds: f64,
+}
+
+/// The bounds of [`Seen::within`], in seconds.
+pub const BOUNDS: [f64; 14] = [0.001, 0.01, 0.1, 0.3, 0.6, 1.0, 3.0, 6.0, 9.0, 20.0, 30.0, 60.0, 90.0, 120.0];
+
+/// What [`Calls`] has counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Questions that came.
+    pub started: u64,
+    /// Answers with values.
+    pub sent: u64,
+    /// Answers by their code (`OK`, `Unknown`, …).
+    pub handled: BTreeMap<&'static str, u64>,
+    /// How many answers took no longer than each of [`BOUNDS`].
+    pub within: [u64; BOUNDS.len()],
+    /// How long all of them took, in seconds.
+    pub seconds: f64,
+}
+
+impl Calls {
+    /// What was counted so far.
+    pub fn seen(&self) -> Seen {
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        Seen {
+            started: self.started.load(Ordering::Relaxed),
+            sent: self.sent.load(Ordering::Relaxed),
+            handled: times.handled.clone(),
+            within: times.within,
+            seconds: times.seconds,
+        }
+    }
+
+    fn answered(&self, code: &'static str, took: Duration) {
+        let seconds = took.as_secs_f64();
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        *times.handled.entry(code).or_default() += 1;
+        times.seconds += seconds;
+        for (count, _) in times.within.iter_mut().zip(BOUNDS).filter(|(_, bound)| seconds <= *bound) {
+            *count += 1;
+        }
+    }
+}
+
+/// The service, for any server of HTTP/2.
+pub fn service<S: Source>(source: S, calls: Arc<Calls>) -> MetricsServiceServer<Answering<S>> {
+    MetricsServiceServer::new(Answering { source, calls }).max_decoding_message_size(LARGEST)
+}
+
+/// A source in the words of the protocol.
+pub struct Answering<S> {
+    source: S,
+    calls: Arc<Calls>,
+}
+
+#[tonic::async_trait]
+impl<S: Source> MetricsService for Answering<S> {
+    async fn get_metrics(
+        &self,
+        asked: Request<ScaledObjectRef>,
+    ) -> Result<Response<ExternalMetricValueList>, Status> {
+        let begin = Instant::now();
+        self.calls.started.fetch_add(1, Ordering::Relaxed);
+        let ScaledObjectRef { name, namespace, metric_name } = asked.get_ref();
+        let answer = match tokio::time::timeout(DEADLINE, self.source.values(namespace, name, metric_name))
+            .await
+        {
+            Ok(answer) => answer.map_err(Status::unknown),
+            Err(_) => Err(Status::deadline_exceeded(format!("{metric_name} took longer than {DEADLINE:?}"))),
+        };
+        let code = match answer.as_ref().map_err(Status::code) {
+            Ok(_) => "OK",
+            Err(Code::DeadlineExceeded) => "DeadlineExceeded",
+            Err(_) => "Unknown",
+        };
+        self.calls.answered(code, begin.elapsed());
+        let values = answer?;
+        self.calls.sent.fetch_add(1, Ordering::Relaxed);
+        let item = |value: Value| ExternalMetricValue {
+            metric_name: value.metric,
+            metric_labels: BTreeMap::new(),
+            timestamp: Some(Time { seconds: value.seconds, nanos: 0 }),
+            window: None,
+            value: Some(Quantity { string: value.quantity }),
+        };
+        let items = values.into_iter().map(item).collect();
+        Ok(Response::new(ExternalMetricValueList { metadata: Some(ListMeta::default()), items }))
+    }
+}

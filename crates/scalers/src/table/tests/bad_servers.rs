@@ -1,0 +1,258 @@
+//! Every type against servers that refuse, hang, close, answer garbage or without end: an error in time, little memory, and
+//! never a number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::valid::{Speaks, valid};
+use crate::stage;
+
+/// What no question may exceed; the slowest of them gives up after a third of it.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// What nobody may take of an answer without end: the largest answer that is read, and what lies in buffers.
+const MOST: u64 = 32 << 20;
+
+/// How a server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// There is none.
+    Refuse,
+    /// Takes connections and says nothing.
+    Hang,
+    /// Closes before anything was said.
+    CloseAtOnce,
+    /// Closes in the middle of an answer.
+    CloseMidway,
+    /// Answers bytes.
+    Garbage,
+    /// Answers what looks like the beginning of TLS.
+    TlsGarbage,
+    /// Answers a body without end.
+    Endless,
+    /// Answers headers without end.
+    EndlessHeaders,
+    /// Answers zeros without end, whatever is spoken.
+    EndlessZeros,
+    /// Answers a byte at a time.
+    Drip,
+    /// Sends everybody on to itself.
+    Redirect,
+    /// An answer of HTTP with this status and body.
+    Answer(u16, &'static str),
+}
+
+const SLOW: [Mode; 6] =
+    [Mode::Refuse, Mode::Hang, Mode::Drip, Mode::Endless, Mode::EndlessHeaders, Mode::EndlessZeros];
+const QUICK: [Mode; 5] =
+    [Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage, Mode::TlsGarbage, Mode::Redirect];
+
+/// What a proxy or a server that is something else might say.
+const BODIES: [&str; 12] = [
+    "",
+    "{}",
+    "[]",
+    "null",
+    "0",
+    "\"\"",
+    "<html><body>Sign in</body></html>",
+    "{\"a\": {\"b\": null}, \"value\": null, \"data\": null, \"items\": null, \"status\": \"success\"}",
+    "{\"a\": {\"b\": \"NaN\"}, \"value\": \"x\", \"data\": {}, \"hits\": {\"total\": {\"value\": \"x\"}}}",
+    "{\"data\": {\"result\": {}, \"resultType\": \"vector\"}, \"items\": {}, \"result\": 7, \"rows\": 7}",
+    "[[[[[[[[[[[[[[[[[[[[",
+    "a_metric 5\n\u{0}\u{1}",
+];
+
+/// What is a number nevertheless, and why.
+const TAKEN: &[(&str, u16, &str, &str)] = &[
+    ("forgejo-runner", 200, "[]", "no job waits"),
+    ("forgejo-runner", 200, "null", "so it is written where no job waits"),
+    ("graphite", 200, "[]", "no series: KEDA takes that for 0"),
+];
+
+/// Serves in a mode; its port, and how much was taken of it.
+async fn server(mode: Mode) -> (u16, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let taken = Arc::new(AtomicU64::new(0));
+    if mode == Mode::Refuse {
+        return (port, taken);
+    }
+    let counter = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, mode, port, Arc::clone(&counter)));
+        }
+    });
+    (port, taken)
+}
+
+async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU64>) -> Option<()> {
+    if mode == Mode::CloseAtOnce {
+        return None;
+    }
+    loop {
+        let mut question = vec![0; 64 << 10];
+        if stream.read(&mut question).await.ok()? == 0 {
+            return None;
+        }
+        match mode {
+            Mode::Refuse | Mode::CloseAtOnce => return None,
+            Mode::Hang => std::future::pending().await,
+            Mode::CloseMidway => {
+                let text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"data\": 5";
+                stream.write_all(text.as_bytes()).await.ok()?;
+                return None;
+            }
+            Mode::Garbage => {
+                let bytes: Vec<u8> =
+                    (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+                stream.write_all(&bytes).await.ok()?;
+                return None;
+            }
+            Mode::TlsGarbage => {
+                stream.write_all(&[0x16, 3, 3, 0x40, 0, 2, 0, 0, 9, 9, 9, 9, 0xff, 0xff]).await.ok()?;
+                std::future::pending::<()>().await;
+            }
+            Mode::Endless => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[").await.ok()?;
+                flood(&mut stream, &b"1, ".repeat(20_000), &taken).await?;
+            }
+            Mode::EndlessHeaders => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\n").await.ok()?;
+                flood(&mut stream, &b"x-more: of the same\r\n".repeat(3_000), &taken).await?;
+            }
+            Mode::EndlessZeros => flood(&mut stream, &vec![0; 60_000], &taken).await?,
+            Mode::Drip => {
+                for byte in b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nx-slow: "
+                    .iter()
+                    .chain(b"z".repeat(10_000).iter())
+                {
+                    stream.write_all(&[*byte]).await.ok()?;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+            Mode::Redirect => {
+                let text = format!(
+                    "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{port}/again\r\ncontent-length: 2\r\n\r\n[]"
+                );
+                stream.write_all(text.as_bytes()).await.ok()?;
+            }
+            Mode::Answer(status, body) => {
+                let text = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                stream.write_all(text.as_bytes()).await.ok()?;
+            }
+        }
+    }
+}
+
+/// The same again and again until nobody listens any more.
+async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Option<()> {
+    loop {
+        stream.write_all(piece).await.ok()?;
+        taken.fetch_add(piece.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Asks one scaler; what is wrong with what it did.
+async fn judge(mode: Mode, which: usize) -> Option<String> {
+    let (port, taken) = server(mode).await;
+    let (_, trigger) = valid(port).into_iter().nth(which)?;
+    let what = format!("{} {mode:?}", trigger.type_);
+    let scaler = match stage::build(&trigger) {
+        Ok(scaler) => scaler,
+        Err(error) => return Some(format!("{what}: {error}")),
+    };
+    let begun = Instant::now();
+    let name = match tokio::time::timeout(PATIENCE, scaler.specs()).await {
+        Ok(Ok(specs)) => {
+            specs.iter().find_map(|spec| spec.external.as_ref()).map(|one| one.metric.name.clone())
+        }
+        // Some ask their server already for this.
+        Ok(Err(_)) => None,
+        Err(_) => return Some(format!("{what}: hangs")),
+    };
+    let answer = tokio::time::timeout(PATIENCE, scaler.read(&name.unwrap_or_default())).await;
+    let excused = match mode {
+        Mode::Answer(status, body) => {
+            TAKEN.iter().any(|(type_, of, text, _)| (*type_, *of, *text) == (&*trigger.type_, status, body))
+        }
+        _ => false,
+    };
+    let taken = taken.load(Ordering::Relaxed);
+    match answer {
+        Err(_) => Some(format!("{what}: hangs")),
+        Ok(Ok(reading)) if !excused => Some(format!("{what}: {:?}", reading.values)),
+        Ok(Err(_)) if excused => Some(format!("{what} is excused, but is an error")),
+        Ok(Err(error)) if error.0.len() > 2_000 => {
+            Some(format!("{what}: an error of {} bytes", error.0.len()))
+        }
+        Ok(Err(error)) if error.0.contains("hunter2") => Some(format!("{what}: a password in {error}")),
+        Ok(Err(error)) if error.0.trim().is_empty() => Some(format!("{what}: an empty error")),
+        Ok(Err(_)) if begun.elapsed() > PATIENCE => Some(format!("{what}: took {:?}", begun.elapsed())),
+        Ok(Err(_)) if taken > MOST => Some(format!("{what}: took {taken} bytes")),
+        Ok(_) => None,
+    }
+}
+
+/// All types that fit, in all these modes.
+async fn judge_all(modes: &[Mode], fits: impl Fn(Speaks) -> bool) {
+    let mut wrong = Vec::new();
+    for mode in modes.chunks(6) {
+        let mut asked = JoinSet::new();
+        for (which, (speaks, _)) in valid(1).into_iter().enumerate() {
+            if fits(speaks) {
+                for mode in mode {
+                    asked.spawn(judge(*mode, which));
+                }
+            }
+        }
+        while let Some(told) = asked.join_next().await {
+            // A panic is an error here.
+            wrong.extend(told.unwrap());
+        }
+    }
+    wrong.sort();
+    assert_eq!(wrong, [] as [String; 0]);
+}
+
+fn over_a_network(speaks: Speaks) -> bool {
+    !matches!(speaks, Speaks::Nothing | Speaks::Fixed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_slow_or_without_end_are_given_up_in_time() {
+    judge_all(&SLOW, over_a_network).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_break_off_or_talk_nonsense_are_errors() {
+    judge_all(&QUICK, over_a_network).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_without_a_number_are_errors_and_never_zero() {
+    let modes: Vec<Mode> = BODIES.iter().map(|body| Mode::Answer(200, body)).collect();
+    judge_all(&modes, |speaks| speaks == Speaks::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_are_errors_whatever_comes_with_them() {
+    let mut modes = Vec::new();
+    for status in [204, 302, 401, 403, 404, 429, 500, 503] {
+        for body in [
+            "",
+            "{}",
+            "[]",
+            "0",
+            "{\"a\": {\"b\": 7}, \"value\": 7, \"data\": {\"result\": [{\"value\": [1, \"7\"]}]}}",
+        ] {
+            modes.push(Mode::Answer(status, body));
+        }
+    }
+    judge_all(&modes, |speaks| speaks == Speaks::Http).await;
+}

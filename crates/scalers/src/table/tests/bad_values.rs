@@ -1,0 +1,313 @@
+//! Every parameter of every type: missing, empty, of the wrong kind, out of range, enormous, not text, a template that
+//! nobody filled in. Either it is taken, or the error names it; nothing panics, and nothing is repeated at length.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::provide::Compat;
+
+use super::valid::{Speaks, valid};
+use crate::backends::Backends;
+use crate::parameters::{Parameter, Place, unknown};
+use crate::table::{build, find};
+use crate::web::Settings;
+use crate::{Error, Trigger};
+
+/// No error is longer, whatever was given: conditions and events have little room.
+const LONGEST: usize = 2_000;
+
+/// Errors that name a parameter in other words, as KEDA has them.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("nats-jetstream account", "no account name or id given"),
+    ("influxdb thresholdValue", "no threshold value given"),
+    ("azure-servicebus queueName", "no service bus entity type set"),
+    ("solace-event-queue messageCountTarget", "no target value found in the scaler configuration"),
+    // Two that do not go together; the error names the other one, or both in other words.
+    ("azure-servicebus topicName", "both topic and queue name metadata provided"),
+    ("elasticsearch cloudID", "can't provide both cloud config and endpoint addresses"),
+    ("elasticsearch apiKey", "can't provide both cloud config and endpoint addresses"),
+    ("github-runner appKey", "no applicationID given"),
+    ("github-runner applicationID", "no installationID given"),
+    ("github-runner installationID", "no applicationID given"),
+    ("ibmmq host", "invalid URL"),
+    ("rabbitmq oauthTokenURI", "OAuth2 requires tokenUrl"),
+    ("rabbitmq workloadIdentityResource", "workload identity is not supported for the AMQP protocol"),
+    // Without the agent other parameters are needed.
+    ("datadog useClusterAgentProxy", "missing AppKey"),
+];
+
+fn backends() -> Backends {
+    Backends::without_cluster(Settings { fresh: Duration::ZERO, ..Settings::default() }, Compat::Better)
+}
+
+fn parameters(trigger: &Trigger) -> &'static [Parameter] {
+    find(&trigger.type_).map_or(&[], |scaler| scaler.parameters)
+}
+
+/// Everywhere it could stand.
+fn without(trigger: &Trigger, parameter: &Parameter) -> Trigger {
+    let mut out = trigger.clone();
+    for key in parameter.keys {
+        // Another parameter may be of this name elsewhere.
+        let own = |place: Place| parameter.places.contains(&place);
+        if own(Place::Metadata) || own(Place::Environment) {
+            out.metadata.remove(*key);
+            out.metadata.remove(&format!("{key}FromEnv"));
+        }
+        if own(Place::Authentication) {
+            out.auth.remove(*key);
+        }
+    }
+    out
+}
+
+/// With this value, in a place of its.
+fn with(trigger: &Trigger, parameter: &Parameter, place: Place, value: &str) -> Trigger {
+    let mut out = without(trigger, parameter);
+    let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
+    match place {
+        Place::Metadata => out.metadata.insert(key, value.to_owned()),
+        Place::Authentication => out.auth.insert(key, value.to_owned()),
+        Place::Environment => {
+            out.environment.insert("GIVEN".to_owned(), value.to_owned());
+            out.metadata.insert(format!("{key}FromEnv"), "GIVEN".to_owned())
+        }
+    };
+    out
+}
+
+/// Whether an error says which parameter is meant.
+fn names(error: &Error, type_: &str, parameter: &Parameter) -> bool {
+    // KEDA writes some as words: `no management endpoint given`.
+    let text = error.0.to_lowercase().replace(' ', "");
+    let other = OTHER_WORDS.iter().filter(|(which, _)| *which == format!("{type_} {}", parameter.name()));
+    parameter.keys.iter().any(|key| text.contains(&key.to_lowercase()))
+        || other.into_iter().any(|(_, words)| error.0.contains(words))
+}
+
+/// All that is wrong with all types, so that one run shows everything.
+fn wrong(judge: impl Fn(&Trigger, &Parameter) -> Vec<String>) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let mut wrong = Vec::new();
+    for (_, trigger) in valid(1) {
+        for parameter in parameters(&trigger) {
+            let told = judge(&trigger, parameter);
+            wrong.extend(told.iter().map(|text| format!("{} {}: {text}", trigger.type_, parameter.name())));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn what_is_missing_or_empty_is_named() {
+    let none: [String; 0] = [];
+    let found = wrong(|trigger, parameter| {
+        let missing = without(trigger, parameter);
+        let mut cases = vec![("missing", missing.clone())];
+        for place in parameter.places {
+            cases.push(("empty", with(trigger, parameter, *place, "")));
+            cases.push(("blank", with(trigger, parameter, *place, " \t\n ")));
+        }
+        // A variable that its container does not have.
+        let mut unset = missing;
+        if let Some(key) = parameter.keys.first() {
+            unset.metadata.insert(format!("{key}FromEnv"), "UNSET".to_owned());
+            cases.push(("unset", unset));
+        }
+        let judge = |(what, given): (&str, Trigger)| match build(&given, &backends()) {
+            Ok(_) if parameter.required => Some(format!("{what}: taken, but it is required")),
+            Err(error) if !names(&error, &given.type_, parameter) => Some(format!("{what}: {error}")),
+            _ => None,
+        };
+        cases.into_iter().filter_map(judge).collect()
+    });
+    assert_eq!(found, none);
+}
+
+/// Values that no parameter of this kind can have.
+fn impossible(parameter: &Parameter) -> Vec<&'static str> {
+    if parameter.removed.is_some() {
+        return vec!["x"];
+    }
+    if !parameter.one_of.is_empty() {
+        return vec!["none-of-these", "0", "{{ .Values.x }}"];
+    }
+    match parameter.kind {
+        "whole number" => {
+            vec!["many", "1.5", "99999999999999999999", "0x10", "1,000", "{{ .x }}", "5 5", "null"]
+        }
+        "number" => vec!["many", "NaN", "Infinity", "1e400", "0x10", "1,5", "${X}", "5 5", "null"],
+        "true or false" => vec!["maybe", "yes", "2", "{{ .x }}"],
+        "duration" => vec!["soon", "-5s", "-1", "99999999999999h", "{{ .x }}", "5 s"],
+        "list of numbers" => vec!["a", "1-2-3", "0-2147483647"],
+        "key=value list" => vec!["x", "a=b=c", "a=b,,"],
+        "query string" => vec!["%zz", "a;b"],
+        _ => vec![],
+    }
+}
+
+#[test]
+fn what_is_of_the_wrong_kind_is_refused_by_name() {
+    let none: [String; 0] = [];
+    let found = wrong(|trigger, parameter| {
+        let mut told = Vec::new();
+        for value in impossible(parameter) {
+            for place in parameter.places {
+                let given = with(trigger, parameter, *place, value);
+                match build(&given, &backends()) {
+                    Ok(_) => told.push(format!("{value:?} was taken")),
+                    Err(error) if parameter.removed.is_some() => assert!(error.0.contains("info"), "{error}"),
+                    Err(error) if !names(&error, &given.type_, parameter) => {
+                        told.push(format!("{value:?}: {error}"));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        told
+    });
+    assert_eq!(found, none);
+}
+
+/// Values that are merely odd.
+fn odd() -> Vec<String> {
+    let words = [
+        "-1",
+        "0",
+        "1",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1e308",
+        "-1e308",
+        "0.0000001",
+        "true",
+        "false",
+        "\u{0}",
+        "\u{feff}x\u{202e}y\u{1f600}",
+        "a\r\nb: c",
+        "\u{fffd}\u{fffd}",
+        "{{ .Values.x | default \"y\" }}",
+        "${X}",
+        "$(X)",
+        "%s%n%d",
+        "../../etc/passwd",
+        "'; DROP TABLE x; --",
+        "<!-- -->",
+        "[",
+        "{\"a\":",
+        "*",
+        "(?P<x>",
+        "http://",
+        "https://[::1",
+        "host:99999999",
+        ":",
+        "://",
+        "@",
+        "#?&=",
+        "a=b",
+        "a,b",
+        "1s",
+        "\\",
+    ];
+    let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    all.extend(["x".repeat(1 << 18), "9".repeat(1 << 16), "[".repeat(1 << 16), "a,".repeat(1 << 15)]);
+    all
+}
+
+#[test]
+fn what_is_odd_is_taken_or_refused_by_name_and_never_repeated_at_length() {
+    let none: [String; 0] = [];
+    let odd = odd();
+    let found = wrong(|trigger, parameter| {
+        let mut told = Vec::new();
+        let shown = |value: &str| value.chars().take(40).collect::<String>();
+        for value in &odd {
+            let Some(place) = parameter.places.first() else { continue };
+            let Err(error) = build(&with(trigger, parameter, *place, value), &backends()) else { continue };
+            if error.0.len() > LONGEST {
+                told.push(format!("{:?}: the error has {} bytes", shown(value), error.0.len()));
+            }
+            if parameter.removed.is_none() && !names(&error, &trigger.type_, parameter) {
+                told.push(format!("{:?}: {}", shown(value), shown(&error.0)));
+            }
+        }
+        told
+    });
+    assert_eq!(found, none);
+}
+
+/// What is taken is then asked with: that is an error, not a crash and not a number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_values_that_are_taken_yield_no_numbers() {
+    let backends = backends();
+    let mut asked = tokio::task::JoinSet::new();
+    for (speaks, trigger) in valid(1) {
+        if matches!(speaks, Speaks::Nothing | Speaks::Fixed) {
+            continue;
+        }
+        for parameter in parameters(&trigger) {
+            for value in [
+                "\u{0}",
+                "a\r\nb: c",
+                "ä\u{202e}\u{1f600} x",
+                "%zz{{ .x }}",
+                "../..",
+                "(?P<x>",
+                "9223372036854775807",
+            ] {
+                let Some(place) = parameter.places.first() else { continue };
+                let given = with(&trigger, parameter, *place, value);
+                // Names of servers that nobody has would be looked up in the network of whoever runs this.
+                let Ok(scaler) = build(&given, &backends) else { continue };
+                let what = format!("{} {} {value:?}", given.type_, parameter.name());
+                asked.spawn(async move {
+                    let answer = tokio::time::timeout(Duration::from_secs(20), scaler.read("s0-m")).await;
+                    match answer {
+                        Ok(Ok(reading)) => Some(format!("{what}: {reading:?}")),
+                        Ok(Err(error)) if error.0.len() > LONGEST => {
+                            Some(format!("{what}: too long an error"))
+                        }
+                        Ok(Err(_)) | Err(_) => None,
+                    }
+                });
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    while let Some(done) = asked.join_next().await {
+        // A panic is an error here.
+        wrong.extend(done.unwrap());
+    }
+    assert_eq!(wrong, [] as [String; 0]);
+}
+
+#[test]
+fn unknown_parameters_name_the_nearest() {
+    for (_, trigger) in valid(1) {
+        let known = parameters(&trigger);
+        assert_eq!(unknown(known, &trigger), [], "{}", trigger.type_);
+        for parameter in known.iter().filter(|one| one.places.contains(&Place::Metadata)) {
+            for key in parameter.keys.iter().filter(|key| key.len() > 4) {
+                // One letter is missing, or two have changed places.
+                let (left, right) = key.split_at(key.len() / 2);
+                let missing = format!("{left}{}", right.get(1..).unwrap_or_default());
+                let mut letters: Vec<char> = key.chars().collect();
+                letters.swap(1, 2);
+                for wrong in [missing, letters.into_iter().collect()] {
+                    let all: Vec<&str> = known.iter().flat_map(|one| one.keys).copied().collect();
+                    if all.contains(&&*wrong) {
+                        continue;
+                    }
+                    let mut given = trigger.clone();
+                    given.metadata = BTreeMap::from([(wrong.clone(), "x".to_owned())]);
+                    let told = unknown(known, &given);
+                    let nearest = told.first().and_then(|one| one.nearest.clone()).unwrap_or_default();
+                    let near = nearest == **key || all.contains(&nearest.trim_end_matches("FromEnv"));
+                    assert!(near, "{} {wrong}: {told:?}", trigger.type_);
+                    assert!(told.first().is_some_and(|one| one.to_string().contains("did you mean")));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! A trigger of each type that is right, so that one thing at a time can be made wrong.
+
+use std::time::Duration;
+
+use crate::Trigger;
+use crate::stage::{texts, trigger};
+
+/// How a type reaches its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaks {
+    /// Nobody is asked over a network.
+    Nothing,
+    /// HTTP.
+    Http,
+    /// HTTP inside TLS only: what is plain does not arrive.
+    Https,
+    /// Something else over TCP.
+    Other,
+    /// With a server whose address cannot be chosen.
+    Fixed,
+}
+
+type Texts = &'static [(&'static str, &'static str)];
+
+/// `{}` is `host:port`, `{port}` the port.
+const VALID: &[(&str, Speaks, Texts, Texts)] = &[
+    (
+        "activemq",
+        Speaks::Http,
+        &[("managementEndpoint", "{}"), ("destinationName", "q"), ("brokerName", "b")],
+        &[("username", "u"), ("password", "p")],
+    ),
+    (
+        "arangodb",
+        Speaks::Http,
+        &[
+            ("endpoints", "http://{}"),
+            ("collection", "c"),
+            ("query", "RETURN 1"),
+            ("queryValue", "1"),
+            ("dbName", "d"),
+        ],
+        &[],
+    ),
+    (
+        "artemis-queue",
+        Speaks::Http,
+        &[("managementEndpoint", "{}"), ("queueName", "q"), ("brokerName", "b"), ("brokerAddress", "a")],
+        &[("username", "u"), ("password", "p")],
+    ),
+    (
+        "aws-dynamodb",
+        Speaks::Http,
+        &[
+            ("tableName", "t"),
+            ("awsRegion", "eu-west-1"),
+            ("keyConditionExpression", "#a = :a"),
+            ("expressionAttributeNames", r##"{"#a": "a"}"##),
+            ("expressionAttributeValues", r#"{":a": {"S": "x"}}"#),
+            ("targetValue", "5"),
+            ("awsEndpoint", "http://{}"),
+        ],
+        AWS,
+    ),
+    (
+        "aws-dynamodb-streams",
+        Speaks::Http,
+        &[("tableName", "t"), ("awsRegion", "eu-west-1"), ("awsEndpoint", "http://{}")],
+        AWS,
+    ),
+    (
+        "aws-kinesis-stream",
+        Speaks::Http,
+        &[("streamName", "s"), ("awsRegion", "eu-west-1"), ("awsEndpoint", "http://{}")],
+        AWS,
+    ),
+    (
+        "aws-sqs-queue",
+        Speaks::Http,
+        &[
+            ("queueURL", "https://sqs.eu-west-1.amazonaws.com/1/q"),
+            ("awsRegion", "eu-west-1"),
+            ("awsEndpoint", "http://{}"),
+        ],
+        AWS,
+    ),
+    (
+        "azure-queue",
+        Speaks::Http,
+        &[("queueName", "q")],
+        &[("connection", "AccountName=a;AccountKey=a2V5;QueueEndpoint=http://{}/a")],
+    ),
+    (
+        "azure-servicebus",
+        Speaks::Https,
+        &[("queueName", "q")],
+        &[("connection", "Endpoint=sb://{}/;SharedAccessKeyName=n;SharedAccessKey=k")],
+    ),
+    ("beanstalkd", Speaks::Other, &[("server", "{}"), ("tube", "t"), ("value", "5")], &[]),
+    (
+        "couchdb",
+        Speaks::Http,
+        &[
+            ("host", "127.0.0.1"),
+            ("port", "{port}"),
+            ("dbName", "d"),
+            ("query", r#"{"selector": {}}"#),
+            ("queryValue", "1"),
+            ("username", "u"),
+        ],
+        &[("password", "p")],
+    ),
+    ("cpu", Speaks::Nothing, &[("value", "50")], &[]),
+    (
+        "cron",
+        Speaks::Nothing,
+        &[
+            ("start", "0 8 * * *"),
+            ("end", "0 18 * * *"),
+            ("timezone", "Europe/Berlin"),
+            ("desiredReplicas", "3"),
+        ],
+        &[],
+    ),
+    (
+        "datadog",
+        Speaks::Https,
+        &[
+            ("useClusterAgentProxy", "true"),
+            ("datadogMetricName", "m"),
+            ("datadogMetricNamespace", "n"),
+            ("targetValue", "5"),
+            ("authMode", "bearer"),
+        ],
+        &[
+            ("datadogNamespace", "0.1"),
+            ("datadogMetricsService", "127.0"),
+            ("datadogMetricsServicePort", "{port}"),
+            ("token", "t"),
+            ("unsafeSsl", "true"),
+        ],
+    ),
+    (
+        "dynatrace",
+        Speaks::Http,
+        &[("host", "http://{}"), ("metricSelector", "m"), ("threshold", "5")],
+        &[("token", "t")],
+    ),
+    (
+        "elasticsearch",
+        Speaks::Http,
+        &[
+            ("addresses", "http://{}"),
+            ("index", "i"),
+            ("query", r#"{"query": {}}"#),
+            ("valueLocation", "hits.total.value"),
+            ("targetValue", "5"),
+            ("username", "u"),
+        ],
+        &[("password", "p")],
+    ),
+    ("etcd", Speaks::Http, &[("endpoints", "{}"), ("watchKey", "k"), ("value", "5")], &[]),
+    ("external", Speaks::Other, &[("scalerAddress", "{}")], &[]),
+    ("external-push", Speaks::Other, &[("scalerAddress", "{}")], &[]),
+    (
+        "forgejo-runner",
+        Speaks::Http,
+        &[("address", "http://{}"), ("labels", "l"), ("global", "true")],
+        &[("token", "t")],
+    ),
+    (
+        "github-runner",
+        Speaks::Http,
+        &[("githubApiURL", "http://{}"), ("owner", "o"), ("runnerScope", "repo"), ("repos", "r")],
+        &[("personalAccessToken", "t")],
+    ),
+    (
+        "graphite",
+        Speaks::Http,
+        &[("serverAddress", "http://{}"), ("query", "q"), ("queryTime", "-5min"), ("threshold", "5")],
+        &[],
+    ),
+    (
+        "ibmmq",
+        Speaks::Http,
+        &[("host", "http://{}/ibmmq/rest/v2/admin/action/qmgr/Q/mqsc"), ("queueName", "q")],
+        &[("username", "u"), ("password", "p")],
+    ),
+    (
+        "influxdb",
+        Speaks::Http,
+        &[
+            ("serverURL", "http://{}"),
+            ("query", "from(bucket: \"b\")"),
+            ("thresholdValue", "5"),
+            ("organizationName", "o"),
+        ],
+        &[("authToken", "t")],
+    ),
+    (
+        "kubernetes-resource",
+        Speaks::Nothing,
+        &[("resourceKind", "ConfigMap"), ("resourceName", "c"), ("key", "k"), ("targetValue", "5")],
+        &[],
+    ),
+    ("kubernetes-workload", Speaks::Nothing, &[("podSelector", "app=a"), ("value", "5")], &[]),
+    ("loki", Speaks::Http, &[("serverAddress", "http://{}"), ("query", "q"), ("threshold", "5")], &[]),
+    ("memory", Speaks::Nothing, &[("value", "50")], &[]),
+    (
+        "metrics-api",
+        Speaks::Http,
+        &[("url", "http://{}/m"), ("valueLocation", "a.b"), ("targetValue", "5")],
+        &[],
+    ),
+    (
+        "nats-jetstream",
+        Speaks::Http,
+        &[("natsServerMonitoringEndpoint", "{}"), ("account", "$G"), ("stream", "s"), ("consumer", "c")],
+        &[],
+    ),
+    (
+        "new-relic",
+        Speaks::Fixed,
+        &[("account", "1"), ("nrql", "SELECT 1"), ("threshold", "5")],
+        &[("queryKey", "k")],
+    ),
+    ("nsq", Speaks::Http, &[("nsqLookupdHTTPAddresses", "{}"), ("topic", "t"), ("channel", "c")], &[]),
+    (
+        "opensearch",
+        Speaks::Http,
+        &[
+            ("addresses", "http://{}"),
+            ("index", "i"),
+            ("query", r#"{"query": {}}"#),
+            ("valueLocation", "hits.total.value"),
+            ("targetValue", "5"),
+            ("username", "u"),
+        ],
+        &[("password", "p")],
+    ),
+    (
+        "postgresql",
+        Speaks::Other,
+        &[
+            ("query", "SELECT 1"),
+            ("targetQueryValue", "5"),
+            ("host", "127.0.0.1"),
+            ("port", "{port}"),
+            ("userName", "u"),
+            ("dbName", "d"),
+            ("sslmode", "disable"),
+        ],
+        &[("password", "p")],
+    ),
+    ("prometheus", Speaks::Http, &[("serverAddress", "http://{}"), ("query", "q"), ("threshold", "5")], &[]),
+    (
+        "pulsar",
+        Speaks::Http,
+        &[("adminURL", "http://{}"), ("topic", "persistent://a/b/c"), ("subscription", "s")],
+        &[],
+    ),
+    (
+        "rabbitmq",
+        Speaks::Http,
+        &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5"), ("protocol", "http")],
+        &[("host", "http://u:p@{}")],
+    ),
+    ("redis", Speaks::Other, &[("address", "{}"), ("listName", "l")], &[("password", "p")]),
+    ("redis-cluster", Speaks::Other, &[("addresses", "{}"), ("listName", "l")], &[("password", "p")]),
+    ("redis-cluster-streams", Speaks::Other, &[("addresses", "{}"), ("stream", "s")], &[("password", "p")]),
+    (
+        "redis-sentinel",
+        Speaks::Other,
+        &[("addresses", "{}"), ("listName", "l"), ("sentinelMaster", "m")],
+        &[("password", "p")],
+    ),
+    (
+        "redis-sentinel-streams",
+        Speaks::Other,
+        &[("addresses", "{}"), ("stream", "s"), ("sentinelMaster", "m")],
+        &[("password", "p")],
+    ),
+    ("redis-streams", Speaks::Other, &[("address", "{}"), ("stream", "s")], &[("password", "p")]),
+    ("selenium-grid", Speaks::Http, &[("url", "http://{}/graphql"), ("browserName", "chrome")], &[]),
+    (
+        "solace-event-queue",
+        Speaks::Http,
+        &[
+            ("solaceSempBaseURL", "http://{}"),
+            ("messageVpn", "v"),
+            ("queueName", "q"),
+            ("messageCountTarget", "5"),
+        ],
+        &[("username", "u"), ("password", "p")],
+    ),
+    (
+        "solr",
+        Speaks::Http,
+        &[("host", "http://{}"), ("collection", "c"), ("targetQueryValue", "5")],
+        &[("username", "u"), ("password", "p")],
+    ),
+    (
+        "splunk",
+        Speaks::Http,
+        &[
+            ("host", "http://{}"),
+            ("savedSearchName", "s"),
+            ("valueField", "v"),
+            ("targetValue", "5"),
+            ("activationValue", "1"),
+        ],
+        &[("username", "u"), ("password", "p")],
+    ),
+    // The same scaler over another protocol.
+    (
+        "rabbitmq",
+        Speaks::Other,
+        &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5"), ("protocol", "amqp")],
+        &[("host", "amqp://u:p@{}")],
+    ),
+];
+
+const AWS: Texts = &[("awsAccessKeyID", "id"), ("awsSecretAccessKey", "key")];
+
+/// All of them, with a server at this port of this machine.
+pub(super) fn valid(port: u16) -> Vec<(Speaks, Trigger)> {
+    let address = format!("127.0.0.1:{port}");
+    let at = |text: &str| text.replace("{port}", &port.to_string()).replace("{}", &address);
+    let one = |(type_, speaks, metadata, auth): &(&str, Speaks, Texts, Texts)| {
+        let mut trigger = trigger(type_, metadata);
+        trigger.auth = texts(auth);
+        for text in trigger.metadata.values_mut().chain(trigger.auth.values_mut()) {
+            // What is JSON has empty braces of its own.
+            if !text.starts_with('{') || text == "{}" || text == "{port}" {
+                *text = at(text);
+            }
+        }
+        trigger.http_timeout = Duration::from_millis(500);
+        if matches!(*type_, "cpu" | "memory") {
+            trigger.metric_type = "Utilization".to_owned();
+        }
+        (*speaks, trigger)
+    };
+    VALID.iter().map(one).collect()
+}
+
+#[test]
+fn there_is_one_of_each_type_and_it_can_be_built() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
+    let _inside = runtime.enter();
+    let valid = valid(1);
+    for scaler in super::TABLE {
+        assert!(valid.iter().any(|(_, trigger)| trigger.type_ == scaler.name), "{} is missing", scaler.name);
+    }
+    for (_, trigger) in valid {
+        if let Err(error) = crate::stage::build(&trigger) {
+            panic!("{}: {error}", trigger.type_);
+        }
+    }
+}

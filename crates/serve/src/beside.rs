@@ -1,0 +1,188 @@
+//! Listeners beside the one with everything: health or figures without TLS for those who expect them so, and a service for
+//! those alone who show a certificate of ours.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+
+use crate::answer::{self, Body};
+use crate::app::{Metrics, Route};
+use crate::health::{Checks, Endpoint};
+use crate::identity::Peer;
+use crate::request::Query;
+use crate::server::StartError;
+use crate::tls::{self, Activity, Greeting, Keyring, Limits};
+
+/// A listener that runs until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Beside {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    listening: JoinHandle<()>,
+}
+
+impl Beside {
+    /// Health without TLS, for anybody: `/healthz` and `/livez` say whether the program should go on, `/readyz` whether it
+    /// should be asked. A probe that restarts programs must not do so while one still begins.
+    pub async fn health(address: SocketAddr, checks: Checks) -> Result<Self, StartError> {
+        Self::start(address, Greeting::Plain, Health(checks), small()).await
+    }
+
+    /// Figures without TLS, for anybody: `/metrics`.
+    pub async fn figures(address: SocketAddr, metrics: Metrics) -> Result<Self, StartError> {
+        Self::start(address, Greeting::Plain, Figures(metrics), small()).await
+    }
+
+    /// A service over HTTP/2 for those who show a certificate that the keyring's authorities have signed.
+    pub async fn mutual(address: SocketAddr, keyring: &Keyring, route: Route) -> Result<Self, StartError> {
+        let acceptor = TlsAcceptor::from(Arc::new(keyring.mutual()?));
+        // Who holds one of our certificates may stay; those who are gone are noticed.
+        let limits = Limits { idle: Duration::from_hours(24), ..Limits::default() };
+        Self::start(address, Greeting::Tls(acceptor), Routed(route), limits).await
+    }
+
+    async fn start<S: tls::Site>(
+        address: SocketAddr,
+        greeting: Greeting,
+        site: S,
+        limits: Limits,
+    ) -> Result<Self, StartError> {
+        let (listener, address) = bind(address).await?;
+        let (stop, stopped) = watch::channel(false);
+        let listening = tokio::spawn(tls::listen(listener, greeting, Arc::new(site), limits, stopped));
+        Ok(Self { address, stop, listening })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more connections, lets requests end for a while, and is gone.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let _ = (&mut self.listening).await;
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Listens at an address. As Go does: `0.0.0.0` is every address, of either kind.
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let every = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let wide = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), address.port());
+    let found = match TcpListener::bind(if address.ip() == every { wide } else { address }).await {
+        Err(error) if address.ip() == every && !in_use(&error) => TcpListener::bind(address).await,
+        found => found,
+    };
+    let failed = |source| StartError::Listen { address, source };
+    let listener = found.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn in_use(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied)
+}
+
+/// What a probe or a scraper needs, and not more.
+fn small() -> Limits {
+    let moment = Duration::from_secs(10);
+    Limits {
+        connections: 64,
+        head: moment,
+        head_size: 16 * 1024,
+        streams: 8,
+        idle: Duration::from_secs(30),
+        grace: Duration::from_secs(1),
+        ..Limits::default()
+    }
+}
+
+struct Health(Checks);
+
+impl tls::Site for Health {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        _: Option<Arc<Peer>>,
+        activity: Activity,
+    ) -> Response<Body> {
+        let _busy = activity.begin();
+        let path = request.uri().path().trim_matches('/');
+        let endpoint = match Endpoint::of(path) {
+            Some(Endpoint::Healthz) => Endpoint::Livez,
+            Some(endpoint) => endpoint,
+            None => return answer::text(404, "404 page not found\n"),
+        };
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        read(request.method(), || self.0.all(endpoint, &query))
+    }
+}
+
+struct Figures(Metrics);
+
+impl tls::Site for Figures {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        _: Option<Arc<Peer>>,
+        activity: Activity,
+    ) -> Response<Body> {
+        let _busy = activity.begin();
+        if request.uri().path() != "/metrics" {
+            return answer::text(404, "404 page not found\n");
+        }
+        read(request.method(), || {
+            let made = (self.0)();
+            answer::with_type(200, &made.content_type, answer::full(made.text))
+        })
+    }
+}
+
+/// Nothing is written here.
+fn read(method: &Method, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    match *method {
+        Method::GET | Method::HEAD => answer(),
+        _ => answer::text(405, "Method Not Allowed\n"),
+    }
+}
+
+struct Routed(Route);
+
+impl tls::Site for Routed {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        _: Option<Arc<Peer>>,
+        activity: Activity,
+    ) -> Response<Body> {
+        let _busy = activity.begin();
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        // A future of its own type: the compiler cannot see through the body's otherwise.
+        let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> =
+            Box::pin(self.0.clone().oneshot(request));
+        match answer.await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use jiff::Timestamp;
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tower::service_fn;
+
+use super::*;
+use crate::app::Exposition;
+use crate::tls::{Lives, Material};
+
+fn here() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(path).header("host", "x").body(Full::<Bytes>::default()).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn health_is_told_to_anybody_and_who_still_begins_is_not_restarted() {
+    let ready = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ready);
+    let mut checks = Checks::new();
+    checks.add_live("loop", || Ok(()));
+    checks.add_ready("watches", move || if seen.load(Ordering::Relaxed) { Ok(()) } else { Err("no".into()) });
+    let server = Beside::health(here(), checks).await.unwrap();
+    let address = server.address();
+    assert_eq!(get(address, "/healthz").await, (200, "ok".into()));
+    assert_eq!(get(address, "/readyz").await.0, 500);
+    ready.store(true, Ordering::Relaxed);
+    assert_eq!(get(address, "/readyz").await, (200, "ok".into()));
+    assert_eq!(get(address, "/metrics").await.0, 404);
+    server.stop().await;
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn figures_are_told_where_they_were_asked_for() {
+    let page = || Exposition { content_type: "text/plain".into(), text: "a 1\n".into() };
+    let server = Beside::figures(here(), Arc::new(page)).await.unwrap();
+    assert_eq!(get(server.address(), "/metrics").await, (200, "a 1\n".into()));
+    assert_eq!(get(server.address(), "/healthz").await.0, 404);
+}
+
+fn material() -> Material {
+    Material::make(&["localhost".to_owned()], &Lives::default(), Timestamp::now()).unwrap()
+}
+
+/// Asks with one material a server whose authorities are in another.
+async fn ask(address: SocketAddr, own: Option<&Material>, trusted: &Material) -> Result<u16, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(trusted.authorities.as_bytes()).flatten());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(own) => {
+            let chain = CertificateDer::pem_slice_iter(own.certificate.as_bytes()).flatten().collect();
+            let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream =
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|e| e.to_string())?;
+    let http = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut sender, connection) = http.map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    let request = Request::get("https://localhost/").body(Full::<Bytes>::default()).unwrap();
+    let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    Ok(answer.status().as_u16())
+}
+
+#[tokio::test]
+async fn only_who_shows_a_certificate_of_ours_is_answered_and_it_may_change_meanwhile() {
+    let (first, second, stranger) = (material(), material(), material());
+    let keyring = Keyring::new(first.clone()).unwrap();
+    let route = Route::new(service_fn(async |_: Request<Body>| Ok(answer::text(200, "yes"))));
+    let server = Beside::mutual(here(), &keyring, route).await.unwrap();
+    let address = server.address();
+    assert_eq!(ask(address, Some(&first), &first).await, Ok(200));
+    assert!(ask(address, None, &first).await.is_err(), "without a certificate");
+    assert!(ask(address, Some(&stranger), &first).await.is_err(), "with a stranger's");
+
+    let both =
+        Material { authorities: format!("{}{}", second.authorities, first.authorities), ..second.clone() };
+    assert!(keyring.replace(both).unwrap());
+    assert_eq!(ask(address, Some(&first), &second).await, Ok(200), "the old authority is still believed");
+    assert!(keyring.replace(second.clone()).unwrap() && !keyring.replace(second.clone()).unwrap());
+    assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
+    assert!(ask(address, Some(&first), &second).await.is_err(), "the old authority is gone");
+    // What cannot be used changes nothing.
+    assert!(keyring.replace(Material { key: first.key.clone(), ..second.clone() }).is_err());
+    assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
+    server.stop().await;
+}

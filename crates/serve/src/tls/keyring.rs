@@ -1,0 +1,157 @@
+//! What is shown to others and whom to believe at this moment: shared by all listeners, replaced while they listen.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CertificateError as Wrong, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+};
+use tokio::sync::watch;
+
+use super::certificate::CertificateError;
+use super::material::{Material, verifier};
+
+/// What is shown to others and whom to believe. Cheap to clone; all clones change together.
+#[derive(Clone)]
+pub struct Keyring {
+    provider: Arc<CryptoProvider>,
+    held: Arc<watch::Sender<Held>>,
+}
+
+struct Held {
+    material: Material,
+    shown: Arc<CertifiedKey>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Held {
+    fn of(material: Material, provider: &Arc<CryptoProvider>) -> Result<Self, CertificateError> {
+        let shown = Arc::new(material.pem().pair(provider)?);
+        let authorities = CertificateDer::pem_slice_iter(material.authorities.as_bytes()).flatten();
+        let clients = verifier(authorities.map(CertificateDer::into_owned), provider);
+        Ok(Self { material, shown, clients })
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyring").finish_non_exhaustive()
+    }
+}
+
+/// Those are equal that change together.
+impl PartialEq for Keyring {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.held, &other.held)
+    }
+}
+
+impl Eq for Keyring {}
+
+impl Keyring {
+    /// Begins with this.
+    pub fn new(material: Material) -> Result<Self, CertificateError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let held = Arc::new(watch::Sender::new(Held::of(material, &provider)?));
+        Ok(Self { provider, held })
+    }
+
+    /// Goes on with this; connections that are open stay. True if it is another than before.
+    pub fn replace(&self, material: Material) -> Result<bool, CertificateError> {
+        if self.held.borrow().material == material {
+            return Ok(false);
+        }
+        let new = Held::of(material, &self.provider)?;
+        self.held.send_replace(new);
+        Ok(true)
+    }
+
+    /// The authorities (PEM), for whoever must trust what is shown.
+    pub fn authorities(&self) -> String {
+        self.held.borrow().material.authorities.clone()
+    }
+
+    /// Waits until the authorities are others than these.
+    pub async fn other_authorities(&self, than: &str) {
+        let mut held = self.held.subscribe();
+        if held.wait_for(|held| held.material.authorities != than).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What is shown, in the form TLS wants.
+    pub(super) fn pair(&self) -> Result<CertifiedKey, CertificateError> {
+        self.held.borrow().material.pem().pair(&self.provider)
+    }
+
+    /// How to speak with those who show a certificate of our authorities, and with nobody else.
+    pub(crate) fn mutual(&self) -> Result<ServerConfig, Error> {
+        let clients = Arc::new(OurClients(self.clone()));
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        // An authority that is gone must not live on in what is remembered of connections.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(config)
+    }
+}
+
+impl ResolvesServerCert for Keyring {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.held.borrow().shown))
+    }
+}
+
+#[derive(Debug)]
+struct OurClients(Keyring);
+
+impl ClientCertVerifier for OurClients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let clients = self.0.held.borrow().clients.clone();
+        let clients = clients.ok_or(Error::InvalidCertificate(Wrong::UnknownIssuer))?;
+        clients.verify_client_cert(own, between, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,284 @@
+//! An authority, the certificate it signed, and when others must follow: what replicas share, without knowing where it is
+//! kept.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PublicKeyData as _,
+};
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::certificate::{CertificateError, EARLIER, Pem, parameters};
+
+/// No bundle has more authorities: one that signs, and those that signed before.
+const MOST_AUTHORITIES: usize = 8;
+
+/// Authorities, the key of the first of them, and a certificate with its key, all as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Material {
+    /// Whom to trust: the authority that signs, then those whose certificates may still be in use.
+    pub authorities: String,
+    /// The key of the first authority; empty where it is not known.
+    pub authority_key: String,
+    /// What is shown to others, as server and as client.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// How long things are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lives {
+    /// An authority.
+    pub authority: SignedDuration,
+    /// A certificate.
+    pub certificate: SignedDuration,
+    /// How long a new authority is told to everybody before it signs anything.
+    pub told: SignedDuration,
+}
+
+/// What is to be done about a material.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is good.
+    Keep,
+    /// It is good, and in time another should follow: this one.
+    Renew(Material),
+    /// Nobody can use it: this one can be used.
+    Replace(Material),
+}
+
+impl fmt::Debug for Material {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Material").finish_non_exhaustive()
+    }
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        Self {
+            authority: SignedDuration::from_hours(10 * 365 * 24),
+            certificate: SignedDuration::from_hours(365 * 24),
+            // Mounted secrets are up to two minutes behind.
+            told: SignedDuration::from_mins(10),
+        }
+    }
+}
+
+/// A certificate that was read.
+struct Read {
+    pem: String,
+    der: CertificateDer<'static>,
+    from: Timestamp,
+    until: Timestamp,
+    key: Vec<u8>,
+    names: Vec<String>,
+}
+
+impl Read {
+    fn of(der: CertificateDer<'static>) -> Option<Self> {
+        let (_, read) = X509Certificate::from_der(&der).ok()?;
+        let time = |at: i64| Timestamp::from_second(at).ok();
+        let (from, until) =
+            (time(read.validity().not_before.timestamp())?, time(read.validity().not_after.timestamp())?);
+        let key = read.public_key().raw.to_vec();
+        let alternatives = read.subject_alternative_name().ok().flatten();
+        let names = alternatives.map(|found| found.value.general_names.iter().filter_map(name).collect());
+        let names = names.unwrap_or_default();
+        let pem = pem_of(&der);
+        Some(Self { pem, der, from, until, key, names })
+    }
+
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.from <= now && now < self.until
+    }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let address = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = address.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            address.ok().map(|address| address.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// As it is written in files: 64 letters in a line.
+fn pem_of(der: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for (place, letter) in text.chars().enumerate() {
+        if place > 0 && place % 64 == 0 {
+            pem.push('\n');
+        }
+        pem.push(letter);
+    }
+    pem + "\n-----END CERTIFICATE-----\n"
+}
+
+impl Material {
+    /// An authority and a certificate for these names, both new.
+    pub fn make(names: &[String], lives: &Lives, now: Timestamp) -> Result<Self, CertificateError> {
+        Self::after(&[], names, lives, now)
+    }
+
+    /// What is to be done at this moment, for a certificate that is good for these names.
+    pub fn next(&self, names: &[String], lives: &Lives, now: Timestamp) -> Result<Next, CertificateError> {
+        let trusted: Vec<Read> = self.trusted().into_iter().filter(|it| it.is_valid(now)).collect();
+        let issuer = trusted.first().and_then(|first| self.issuer(first));
+        // What it signs must not live longer than itself.
+        let may_sign =
+            trusted.first().is_some_and(|first| first.until.duration_since(now) >= lives.certificate);
+        let Some(shown) = self.shown().filter(|shown| shown.is_valid(now) && vouched(shown, &trusted, now))
+        else {
+            let made = match issuer.filter(|_| may_sign) {
+                Some(issuer) => self.signed(&issuer, names, lives, now)?,
+                None => Self::after(&trusted, names, lives, now)?,
+            };
+            return Ok(Next::Replace(made));
+        };
+        let (Some(issuer), Some((first, others)), true) = (issuer, trusted.split_first(), may_sign) else {
+            // Everybody must know the new authority before it signs anything.
+            let made = Self::after(&trusted, names, lives, now)?;
+            return Ok(Next::Renew(Self {
+                certificate: self.certificate.clone(),
+                key: self.key.clone(),
+                ..made
+            }));
+        };
+        let made = first.from.saturating_add(EARLIER).unwrap_or(first.from);
+        let age = now.duration_since(made);
+        let left = shown.until.duration_since(now);
+        let is_own = vouched(&shown, std::slice::from_ref(first), now);
+        let is_due = left < shown.until.duration_since(shown.from) / 4;
+        let lacks = names.iter().any(|name| !shown.names.contains(name));
+        if (is_own && (is_due || lacks)) || (!is_own && (age >= lives.told || left < lives.told)) {
+            return self.signed(&issuer, names, lives, now).map(Next::Renew);
+        }
+        // Nothing that an older authority signed is good any more, or it is over itself.
+        let is_over = !others.is_empty() && is_own && age > lives.certificate;
+        let known = self.trusted().len();
+        if is_over || known > trusted.len() {
+            let left = if is_over { std::slice::from_ref(first) } else { trusted.as_slice() };
+            return Ok(Next::Renew(Self { authorities: bundle(left), ..self.clone() }));
+        }
+        Ok(Next::Keep)
+    }
+
+    /// Whether it can be shown to others, who trust the authorities, at this moment.
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        let trusted = self.trusted();
+        self.shown().is_some_and(|shown| shown.is_valid(now) && vouched(&shown, &trusted, now))
+    }
+
+    /// A new authority before those that are known, and a certificate of it.
+    fn after(
+        known: &[Read],
+        names: &[String],
+        lives: &Lives,
+        now: Timestamp,
+    ) -> Result<Self, CertificateError> {
+        let key = KeyPair::generate()?;
+        let mut parameters = parameters(Vec::new(), "KEDA", now, lives.authority)?;
+        parameters.distinguished_name.push(DnType::OrganizationName, "KEDAORG");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let own = parameters.self_signed(&key)?.pem();
+        let empty = Self {
+            authorities: own + &bundle(known.get(..MOST_AUTHORITIES - 1).unwrap_or(known)),
+            authority_key: key.serialize_pem(),
+            certificate: String::new(),
+            key: String::new(),
+        };
+        empty.signed(&Issuer::new(parameters, key), names, lives, now)
+    }
+
+    /// The same authorities with another certificate.
+    fn signed(
+        &self,
+        issuer: &Issuer<'_, KeyPair>,
+        names: &[String],
+        lives: &Lives,
+        now: Timestamp,
+    ) -> Result<Self, CertificateError> {
+        let first = names.first().map_or("plimsoll", String::as_str);
+        let mut parameters = parameters(names.to_vec(), first, now, lives.certificate)?;
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        parameters.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        parameters.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = parameters.signed_by(&key, issuer)?.pem();
+        Ok(Self { certificate, key: key.serialize_pem(), ..self.clone() })
+    }
+
+    fn trusted(&self) -> Vec<Read> {
+        let found = CertificateDer::pem_slice_iter(self.authorities.as_bytes()).flatten();
+        found.take(MOST_AUTHORITIES).filter_map(Read::of).collect()
+    }
+
+    /// The certificate, if its key belongs to it.
+    fn shown(&self) -> Option<Read> {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        self.pem().pair(&provider).ok()?;
+        Read::of(CertificateDer::from_pem_slice(self.certificate.as_bytes()).ok()?)
+    }
+
+    /// Signs as the authority, if we have its key.
+    fn issuer(&self, first: &Read) -> Option<Issuer<'static, KeyPair>> {
+        let key = KeyPair::from_pem(&self.authority_key).ok()?;
+        if key.subject_public_key_info() != first.key {
+            return None;
+        }
+        Issuer::from_ca_cert_der(&first.der, key).ok()
+    }
+
+    pub(super) fn pem(&self) -> Pem {
+        Pem { certificate: self.certificate.clone().into_bytes(), key: self.key.clone().into_bytes() }
+    }
+}
+
+fn bundle(authorities: &[Read]) -> String {
+    authorities.iter().map(|it| it.pem.as_str()).collect()
+}
+
+/// Whether one of the authorities has signed it, for servers and clients.
+fn vouched(shown: &Read, authorities: &[Read], now: Timestamp) -> bool {
+    let ders = authorities.iter().map(|it| it.der.clone());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let time = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
+    let verifier = verifier(ders, &provider);
+    verifier.is_some_and(|verifier| {
+        verifier.verify_client_cert(&shown.der, &[], UnixTime::since_unix_epoch(time)).is_ok()
+    })
+}
+
+/// Believes clients whose certificates one of these has signed; none if there is nobody to believe.
+pub(super) fn verifier(
+    authorities: impl Iterator<Item = CertificateDer<'static>>,
+    provider: &Arc<CryptoProvider>,
+) -> Option<Arc<dyn ClientCertVerifier>> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities);
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    verifier.build().ok().map(|verifier| verifier as Arc<dyn ClientCertVerifier>)
+}
+
+#[cfg(test)]
+mod tests;

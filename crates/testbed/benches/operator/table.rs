@@ -1,0 +1,53 @@
+//! Limits and verdicts.
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A table of theirs and ours.
+pub(crate) struct Beside {
+    good: bool,
+}
+
+impl Beside {
+    pub(crate) fn new(title: &str) -> Self {
+        println!("\n{title}");
+        println!("{:<44} {:>11} {:>11} {:>8}   limit", "", "theirs", "ours", "ratio");
+        Self { good: true }
+    }
+
+    /// A line; with a limit, ours may be no more than that part of theirs.
+    pub(crate) fn row(&mut self, what: &str, theirs: f64, ours: f64, digits: usize, limit: Option<f64>) {
+        let ratio = ours / theirs;
+        let kept = limit.is_none_or(|limit| ratio <= limit);
+        self.good &= kept;
+        let limit = limit.map_or_else(String::new, |limit| {
+            format!("{limit:.3}   {}", if kept { "kept" } else { "MISSED" })
+        });
+        println!("{what:<44} {theirs:>11.digits$} {ours:>11.digits$} {ratio:>8.3}   {limit}");
+    }
+
+    /// Whether all limits were kept.
+    pub(crate) fn good(&self) -> bool {
+        self.good
+    }
+}
+
+/// A line with a limit that must not be exceeded.
+pub(crate) fn at_most(what: &str, value: f64, digits: usize, limit: f64) -> bool {
+    let kept = value <= limit;
+    let verdict = if kept { "kept" } else { "MISSED" };
+    println!("{what:<44} {value:>11.digits$}   limit {limit:.digits$}   {verdict}");
+    kept
+}
+
+/// A line that is only told.
+pub(crate) fn told(what: &str, value: f64, digits: usize) {
+    println!("{what:<44} {value:>11.digits$}");
+}
+
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / MIB
+}
+
+pub(crate) fn millis(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

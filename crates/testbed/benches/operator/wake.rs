@@ -1,0 +1,71 @@
+//! 1,250 ScaledObjects at zero, and all of a sudden each has something to do.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+
+use crate::figures::percentile;
+use crate::source::Source;
+use crate::stage::{Stage, counts};
+use crate::subject::Subject;
+use crate::table;
+use crate::world::{Queries, World};
+
+const OBJECTS: usize = 1_250;
+/// Seconds.
+const LIMIT: f64 = 30.0;
+const PATIENCE: Duration = Duration::from_mins(3);
+
+pub(crate) async fn run() -> bool {
+    println!(
+        "\n{OBJECTS} ScaledObjects at zero on localkube whose sources have something to do at once: seconds until the last has a replica"
+    );
+    let mut good = true;
+    let variants = [
+        ("queries differ, every 15 s", Queries::Distinct, 15),
+        ("queries differ, every 30 s", Queries::Distinct, 30),
+        ("all ask the same, every 30 s", Queries::Same, 30),
+    ];
+    for (what, queries, interval) in variants {
+        let (median, last) = wake(queries, interval).await;
+        table::told(&format!("{what}: half of them"), median.as_secs_f64(), 2);
+        // The poll that finds it may begin a whole interval later; what comes on top of that is ours.
+        let limit = if interval == 30 { LIMIT + 1.0 } else { LIMIT };
+        good &= table::at_most(&format!("{what}: all"), last.as_secs_f64(), 2, limit);
+    }
+    good
+}
+
+/// When half of them have a replica, and when all have.
+async fn wake(queries: Queries, interval: u64) -> (Duration, Duration) {
+    let source = Source::start(0).await;
+    let stage = Stage::start().await;
+    let world = World { replicas: 0, interval, ..World::new("wake", OBJECTS, &source.url, queries) };
+    world.make(&stage.client).await;
+    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
+    let distinct = if queries == Queries::Distinct { OBJECTS } else { 1 };
+    source.until_asked(2 * distinct as u64, distinct).await;
+    tokio::time::sleep(Duration::from_secs(2 * interval)).await;
+    let mut counts = pin!(counts(&stage.client, world.namespace));
+    let mut awake: HashSet<String> = HashSet::new();
+    let mut times = Vec::new();
+    for _ in 0..OBJECTS {
+        let (name, count) = counts.next().await.unwrap();
+        assert_eq!(count, 0, "{name} woke too early");
+    }
+    let begun = Instant::now();
+    source.say(5);
+    while awake.len() < OBJECTS {
+        let next = tokio::time::timeout(PATIENCE, counts.next()).await;
+        let Ok(Some((name, count))) = next else {
+            panic!("after {PATIENCE:?} without news {} of {OBJECTS} are awake", awake.len())
+        };
+        if count > 0 && awake.insert(name) {
+            times.push(begun.elapsed());
+        }
+    }
+    subject.check();
+    (percentile(&mut times, 50), percentile(&mut times, 100))
+}

@@ -1,0 +1,132 @@
+//! A namespace full of deployments and the ScaledObjects that scale them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+const WRITERS: usize = 16;
+
+/// How much there is, and what it asks.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) namespace: &'static str,
+    pub(crate) objects: usize,
+    /// Replicas of each deployment to begin with.
+    pub(crate) replicas: i32,
+    /// Seconds from poll to poll, and from the last activity to zero.
+    pub(crate) interval: u64,
+    pub(crate) cooldown: u64,
+    pub(crate) trigger: Arc<dyn Fn(usize) -> Value + Send + Sync>,
+}
+
+/// What an object asks Prometheus.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queries {
+    /// Each something else.
+    Distinct,
+    /// All the same.
+    Same,
+}
+
+impl Queries {
+    /// The trigger of an object.
+    pub(crate) fn trigger(self, url: &str, number: usize) -> Value {
+        let name = match self {
+            Self::Distinct => name(number),
+            Self::Same => "all".to_owned(),
+        };
+        let query = format!(r#"sum(rate(http_requests_total{{namespace="shop",deployment="{name}"}}[2m]))"#);
+        let metadata =
+            json!({"serverAddress": url, "query": query, "threshold": "100", "activationThreshold": "1"});
+        json!({"type": "prometheus", "metadata": metadata})
+    }
+}
+
+impl World {
+    /// Objects with a prometheus trigger each, polled every 30 s.
+    pub(crate) fn new(namespace: &'static str, objects: usize, url: &str, queries: Queries) -> Self {
+        let url = url.to_owned();
+        let trigger = Arc::new(move |number| queries.trigger(&url, number));
+        Self { namespace, objects, replicas: 1, interval: 30, cooldown: 300, trigger }
+    }
+
+    /// Makes all of it.
+    pub(crate) async fn make(&self, client: &Client) {
+        eprintln!("making {} ScaledObjects and their deployments in {}", self.objects, self.namespace);
+        let namespace = json!({"metadata": {"name": self.namespace}});
+        write(client, Method::POST, "/api/v1/namespaces", &namespace).await;
+        let next = Arc::new(AtomicUsize::new(0));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..WRITERS {
+            let (world, client, next) = (self.clone(), client.clone(), Arc::clone(&next));
+            tasks.spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= world.objects {
+                        return;
+                    }
+                    world.make_one(&client, number).await;
+                }
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+    }
+
+    async fn make_one(&self, client: &Client, number: usize) {
+        let (namespace, name) = (self.namespace, name(number));
+        let labels = json!({"app": name, "app.kubernetes.io/part-of": "shop"});
+        let container = json!({
+            "name": "app", "image": "registry.example/shop/worker:1.2.3",
+            "env": [{"name": "LOG_LEVEL", "value": "info"}, {"name": "QUEUE", "value": name}],
+            "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}}
+        });
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+        let spec = json!({"replicas": self.replicas, "selector": {"matchLabels": {"app": name}}, "template": template});
+        let deployment = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
+        write(
+            client,
+            Method::POST,
+            &format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+            &deployment,
+        )
+        .await;
+        let object = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {
+                "scaleTargetRef": {"name": name}, "pollingInterval": self.interval,
+                "cooldownPeriod": self.cooldown, "maxReplicaCount": 20,
+                "triggers": [(self.trigger)(number)],
+            },
+        });
+        let path = format!("/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects");
+        write(client, Method::POST, &path, &object).await;
+    }
+}
+
+pub(crate) fn name(number: usize) -> String {
+    format!("checkout-{number:05}")
+}
+
+/// Writes what must succeed.
+pub(crate) async fn write(client: &Client, method: Method, path: &str, body: &Value) {
+    let (code, said) = send(client, method.clone(), path, body).await;
+    assert!((200..300).contains(&code), "{method} {path}: {code} {said}");
+}
+
+pub(crate) async fn send(client: &Client, method: Method, path: &str, body: &Value) -> (u16, String) {
+    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder().method(method).uri(path).header("content-type", kind);
+    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
+    let code = answer.status().as_u16();
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,3 @@
+module cloud.google.com/go/cloudsqlconn
+
+go 1.26.0

@@ -1,0 +1,156 @@
+//! HashiCorp Vault.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use super::{DEADLINE, ports, write_identity};
+use crate::access::Access;
+use crate::cache::Cache;
+use crate::components::local;
+use crate::error::{Attempt as _, Error};
+use crate::parts::VAULT;
+use crate::pki::Identity;
+use crate::plain;
+use crate::program::{Program, Room};
+use crate::progress::Progress;
+
+/// A running Vault, initialized and unsealed, with stores `kv1` and `kv2` of the two versions and the login `kubernetes`.
+pub struct Vault {
+    port: u16,
+    tls_port: u16,
+    key: String,
+    token: String,
+    _running: Program,
+}
+
+impl Vault {
+    /// Starts one; with a certificate it speaks TLS, too, at a port of its own.
+    pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
+        let program = Cache::of_user()?.ensure(&VAULT, &mut Progress::stderr())?.join("vault");
+        let [port, tls_port] = ports()?;
+        let room = Room::new()?;
+        let mut arguments = vec![format!("-listen=127.0.0.1:{port}")];
+        if let Some(identity) = tls {
+            write_identity(&room, identity)?;
+            arguments.push(format!("-listen-tls=127.0.0.1:{tls_port}"));
+            arguments.push(format!("-certificate={}", room.path("server.crt").display()));
+            arguments.push(format!("-key={}", room.path("server.key").display()));
+        }
+        let mut running = Program::start("vault", &program, &arguments, room)?;
+        let health = format!("{}/v1/sys/health", local("http", port));
+        running.until(DEADLINE, async || plain::get(&health).await.is_ok()).await?;
+        let mut vault = Self { port, tls_port, key: String::new(), token: String::new(), _running: running };
+        let shares = json!({"secret_shares": 1, "secret_threshold": 1});
+        let made = vault.ask(Method::PUT, "sys/init", shares).await?;
+        let text = |at: &str| made.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        (vault.key, vault.token) = (text("/keys/0"), text("/root_token"));
+        vault.unseal().await?;
+        for (path, version) in [("kv1", "1"), ("kv2", "2")] {
+            let store = json!({"type": "kv", "options": {"version": version}});
+            vault.ask(Method::POST, &format!("sys/mounts/{path}"), store).await?;
+        }
+        vault.ask(Method::POST, "sys/auth/kubernetes", json!({"type": "kubernetes"})).await?;
+        Ok(vault)
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> String {
+        local("http", self.port)
+    }
+
+    /// The same with TLS.
+    pub fn tls_address(&self) -> String {
+        local("https", self.tls_port)
+    }
+
+    /// The token of whoever may do everything.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Lets service accounts of a cluster log in; `reviewer` is the token of one that may review tokens.
+    pub async fn trust(&self, cluster: &Access, reviewer: &str) -> Result<(), Error> {
+        let config = json!({
+            "kubernetes_host": cluster.server,
+            "kubernetes_ca_cert": cluster.authority().certificate(),
+            "token_reviewer_jwt": reviewer,
+            "disable_local_ca_jwt": true,
+        });
+        self.write("auth/kubernetes/config", config).await.map(|_| ())
+    }
+
+    /// Makes a role: this account of this namespace may read everything in both stores.
+    pub async fn allow(&self, role: &str, namespace: &str, account: &str) -> Result<(), Error> {
+        let policy = r#"path "kv1/*" { capabilities = ["read"] } path "kv2/*" { capabilities = ["read"] }"#;
+        self.ask(Method::PUT, "sys/policies/acl/reader", json!({"policy": policy})).await?;
+        let role_of = json!({
+            "bound_service_account_names": [account],
+            "bound_service_account_namespaces": [namespace],
+            "token_policies": ["reader"],
+        });
+        self.write(&format!("auth/kubernetes/role/{role}"), role_of).await.map(|_| ())
+    }
+
+    /// Seals it: it answers, and knows nothing any more.
+    pub async fn seal(&self) -> Result<(), Error> {
+        self.ask(Method::PUT, "sys/seal", json!({})).await.map(|_| ())
+    }
+
+    /// Unseals it, and returns when it is ready.
+    pub async fn unseal(&self) -> Result<(), Error> {
+        self.ask(Method::PUT, "sys/unseal", json!({"key": self.key})).await?;
+        let until = tokio::time::Instant::now() + DEADLINE;
+        loop {
+            match self.ask(Method::GET, "sys/mounts", Value::Null).await {
+                Ok(_) => return Ok(()),
+                Err(error) if tokio::time::Instant::now() > until => return Err(error),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    /// Writes, and tells what it says. A store of the second version is made ready only after it was mounted: until then it
+    /// is asked again.
+    pub async fn write(&self, path: &str, body: Value) -> Result<Value, Error> {
+        let until = tokio::time::Instant::now() + DEADLINE;
+        let url = format!("{}/v1/{path}", self.address());
+        loop {
+            let answer = request(Method::POST, &url, &self.token, body.clone()).await;
+            match answer {
+                Err(error)
+                    if error.to_string().contains("pgrading") && tokio::time::Instant::now() < until =>
+                {
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+                answer => return answer.attempt(|| format!("write {path} in Vault")),
+            }
+        }
+    }
+
+    /// Asks as whoever may do everything.
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
+        let url = format!("{}/v1/{path}", self.address());
+        request(method, &url, &self.token, body).await.attempt(|| format!("ask Vault for {path}"))
+    }
+}
+
+async fn request(method: Method, url: &str, token: &str, body: Value) -> io::Result<Value> {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header("x-vault-token", token)
+        .header("content-type", "application/json")
+        .body(Full::new(body))
+        .map_err(io::Error::other)?;
+    let answer = plain::send(request).await?;
+    if !answer.status().is_success() {
+        let said = String::from_utf8_lossy(answer.body()).into_owned();
+        return Err(io::Error::other(format!("{}: {said}", answer.status())));
+    }
+    Ok(serde_json::from_slice(answer.body()).unwrap_or_default())
+}

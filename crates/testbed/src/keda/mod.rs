@@ -1,0 +1,229 @@
+//! KEDA 2.20.2 as it comes: what Plimsoll's operator is compared with.
+
+mod adapter;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::access::Access;
+use crate::backends::ports;
+use crate::error::Error;
+use crate::parts::Peers;
+use crate::peer::ProcessUsage;
+use crate::program::{Program, Room};
+use crate::proxy::{Proxy, ProxyOptions, Rules};
+
+pub use adapter::{AdapterOptions, KedaAdapter};
+
+/// How KEDA is started; what is absent is left to KEDA.
+#[derive(Clone, Debug)]
+pub struct KedaOptions {
+    /// The only namespace whose objects it sees (`WATCH_NAMESPACE`); absent: all.
+    pub namespace: Option<String>,
+    /// Its own namespace, where secrets of ClusterTriggerAuthentications are; made if it does not exist.
+    pub home: String,
+    /// Whether its metrics adapter runs too and is registered as the server of `external.metrics.k8s.io`.
+    pub adapter: bool,
+    /// Whether the operator's requests go through a proxy that counts them.
+    pub counted: bool,
+    /// How many requests it sends in a second and at once; absent: 20 and 30, as it comes.
+    pub requests: Option<(u32, u32)>,
+    /// Further variables of the operator's environment.
+    pub environment: Vec<(&'static str, String)>,
+    /// Further flags of the operator; they come last.
+    pub args: Vec<String>,
+}
+
+/// A running KEDA; it ends when this is dropped, and also when the process that holds it is killed.
+pub struct Keda {
+    adapter: Option<KedaAdapter>,
+    operator: Program,
+    proxy: Option<Proxy>,
+    ports: Ports,
+}
+
+#[derive(Clone, Copy)]
+struct Ports {
+    figures: u16,
+    service: u16,
+}
+
+/// The name under which the operator is called by its adapter.
+pub const SERVER_NAME: &str = "keda-operator.keda.svc";
+/// What it writes when it knows all ScaledObjects and begins.
+const READY: &str = r#"Starting workers	{"controller": "scaledobject""#;
+const DEADLINE: Duration = Duration::from_mins(2);
+
+impl Default for KedaOptions {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            home: "keda".to_owned(),
+            adapter: false,
+            counted: false,
+            // Its own limit is not what is compared.
+            requests: Some((500, 1000)),
+            environment: Vec::new(),
+            args: Vec::new(),
+        }
+    }
+}
+
+impl Keda {
+    /// Installs the definitions, starts the operator, and returns when it begins.
+    pub async fn start(access: &Access, options: &KedaOptions) -> Result<Self, Error> {
+        prepare(access, &options.home).await?;
+        let room = Room::new()?;
+        let names = [SERVER_NAME, "localhost", "127.0.0.1"];
+        let identity = access.authority().server(&names)?;
+        room.write("ca.crt", access.authority().certificate())?;
+        room.write("tls.crt", &identity.certificate)?;
+        room.write("tls.key", &identity.key)?;
+        let mut kubeconfig = access.kubeconfig_for(access.admin());
+        let mut proxy = None;
+        if options.counted {
+            let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+            let started = Proxy::start_with(&kubeconfig, settings).await?;
+            kubeconfig = started.kubeconfig();
+            proxy = Some(started);
+        }
+        let kubeconfig = room.write("kubeconfig", &kubeconfig)?;
+        let [figures, probes, service] = ports()?;
+        let arguments = arguments(&kubeconfig, room.folder(), [figures, probes, service], options);
+        let environment = environment(options);
+        let environment: Vec<(&str, &str)> =
+            environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let program = programs().await?.keda_operator;
+        let mut operator = Program::start_with("keda-operator", &program, &arguments, &environment, room)?;
+        let log = operator.room().path("logs/keda-operator.log");
+        let ready = async || std::fs::read_to_string(&log).is_ok_and(|text| text.contains(READY));
+        operator.until(DEADLINE, ready).await?;
+        // Not before: the adapter would wait for a second, then for two.
+        operator
+            .until(DEADLINE, async || tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok())
+            .await?;
+        let mut keda = Self { adapter: None, operator, proxy, ports: Ports { figures, service } };
+        if options.adapter {
+            let settings = AdapterOptions {
+                namespace: options.namespace.clone(),
+                home: options.home.clone(),
+                metrics_service: keda.metrics_service(),
+                server_name: SERVER_NAME.to_owned(),
+                requests: options.requests,
+            };
+            keda.adapter = Some(KedaAdapter::start(access, &settings).await?);
+        }
+        Ok(keda)
+    }
+
+    /// All that the operator has said.
+    pub fn log(&self) -> String {
+        self.operator.log()
+    }
+
+    /// `host:port` where the operator answers its adapter.
+    pub fn metrics_service(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.service)
+    }
+
+    /// Where Prometheus finds the operator's figures.
+    pub fn figures(&self) -> String {
+        format!("http://127.0.0.1:{}/metrics", self.ports.figures)
+    }
+
+    /// The proxy the operator goes through, which counts its requests and can make faults.
+    pub fn rules(&self) -> Option<Rules> {
+        self.proxy.as_ref().map(Proxy::rules)
+    }
+
+    /// The adapter, if it runs.
+    pub fn adapter(&self) -> Option<&KedaAdapter> {
+        self.adapter.as_ref()
+    }
+
+    /// The operator's process (Linux only; elsewhere none).
+    pub fn pid(&self) -> Option<u32> {
+        self.operator.pid()
+    }
+
+    /// What the operator has used so far (Linux only; elsewhere nothing is known).
+    pub fn usage(&self) -> Option<ProcessUsage> {
+        self.operator.usage()
+    }
+
+    /// With which code the operator ended, if it has.
+    pub fn ended(&mut self) -> Option<i32> {
+        self.operator.ended()
+    }
+}
+
+/// Installs KEDA's definitions and makes its namespace, whether or not they are there.
+pub async fn prepare(access: &Access, home: &str) -> Result<(), Error> {
+    let (access, home) = (access.clone(), home.to_owned());
+    let work = move || {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/keda");
+        let folder = folder.display().to_string();
+        access.run_kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &folder])?;
+        access.run_kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &folder])?;
+        if access.run_kubectl(&["get", "namespace", &home]).is_err() {
+            access.run_kubectl(&["create", "namespace", &home])?;
+        }
+        Ok(())
+    };
+    aside(work).await
+}
+
+async fn programs() -> Result<Peers, Error> {
+    aside(Peers::ensure).await
+}
+
+/// Does what takes long where nobody waits for the thread.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let lost = |error| Error::Io { attempt: "prepare KEDA".into(), source: std::io::Error::other(error) };
+    tokio::task::spawn_blocking(work).await.map_err(lost)?
+}
+
+fn environment(options: &KedaOptions) -> Vec<(&'static str, String)> {
+    let mut environment = vec![
+        ("WATCH_NAMESPACE", options.namespace.clone().unwrap_or_default()),
+        ("POD_NAMESPACE", options.home.clone()),
+        ("KEDA_CLUSTER_OBJECT_NAMESPACE", options.home.clone()),
+    ];
+    environment.extend(options.environment.iter().cloned());
+    environment
+}
+
+fn arguments(
+    kubeconfig: &Path,
+    certificates: &Path,
+    [figures, probes, service]: [u16; 3],
+    options: &KedaOptions,
+) -> Vec<String> {
+    let mut arguments = vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--cert-dir={}", certificates.display()),
+        format!("--metrics-bind-address=127.0.0.1:{figures}"),
+        format!("--health-probe-bind-address=127.0.0.1:{probes}"),
+        format!("--metrics-service-bind-address=127.0.0.1:{service}"),
+        // Certificates are ours, and whoever wants an APIService or a webhook registers it himself.
+        "--enable-cert-rotation=false".into(),
+        "--enable-webhook-patching=false".into(),
+        "--enable-apiservice-patching=false".into(),
+        "--leader-elect=false".into(),
+        "--zap-encoder=console".into(),
+    ];
+    arguments.extend(limits(options.requests));
+    arguments.extend(options.args.iter().cloned());
+    arguments
+}
+
+fn limits(requests: Option<(u32, u32)>) -> Vec<String> {
+    requests.map_or_else(Vec::new, |(rate, burst)| {
+        vec![format!("--kube-api-qps={rate}"), format!("--kube-api-burst={burst}")]
+    })
+}
+
+#[cfg(test)]
+mod tests;

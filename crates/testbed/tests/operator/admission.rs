@@ -1,0 +1,105 @@
+//! Objects that make no sense are refused when they are written: by the webhooks of `deploy/operator`, whose configuration
+//! the operator completes itself.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::site::{Plot, deployment, metrics_api, on_both, scripted};
+
+const CONFIGURATION: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
+
+/// kubectl's words for what a webhook refused.
+fn refused(webhook: &str, why: &str) -> String {
+    format!("admission webhook \"{webhook}\" denied the request: {why}")
+}
+
+impl Plot {
+    fn is_refused(&self, object: &Value, why: &str) {
+        let (good, said) = self.kubectl().try_apply(object);
+        assert!(!good, "{object} was taken: {said}");
+        assert!(said.contains(why), "{said} does not say {why}");
+    }
+}
+
+#[test]
+fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let (plot, operator) = plot.on_stage().await;
+        let kubectl = plot.kubectl();
+        plot.until("an authority in the configuration", async || {
+            let found = plot.get(CONFIGURATION).await.1;
+            let known = |webhook: &Value| webhook["clientConfig"]["caBundle"].is_string();
+            let all = found["webhooks"].as_array().is_some_and(|all| all.iter().all(known));
+            if all { Ok(()) } else { Err(found) }
+        })
+        .await;
+        let twice = |kind: &str| {
+            let mut trigger = scripted(&plot, "x");
+            trigger["name"] = json!("mails");
+            let mut object = plot.scaled_object("judged-twice", &json!({"triggers": [trigger, trigger]}));
+            object["kind"] = json!(kind);
+            if kind == "ScaledJob" {
+                let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+                object["spec"] = json!({"jobTargetRef": {"template": pods}, "triggers": [trigger, trigger]});
+            }
+            object
+        };
+        // Configurations reach the API server after a while; until then all is taken.
+        plot.until("a refusal", async || {
+            let (good, said) = kubectl.try_apply(&twice("ScaledObject"));
+            if !good {
+                return Ok(());
+            }
+            kubectl.say("delete so judged-twice");
+            Err((said, operator.log_end()))
+        })
+        .await;
+        let why = "triggerName \"mails\" is defined multiple times in the ScaledObject/ScaledJob, but it must be unique";
+        plot.is_refused(&twice("ScaledObject"), &refused("vscaledobject.kb.io", why));
+        plot.is_refused(&twice("ScaledJob"), &refused("vscaledjob.kb.io", why));
+
+        kubectl.apply(&deployment("judged", 1));
+        let mut good = plot.scaled_object("judged", &json!({}));
+        kubectl.apply(&good);
+        let mut second = good.clone();
+        second["metadata"]["name"] = json!("judged-too");
+        let why = "the workload 'judged' of type 'apps/v1.Deployment' is already managed by the ScaledObject 'judged'";
+        plot.is_refused(&second, &refused("vscaledobject.kb.io", why));
+
+        kubectl.apply(&deployment("judged-cpu", 1));
+        let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
+        let object = plot.scaled_object("judged-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]}));
+        let why =
+            "the scaledobject has a cpu trigger but the container app doesn't have the cpu request defined";
+        plot.is_refused(&object, &refused("vscaledobject.kb.io", why));
+        let mut limited = deployment("judged-cpu", 1);
+        limited["spec"]["template"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "100m"}});
+        kubectl.apply(&limited);
+        kubectl.apply(&object);
+
+        // An edit is judged like the first words.
+        good["spec"]["minReplicaCount"] = json!(3);
+        good["spec"]["idleReplicaCount"] = json!(5);
+        let why = "IdleReplicaCount=5 must be less than MinReplicaCount=3";
+        plot.is_refused(&good, &refused("vscaledobject.kb.io", why));
+        let url = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": "judged"},
+            "spec": {"oauth2": {"clientId": "c", "tokenUrl": "ftp://x"}}
+        });
+        let why = "oauth2.tokenUrl must be a valid http or https URL";
+        plot.is_refused(&url, &refused("vstriggerauthentication.kb.io", why));
+
+        // What is only odd is taken with a warning that names what was probably meant.
+        let mut odd = metrics_api(&plot, "x", "1");
+        odd["metadata"]["targetvalue"] = json!("1");
+        kubectl.apply(&deployment("judged-odd", 0));
+        let (good, said) = kubectl.try_apply(&plot.scaled_object("judged-odd", &json!({"triggers": [odd]})));
+        assert!(good && said.contains("Warning:") && said.contains("did you mean \"targetValue\""), "{said}");
+        for name in ["judged", "judged-cpu", "judged-odd"] {
+            kubectl.say(&format!("delete so {name}"));
+        }
+        operator.check();
+    })
+}

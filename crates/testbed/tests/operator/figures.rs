@@ -1,0 +1,150 @@
+//! What KEDA's own Deployment expects: health and figures without TLS; and every figure that dashboards for KEDA know.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::site::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
+
+/// Every family of the specification (9.2, 8.3), with its kind.
+const FAMILIES: [(&str, &str); 24] = [
+    ("keda_build_info", "gauge"),
+    ("keda_scaler_metrics_value", "gauge"),
+    ("keda_scaler_metrics_latency_seconds", "gauge"),
+    ("keda_scaler_active", "gauge"),
+    ("keda_scaler_detail_errors_total", "counter"),
+    ("keda_scaled_object_errors_total", "counter"),
+    ("keda_scaled_job_errors_total", "counter"),
+    ("keda_scaled_object_paused", "gauge"),
+    ("keda_internal_scale_loop_latency_seconds", "gauge"),
+    ("keda_scaler_empty_upstream_responses_total", "counter"),
+    ("keda_scaler_http_requests_total", "counter"),
+    ("keda_scaler_http_request_duration_seconds", "histogram"),
+    ("keda_trigger_registered_total", "gauge"),
+    ("keda_resource_registered_total", "gauge"),
+    ("keda_cloudeventsource_events_emitted_total", "counter"),
+    ("keda_cloudeventsource_events_queued", "gauge"),
+    ("keda_internal_metricsservice_grpc_server_started_total", "counter"),
+    ("keda_internal_metricsservice_grpc_server_handled_total", "counter"),
+    ("keda_internal_metricsservice_grpc_server_msg_received_total", "counter"),
+    ("keda_internal_metricsservice_grpc_server_msg_sent_total", "counter"),
+    ("keda_internal_metricsservice_grpc_server_handling_seconds", "histogram"),
+    ("keda_webhook_scaled_object_validations_total", "counter"),
+    ("keda_webhook_scaled_object_validation_errors_total", "counter"),
+    ("leader_election_master_status", "gauge"),
+];
+
+/// What a server without TLS answers: code and body.
+async fn plain(port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let code = head.split(' ').nth(1)?.parse().ok()?;
+    Some((code, body.to_owned()))
+}
+
+/// A Prometheus that knows nothing.
+async fn empty_prometheus() -> String {
+    const BODY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                let _ = stream.read(&mut head).await;
+                let length = BODY.len();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{BODY}");
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn health_and_figures_are_where_keda_s_deployment_has_them() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let [figures, health] = [free_port(), free_port()];
+        let flags = [
+            format!("--metrics-bind-address=127.0.0.1:{figures}"),
+            format!("--health-probe-bind-address=:{health}"),
+        ];
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let operator = Operator::start(&plot, &flags).await;
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(plain(health, path).await, Some((200, "ok".to_owned())), "{path}");
+        }
+        assert_eq!(plain(health, "/metrics").await.unwrap().0, 404, "figures beside health");
+        assert_eq!(plain(figures, "/apis").await.unwrap().0, 404, "an API in the open");
+
+        let kubectl = plot.kubectl();
+        kubectl.apply(&deployment("web", 0));
+        plot.say("page", Says::Value(5));
+        plot.say("web", Says::Value(7));
+        let named = |mut trigger: Value, name: &str| {
+            trigger["name"] = json!(name);
+            trigger
+        };
+        let prometheus = json!({"type": "prometheus", "metadata": {
+            "serverAddress": empty_prometheus().await, "query": "up", "threshold": "1"
+        }});
+        let triggers = json!([
+            named(metrics_api(&plot, "page", "10"), "page"),
+            named(prometheus, "nothing"),
+            named(scripted(&plot, "web"), "script")
+        ]);
+        let modifiers = json!({"formula": "page + script + nothing", "target": "10"});
+        let object = json!({"triggers": triggers, "advanced": {"scalingModifiers": modifiers}});
+        kubectl.apply(&plot.scaled_object("web", &object));
+        plot.until_replicas("web", 1).await;
+
+        let object = format!("namespace=\"{}\"", plot.namespace);
+        let series = |name: &str, labels: &str, value: &str| format!("{name}{{{object},{labels}}} {value}");
+        let of = |metric: &str, scaler: &str, index: u8| {
+            format!(
+                "metric=\"{metric}\",scaledObject=\"web\",scaler=\"{scaler}\",triggerIndex=\"{index}\",type=\"scaledobject\""
+            )
+        };
+        let exact = [
+            series("keda_scaler_metrics_value", &of("composite-metric", "composite-metric", 0), "12"),
+            series("keda_scaler_active", &of("composite-metric", "composite-metric", 0), "1"),
+            series("keda_scaler_metrics_value", &of("s2-web", "script", 2), "7"),
+            series("keda_scaled_object_paused", "scaledObject=\"web\"", "0"),
+        ];
+        let counted = [
+            format!(
+                "keda_scaler_http_requests_total{{{object},scaled_resource=\"web\",scaler=\"metrics-api\",\
+                 trigger_name=\"page\",metric_name=\"s0-metric-api-value\",status_code=\"200\"}} "
+            ),
+            format!(
+                "keda_scaler_empty_upstream_responses_total{{{object},scaledResource=\"web\",triggerName=\"nothing\",\
+                 metricName=\"s1-prometheus\",resourceType=\"scaledobject\",ignoreNullValues=\"true\"}} "
+            ),
+            "keda_scaler_http_request_duration_seconds_count{scaler=\"prometheus\",status_code=\"200\"} "
+                .to_owned(),
+        ];
+        plot.until("all figures", async || {
+            let (code, page) = plain(figures, "/metrics").await.ok_or_else(String::new)?;
+            assert_eq!(code, 200);
+            for (name, kind) in FAMILIES {
+                let line = format!("# TYPE {name} {kind}");
+                assert_eq!(page.lines().filter(|own| *own == line).count(), 1, "{line}\n{page}");
+            }
+            let missing = exact.iter().find(|line| !page.lines().any(|own| own == **line));
+            let above_zero = |line: &str, start: &str| {
+                line.strip_prefix(start).is_some_and(|count| count.parse().is_ok_and(|count: u64| count > 0))
+            };
+            let missing = missing
+                .or_else(|| counted.iter().find(|start| !page.lines().any(|line| above_zero(line, start))));
+            missing.map_or(Ok(()), |line| Err(format!("{line}\nis not in\n{page}")))
+        })
+        .await;
+        operator.check();
+    })
+}

@@ -1,0 +1,155 @@
+//! ScaledJobs by kubectl.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::site::{Operator, Plot, Says, deployment, on_both, scripted};
+
+const NAME: &str = "batch";
+const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs/batch";
+const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
+
+impl Plot {
+    fn scaled_job(&self, most: u32) -> Value {
+        let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+        let spec = json!({
+            "jobTargetRef": {"template": pods}, "pollingInterval": 1, "maxReplicaCount": most,
+            "successfulJobsHistoryLimit": 1, "triggers": [scripted(self, NAME)],
+        });
+        json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob",
+            "metadata": {"name": NAME, "labels": {"team": "a"}}, "spec": spec
+        })
+    }
+
+    async fn jobs(&self) -> Vec<Value> {
+        let all = self.get(JOBS).await.1["items"].as_array().unwrap().clone();
+        all.into_iter().filter(|job| job["metadata"].get("deletionTimestamp").is_none()).collect()
+    }
+
+    async fn until_jobs(&self, what: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let mut last = Vec::new();
+        self.until(what, async || {
+            last = self.jobs().await;
+            if wanted(&last) {
+                Ok(())
+            } else {
+                Err((last.len(), self.get(SCALED_JOB).await.1["status"].clone()))
+            }
+        })
+        .await;
+        last
+    }
+
+    async fn until_job_condition(&self, kind: &str, wanted: &str) {
+        self.until(&format!("{kind} {wanted}"), async || {
+            let found = self.get(SCALED_JOB).await.1;
+            if Self::condition(&found, kind) == wanted { Ok(()) } else { Err(found["status"].clone()) }
+        })
+        .await;
+    }
+
+    /// Says that a job has done its work, as the controller of jobs would.
+    async fn finish(&self, job: &Value) {
+        let path = format!("{JOBS}/{}", job["metadata"]["name"].as_str().unwrap());
+        self.until("the end of a job", async || {
+            let found = self.get(&path).await.1;
+            let now = api::instant::format(jiff::Timestamp::now());
+            let condition = |kind: &str| {
+                json!({
+                    "type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now
+                })
+            };
+            let mut status = json!({
+                "completionTime": now, "succeeded": 1, "ready": 0, "active": 0, "terminating": 0,
+                "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+            });
+            // Somebody may have begun it.
+            if found["status"].get("startTime").is_none() {
+                status["startTime"] = json!(now);
+            }
+            let status = json!({"status": status});
+            let (code, said) = self.send(http::Method::PATCH, &format!("{path}/status"), Some(&status)).await;
+            if code == 200 { Ok(()) } else { Err(said) }
+        })
+        .await;
+    }
+}
+
+#[test]
+fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let operator = Operator::start(&plot, &[]).await;
+        let kubectl = plot.kubectl();
+        kubectl.apply(&plot.scaled_job(4));
+        plot.until_job_condition("Ready", "True ScaledJobReady").await;
+        plot.until_job_condition("Active", "False ScalerNotActive").await;
+        let row = kubectl.words("get sj");
+        assert_eq!(row[0].join(" "), "NAME MIN MAX READY ACTIVE PAUSED TRIGGERS AUTHENTICATIONS AGE");
+        assert_eq!(row[1][..6], [NAME, "4", "True", "False", "False", "external"]);
+
+        plot.say(NAME, Says::Value(20));
+        let made = plot.until_jobs("two jobs", |jobs| jobs.len() == 2).await;
+        let meta = &made[0]["metadata"];
+        assert!(meta["name"].as_str().unwrap().starts_with("batch-"), "{meta}");
+        let labels = &meta["labels"];
+        assert_eq!((&labels["scaledjob.keda.sh/name"], &labels["team"]), (&json!(NAME), &json!("a")));
+        assert_eq!(labels["app.kubernetes.io/managed-by"], "keda-operator");
+        assert_eq!(meta["annotations"]["scaledjob.keda.sh/generation"], "1");
+        assert_eq!(meta["ownerReferences"][0]["kind"], "ScaledJob");
+        plot.until_job_condition("Active", "True ScalerActive").await;
+        plot.until_event(NAME, "Normal KEDAJobsCreated: Created 2 jobs").await;
+        plot.rounds(NAME, 8).await;
+        assert_eq!(plot.jobs().await.len(), 2, "those that run count");
+        plot.say(NAME, Says::Value(500));
+        plot.until_jobs("four jobs", |jobs| jobs.len() == 4).await;
+        plot.rounds(NAME, 8).await;
+        assert_eq!(plot.jobs().await.len(), 4, "no more than allowed");
+
+        // Those that have done their work are kept up to a limit.
+        plot.say(NAME, Says::Value(0));
+        plot.until_job_condition("Active", "False ScalerNotActive").await;
+        for job in &made {
+            plot.finish(job).await;
+        }
+        plot.until_jobs("history", |jobs| jobs.len() == 3).await;
+
+        // Another generation: what was made for the last one goes.
+        kubectl.apply(&plot.scaled_job(3));
+        plot.until_jobs("old ones go", <[Value]>::is_empty).await;
+        plot.until_event(
+            NAME,
+            "Normal ScaledJobRolloutCleanupCompleted: Deleted 3 jobs owned by the previous version of the scaledJob",
+        )
+        .await;
+
+        kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused=true"));
+        plot.until_job_condition("Paused", "True ScaledJobPaused").await;
+        let asked = plot.site.sources.asked(&plot.namespace, NAME);
+        plot.say(NAME, Says::Value(20));
+        // Paused for as long as something else takes its time.
+        kubectl.apply(&deployment("other", 0));
+        plot.say("other", Says::Value(1));
+        kubectl.apply(&plot.scaled_object("other", &json!({})));
+        plot.until_replicas("other", 1).await;
+        plot.rounds("other", 6).await;
+        assert!(
+            plot.site.sources.asked(&plot.namespace, NAME) <= asked + 2,
+            "nobody asks while it is paused"
+        );
+        assert!(plot.jobs().await.is_empty());
+        kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused-"));
+        plot.until_job_condition("Paused", "False ScaledJobUnpaused").await;
+        plot.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
+
+        // An error makes no jobs and deletes none.
+        plot.say(NAME, Says::Fails("the queue is closed"));
+        plot.until_job_condition("Ready", "False TriggerError").await;
+        assert_eq!(plot.jobs().await.len(), 2);
+        kubectl.say(&format!("delete sj {NAME}"));
+        assert_eq!(plot.get(SCALED_JOB).await.0, 404, "kubectl returns when the finalizer is gone");
+        plot.until_jobs("jobs go with it", <[Value]>::is_empty).await;
+        plot.until_event(NAME, "Warning ScaledJobDeleted: ScaledJob was deleted").await;
+        operator.check();
+    })
+}

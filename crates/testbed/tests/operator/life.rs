@@ -1,0 +1,142 @@
+//! A ScaledObject by kubectl, from its creation to its end, through an HPA: 0 ↔ 1 by the operator, 1 ↔ N by whoever acts
+//! on HPAs, from metrics that the operator serves through the API server.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::site::{Plot, Says, behavior, deployment, on_both};
+
+const NAME: &str = "life";
+
+#[test]
+fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let (plot, operator) = plot.on_stage().await;
+        let kubectl = plot.kubectl();
+        kubectl.apply(&deployment(NAME, 2));
+        let restore = json!({"advanced": {"restoreToOriginalReplicaCount": true}});
+        let mut object = plot.scaled_object(NAME, &restore);
+        object["metadata"]["labels"] = json!({"team": "a"});
+        object["metadata"]["annotations"] = json!({"note": "x"});
+        kubectl.apply(&object);
+        is_made(&plot).await;
+
+        // Nothing has ever been to do.
+        plot.until_replicas(NAME, 0).await;
+        plot.until_condition(NAME, "Active", "False ScalerNotActive").await;
+        let note = |from, to| format!("apps/v1.Deployment {}/{NAME} from {from} to {to}", plot.namespace);
+        let told = format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(2, 0));
+        plot.until_event(NAME, &told).await;
+        is_shown(&plot, ["True", "False", "False", "False"]).await;
+
+        plot.say(NAME, Says::Value(5));
+        plot.until_replicas(NAME, 1).await;
+        plot.until_condition(NAME, "Active", "True ScalerActive").await;
+        let told = format!("Normal KEDAScaleTargetActivated: Scaled {}, triggered by s0-{NAME}", note(0, 1));
+        plot.until_event(NAME, &told).await;
+        plot.until_object(NAME, "lastActiveTime", |found| {
+            let status = &found["status"];
+            status["lastActiveTime"].is_string()
+                && status["triggersActivity"] == json!({(format!("s0-{NAME}")): {"isActive": true}})
+        })
+        .await;
+        is_shown(&plot, ["True", "True", "False", "False"]).await;
+
+        plot.say(NAME, Says::Value(45));
+        plot.until_replicas(NAME, 5).await;
+        plot.until_condition(NAME, "HPAActive", "True HPAActive").await;
+        let told = format!(
+            "Normal SuccessfulRescale: New size: 5; reason: external metric s0-{NAME}\
+             (&LabelSelector{{MatchLabels:map[string]string{{scaledobject.keda.sh/name: {NAME},}},\
+             MatchExpressions:[]LabelSelectorRequirement{{}},}}) above target"
+        );
+        plot.until_event(&format!("keda-hpa-{NAME}"), &told).await;
+        plot.say(NAME, Says::Value(1000));
+        plot.until_replicas(NAME, 10).await;
+        plot.say(NAME, Says::Value(5));
+        plot.until_replicas(NAME, 1).await;
+        plot.say(NAME, Says::Value(0));
+        plot.until_replicas(NAME, 0).await;
+        plot.until_event(NAME, &format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(1, 0)))
+            .await;
+        // At zero, an HPA says that it is off; that is no fault.
+        plot.until_condition(NAME, "HPAActive", "True ScalingDisabled").await;
+
+        kubectl.say(&format!("delete scaledobject {NAME}"));
+        assert_eq!(plot.object(NAME).await, Value::Null, "kubectl returns when the finalizer is gone");
+        assert_eq!(plot.replicas(NAME).await, 2, "as many as at first");
+        plot.until_hpa(&format!("keda-hpa-{NAME}"), "the end", Value::is_null).await;
+        plot.until_event(NAME, "Warning ScaledObjectDeleted: ScaledObject was deleted").await;
+        operator.check();
+    })
+}
+
+/// The HPA, the status and the conditions of an object that was just made.
+async fn is_made(plot: &Plot) {
+    let hpa = plot.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
+    let object = plot.object(NAME).await;
+    let meta = &hpa["metadata"];
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "keda-operator", "app.kubernetes.io/name": format!("keda-hpa-{NAME}"),
+        "app.kubernetes.io/part-of": NAME, "app.kubernetes.io/version": meta["labels"]["app.kubernetes.io/version"],
+        "scaledobject.keda.sh/name": NAME, "team": "a"
+    });
+    assert_eq!(meta["labels"], labels);
+    assert_eq!(meta["annotations"], object["metadata"]["annotations"]);
+    assert_eq!(meta["annotations"]["note"], "x");
+    let owner = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": NAME, "uid": object["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true
+    });
+    assert_eq!(meta["ownerReferences"], json!([owner]));
+    let spec = &hpa["spec"];
+    assert_eq!((&spec["minReplicas"], &spec["maxReplicas"]), (&json!(1), &json!(10)));
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME});
+    assert_eq!(spec["scaleTargetRef"], target);
+    let window = &behavior()["scaleDown"]["stabilizationWindowSeconds"];
+    assert_eq!(spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"], *window);
+    let metric = json!({"type": "External", "external": {
+        "metric": {
+            "name": format!("s0-{NAME}"), "selector": {"matchLabels": {"scaledobject.keda.sh/name": NAME}}
+        },
+        "target": {"type": "AverageValue", "averageValue": "10"}
+    }});
+    assert_eq!(spec["metrics"], json!([metric]));
+
+    plot.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
+    let object = plot.object(NAME).await;
+    assert_eq!(object["metadata"]["finalizers"], json!(["finalizer.keda.sh"]));
+    assert_eq!(object["metadata"]["labels"]["scaledobject.keda.sh/name"], NAME);
+    let status = &object["status"];
+    assert_eq!(status["hpaName"], format!("keda-hpa-{NAME}"));
+    assert_eq!(status["scaleTargetKind"], "apps/v1.Deployment");
+    let target = json!({"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments"});
+    assert_eq!(status["scaleTargetGVKR"], target);
+    assert_eq!(status["originalReplicaCount"], 2);
+    assert_eq!(status["externalMetricNames"], json!([format!("s0-{NAME}")]));
+    assert_eq!((&status["triggersTypes"], &status["authenticationsTypes"]), (&json!("external"), &json!("")));
+    assert_eq!(Plot::message(&object, "Ready"), "ScaledObject is defined correctly and is ready for scaling");
+    assert_eq!(Plot::condition(&object, "Fallback"), "False NoFallbackFound");
+    assert_eq!(Plot::condition(&object, "Paused"), "False ");
+    for told in [
+        "Normal ScaledObjectReady: ScaledObject is ready for scaling",
+        "Normal KEDAScalersStarted: Started scalers watch",
+        "Normal KEDAScalersStarted: Scaler external is built",
+    ] {
+        plot.until_event(NAME, told).await;
+    }
+}
+
+/// What `kubectl get so` prints, but for the age.
+async fn is_shown(plot: &Plot, states: [&str; 4]) {
+    let kubectl = plot.kubectl();
+    let titles = "NAME SCALETARGETKIND SCALETARGETNAME MIN MAX READY ACTIVE FALLBACK PAUSED TRIGGERS AUTHENTICATIONS AGE";
+    let [ready, active, fallback, paused] = states;
+    let row = [NAME, "apps/v1.Deployment", NAME, "0", "10", ready, active, fallback, paused, "external"];
+    plot.until("what kubectl prints", async || {
+        let lines = kubectl.words(&format!("get so {NAME}"));
+        assert_eq!(lines[0].join(" "), titles);
+        if lines[1][..row.len()] == row { Ok(()) } else { Err(lines) }
+    })
+    .await;
+}

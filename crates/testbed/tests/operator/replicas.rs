@@ -1,0 +1,248 @@
+//! Two replicas: one certificate in a Secret, which both serve with and which is renewed while they run; both answer for
+//! external metrics and admission, one acts, and the other does when it is killed.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use serve::{Lives, Material};
+use testbed::twin::Failure;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::site::{ACCOUNT, Operator, Plot, SYSTEM, Says, deployment, free_port, on_both};
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+impl Plot {
+    /// The Secret of this test's replicas.
+    async fn secret(&self) -> Value {
+        let (code, said) = self.get(&secret_path()).await;
+        assert_eq!(code, 200, "{said}");
+        said
+    }
+
+    async fn part(&self, name: &str) -> String {
+        decoded(&self.secret().await["data"][name])
+    }
+
+    /// What a replica answers to an administrator who trusts the authorities in the Secret alone, and the certificate it
+    /// has shown.
+    async fn ask(
+        &self,
+        port: u16,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value, Vec<u8>), String> {
+        let mut roots = RootCertStore::empty();
+        let authorities = self.part("ca.crt").await;
+        roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authorities.as_bytes()).flatten());
+        let (certificate, key) = (self.own("client-certificate-data"), self.own("client-key-data"));
+        let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).flatten().collect();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .unwrap();
+        let name = ServerName::try_from(format!("{ACCOUNT}.{SYSTEM}.svc")).unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let shown = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+        let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = opened.map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header("host", "x");
+        let request = request.header("content-type", "application/json").body(Full::new(Bytes::from(body)));
+        let answer = sender.send_request(request.unwrap()).await.map_err(|error| error.to_string())?;
+        let code = answer.status().as_u16();
+        let text = answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let said = serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text)));
+        Ok((code, said, shown))
+    }
+
+    /// A field of the administrator's kubeconfig.
+    fn own(&self, name: &str) -> String {
+        let mut lines = self.site.cluster.kubeconfig.lines();
+        let found = lines.find_map(|line| line.trim().strip_prefix(&format!("{name}: "))).unwrap();
+        String::from_utf8(STANDARD.decode(found.trim()).unwrap()).unwrap()
+    }
+
+    /// The value that a replica serves, and the certificate it has shown.
+    async fn value(&self, port: u16) -> Result<(Value, Vec<u8>), String> {
+        let path = format!(
+            "/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/s0-web?labelSelector=scaledobject.keda.sh%2Fname%3Dweb",
+            self.namespace
+        );
+        let (code, said, shown) = self.ask(port, &path, None).await?;
+        if code == 200 { Ok((said["items"][0]["value"].clone(), shown)) } else { Err(said.to_string()) }
+    }
+
+    /// Whether a replica says that it leads.
+    async fn leads(&self, port: u16) -> bool {
+        let page = self.ask(port, "/metrics", None).await.unwrap().1;
+        page.as_str().unwrap().contains("leader_election_master_status{name=\"replicas\"} 1")
+    }
+
+    /// Waits until both serve this value with the certificate in the Secret.
+    async fn until_both(&self, ports: [u16; 2], value: &str) {
+        for port in ports {
+            self.until("the same from both", async || {
+                let (found, shown) = self.value(port).await?;
+                let stored = self.part("tls.crt").await;
+                let stored = CertificateDer::from_pem_slice(stored.as_bytes()).unwrap();
+                if found == value && shown == stored.as_ref() {
+                    Ok(())
+                } else {
+                    Err(format!("{found} of {port}"))
+                }
+            })
+            .await;
+        }
+    }
+}
+
+fn secret_path() -> String {
+    format!("/api/v1/namespaces/{SYSTEM}/secrets/replicas")
+}
+
+fn decoded(value: &Value) -> String {
+    String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap()
+}
+
+/// A configuration that asks nobody: only its authority matters.
+fn configuration(plot: &Plot) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": plot.namespace},
+        "webhooks": [{
+            "name": "vscaledobject.kb.io", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Ignore", "objectSelector": {"matchLabels": {"nobody": "has-this"}},
+            "clientConfig": {"service": {
+                "namespace": SYSTEM, "name": ACCOUNT, "port": 443, "path": "/validate-keda-sh-v1alpha1-scaledobject"
+            }},
+            "rules": [{
+                "apiGroups": ["keda.sh"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"],
+                "resources": ["scaledobjects"]
+            }]
+        }]
+    })
+}
+
+/// A write that makes no sense.
+fn review(plot: &Plot) -> Value {
+    let mut object = plot.scaled_object("another", &json!({"minReplicaCount": 5, "maxReplicaCount": 2}));
+    object["metadata"]["namespace"] = json!(plot.namespace);
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "operation": "CREATE", "namespace": plot.namespace, "name": "another", "object": object,
+            "kind": {"group": "keda.sh", "version": "v1alpha1", "kind": "ScaledObject"},
+            "resource": {"group": "keda.sh", "version": "v1alpha1", "resource": "scaledobjects"}
+        }
+    })
+}
+
+async fn replica(plot: &Plot, port: u16) -> Operator {
+    let [service, health] = [free_port(), free_port()];
+    let flags = [
+        "--leader-elect".to_owned(),
+        "--leader-election-id=replicas".to_owned(),
+        "--enable-cert-rotation".to_owned(),
+        "--cert-secret-name=replicas".to_owned(),
+        format!("--validating-webhook-name={}", plot.namespace),
+        "--enable-apiservice-patching=false".to_owned(),
+        format!("--metrics-service-bind-address=127.0.0.1:{service}"),
+        format!("--health-probe-bind-address=127.0.0.1:{health}"),
+        "--sample-age=0s".to_owned(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Operator::start_as(plot, &plot.site.cluster.kubeconfig, port, &flags).await
+}
+
+#[test]
+fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> {
+    on_both(async |plot| {
+        plot.send(Method::DELETE, &secret_path(), None).await;
+        let (code, said) = plot.send(Method::POST, CONFIGURATIONS, Some(&configuration(&plot))).await;
+        assert_eq!(code, 201, "{said}");
+        let kubectl = plot.kubectl();
+        kubectl.apply(&deployment("web", 0));
+        plot.say("web", Says::Value(0));
+        kubectl.apply(&plot.scaled_object("web", &json!({})));
+        let ports = [free_port(), free_port()];
+        let (first, second) = tokio::join!(replica(&plot, ports[0]), replica(&plot, ports[1]));
+        plot.until_both(ports, "0").await;
+        for port in ports {
+            let path = "/validate-keda-sh-v1alpha1-scaledobject";
+            let (code, said, _) = plot.ask(port, path, Some(&review(&plot))).await.unwrap();
+            assert_eq!((code, &said["response"]["allowed"]), (200, &json!(false)), "{said}");
+            let page = plot.ask(port, "/metrics", None).await.unwrap().1;
+            let counted = format!(
+                "keda_webhook_scaled_object_validation_errors_total{{namespace=\"{}\",action=\"create\",\
+                 reason=\"incorrect-replicas\"}} 1",
+                plot.namespace
+            );
+            assert!(page.as_str().unwrap().contains(&counted), "{page}");
+        }
+        told(&plot).await;
+
+        // One that is due is renewed by who leads, and both serve with the new one: nobody is started again.
+        let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
+        let past = Timestamp::now() - SignedDuration::from_hours(300 * 24);
+        let due = Material::make(&names, &Lives::default(), past).unwrap();
+        let mut secret = plot.secret().await;
+        for (part, text) in [
+            ("ca.crt", &due.authorities),
+            ("ca.key", &due.authority_key),
+            ("tls.crt", &due.certificate),
+            ("tls.key", &due.key),
+        ] {
+            secret["data"][part] = json!(STANDARD.encode(text));
+        }
+        let (code, said) = plot.send(Method::PUT, &secret_path(), Some(&secret)).await;
+        assert_eq!(code, 200, "{said}");
+        plot.until("another certificate", async || {
+            if plot.part("tls.crt").await == due.certificate { Err(()) } else { Ok(()) }
+        })
+        .await;
+        assert_eq!(plot.part("ca.crt").await, due.authorities, "the authority was still good");
+        plot.until_both(ports, "0").await;
+        told(&plot).await;
+
+        let leader = usize::from(!plot.leads(ports[0]).await);
+        assert!(plot.leads(ports[leader]).await && !plot.leads(ports[1 - leader]).await);
+        let (killed, left) = if leader == 0 { (&first, &second) } else { (&second, &first) };
+        killed.kill();
+        plot.say("web", Says::Value(7));
+        plot.until_replicas("web", 1).await;
+        assert!(plot.leads(ports[1 - leader]).await);
+        assert_eq!(plot.value(ports[1 - leader]).await.unwrap().0, "7");
+        left.check();
+        plot.send(Method::DELETE, &format!("{CONFIGURATIONS}/{}", plot.namespace), None).await;
+    })
+}
+
+/// Waits until the webhook's configuration knows the authorities in the Secret.
+async fn told(plot: &Plot) {
+    plot.until("the webhook's configuration knows whom to trust", async || {
+        let configuration = plot.get(&format!("{CONFIGURATIONS}/{}", plot.namespace)).await.1;
+        let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].clone();
+        if bundle == plot.secret().await["data"]["ca.crt"] { Ok(()) } else { Err(bundle) }
+    })
+    .await;
+}

@@ -1,0 +1,285 @@
+//! It works under the roles of `deploy/operator`, is never refused, and needs what it is given. localkube knows no roles:
+//! there, only that nothing more is asked for than they grant.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::granted::{Permission, check_answers, granted, needed};
+use crate::site::{ACCOUNT, Kubectl, Plot, SYSTEM, Says, deployment, folder, metrics_api, on_both, scripted};
+
+/// What the role grants and nobody here needs: group, resource, verb, and why.
+const ELSEWHERE: [(&str, &str, &str); 4] = [
+    // Asked by API servers that look who may keep others from deletion (OwnerReferencesPermissionEnforcement).
+    ("keda.sh", "scaledobjects/finalizers", "update"),
+    ("keda.sh", "scaledjobs/finalizers", "update"),
+    // Certificates are renewed once in a while; `replicas` does not wait for that.
+    ("", "secrets", "update"),
+    // cpu and memory without an HPA; here is no metrics server.
+    ("metrics.k8s.io", "pods", "list"),
+];
+
+/// Kinds of targets of which the operator knows nothing but that they have a scale.
+const BOATS: &str = "/apis/test.plimsoll.dev/v1/namespaces/{ns}/boats";
+
+#[test]
+fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let (plot, operator) = plot.on_stage().await;
+        let kubectl = plot.kubectl();
+        targets(&plot, &kubectl).await;
+        credentials(&plot, &kubectl).await;
+        sources(&plot, &kubectl).await;
+        jobs(&plot, &kubectl).await;
+        destination(&plot, &kubectl).await;
+        operator.check();
+
+        let log = plot.site.stage().await.proxy.rules().log();
+        check_answers(&plot.namespace, &log);
+        let objects = folder("deploy/operator");
+        let role = granted(&objects, ACCOUNT);
+        let mut needed = needed(&log);
+        // Those of the cluster's own trust are left out there; others are not.
+        let config_map = |path: &str| path.contains("/configmaps/") && !path.contains("kube-system");
+        if log.iter().any(|entry| config_map(&entry.path)) {
+            let permission = |text: &str| text.to_owned();
+            needed.insert(Permission {
+                group: String::new(),
+                resource: permission("configmaps"),
+                verb: permission("get"),
+            });
+        }
+        check(&role, &needed);
+        let holder = plot
+            .get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/operator.keda.sh"))
+            .await
+            .1;
+        assert!(holder["spec"]["holderIdentity"].is_string(), "{holder}");
+    })
+}
+
+fn check(role: &[Permission], needed: &BTreeSet<Permission>) {
+    // Reviews and whom to trust come with roles of Kubernetes' own.
+    let own = |need: &&Permission| !need.group.starts_with("auth");
+    let missing: Vec<_> =
+        needed.iter().filter(own).filter(|need| !role.iter().any(|held| held.covers(need))).collect();
+    assert!(missing.is_empty(), "asked for, but not granted: {missing:#?}");
+    let elsewhere = |held: &&Permission| {
+        ELSEWHERE.contains(&(held.group.as_str(), held.resource.as_str(), held.verb.as_str()))
+    };
+    let idle: Vec<_> = role
+        .iter()
+        .filter(|held| !elsewhere(held))
+        .filter(|held| !needed.iter().any(|need| held.covers(need)))
+        .collect();
+    assert!(idle.is_empty(), "granted, but never needed: {idle:#?}");
+}
+
+/// Targets of each kind are woken, edited, paused and let go.
+async fn targets(plot: &Plot, kubectl: &Kubectl) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.test.plimsoll.dev"},
+        "spec": {
+            "group": "test.plimsoll.dev", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                "subresources": {"scale": {"specReplicasPath": ".spec.crew", "statusReplicasPath": ".status.crew"}}
+            }]
+        }
+    });
+    kubectl.apply(&definition);
+    plot.until("boats", async || {
+        let (code, said) = plot.get(BOATS).await;
+        if code == 200 { Ok(()) } else { Err(said) }
+    })
+    .await;
+    let boat = json!({
+        "apiVersion": "test.plimsoll.dev/v1", "kind": "Boat", "metadata": {"name": "role-boat"}, "spec": {"crew": 0}
+    });
+    kubectl.apply(&boat);
+    kubectl.apply(&deployment("role-deployment", 0));
+    let mut set = deployment("role-set", 0);
+    set["kind"] = json!("ReplicaSet");
+    kubectl.apply(&set);
+    let mut stateful = deployment("role-stateful", 0);
+    stateful["kind"] = json!("StatefulSet");
+    stateful["spec"]["serviceName"] = json!("x");
+    kubectl.apply(&stateful);
+    let kinds = [
+        ("role-deployment", "apps/v1", "Deployment"),
+        ("role-set", "apps/v1", "ReplicaSet"),
+        ("role-stateful", "apps/v1", "StatefulSet"),
+        ("role-boat", "test.plimsoll.dev/v1", "Boat"),
+    ];
+    for (name, version, kind) in kinds {
+        plot.say(name, Says::Value(5));
+        let target = json!({"scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name}});
+        kubectl.apply(&plot.scaled_object(name, &target));
+    }
+    for (name, _, kind) in kinds {
+        let field = if kind == "Boat" { "crew" } else { "replicas" };
+        let line = format!("get {kind} {name} -o jsonpath={{.spec.{field}}}");
+        plot.until(&format!("{name} awake"), async || {
+            let said = kubectl.say(&line);
+            // Where an HPA is acted on, it may grow at once.
+            if said.parse::<u32>().is_ok_and(|count| count > 0) {
+                return Ok(());
+            }
+            Err((said, plot.object(name).await["status"].clone()))
+        })
+        .await;
+        plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+    }
+    let most = json!({"maxReplicaCount": 7});
+    kubectl.apply(&plot.scaled_object("role-deployment", &most));
+    plot.until_hpa("keda-hpa-role-deployment", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
+    kubectl.say("annotate so role-deployment autoscaling.keda.sh/paused-replicas=0");
+    plot.until_hpa("keda-hpa-role-deployment", "the end", Value::is_null).await;
+    // One that is not there.
+    kubectl.apply(&plot.scaled_object("role-nothing", &json!({})));
+    plot.until_condition("role-nothing", "Ready", "False ScaledObjectCheckFailed").await;
+    // A target with cpu is looked at by the webhook.
+    let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
+    kubectl.apply(&deployment("role-cpu", 1));
+    let object = plot.scaled_object("role-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]}));
+    plot.until("a refusal", async || {
+        let (good, said) = kubectl.try_apply(&object);
+        if good { Err(said) } else { Ok(()) }
+    })
+    .await;
+    for (name, ..) in kinds {
+        kubectl.say(&format!("delete so {name}"));
+    }
+}
+
+/// Credentials of each origin.
+async fn credentials(plot: &Plot, kubectl: &Kubectl) {
+    kubectl.say("create secret generic role-login --from-literal=token=abc");
+    kubectl.say("create configmap role-settings --from-literal=token=abc");
+    let named = |name: &str| json!([{"parameter": "token", "name": name, "key": "token"}]);
+    let specs = [
+        ("role-secret", json!({"secretTargetRef": named("role-login")})),
+        ("role-map", json!({"configMapTargetRef": named("role-settings")})),
+        ("role-identity", json!({"podIdentity": {"provider": "aws", "identityOwner": "workload"}})),
+    ];
+    for (name, spec) in &specs {
+        kubectl.apply(&json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": name}, "spec": spec
+        }));
+        kubectl.apply(&deployment(name, 0));
+        plot.say(name, Says::Guarded(5, "abc"));
+        let mut trigger = metrics_api(plot, name, "10");
+        trigger["metadata"]["authMode"] = json!("bearer");
+        trigger["authenticationRef"] = json!({"name": name});
+        kubectl.apply(&plot.scaled_object(name, &json!({"triggers": [trigger]})));
+    }
+    for name in ["role-secret", "role-map"] {
+        plot.until_condition(name, "Active", "True ScalerActive").await;
+    }
+    // Its account has no role in that cloud, which can only be known by looking.
+    plot.until_object("role-identity", "what is missing", |found| {
+        Plot::message(found, "Ready").contains("eks.amazonaws.com/role-arn")
+    })
+    .await;
+    // One for the whole cluster; its secrets would be where the operator is.
+    let cluster = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ClusterTriggerAuthentication", "metadata": {"name": "role-all"},
+        "spec": {"secretTargetRef": named("role-nowhere")}
+    });
+    kubectl.apply(&cluster);
+    let mut trigger = metrics_api(plot, "role-all", "10");
+    trigger["authenticationRef"] = json!({"name": "role-all", "kind": "ClusterTriggerAuthentication"});
+    kubectl.apply(&deployment("role-all", 0));
+    kubectl.apply(&plot.scaled_object("role-all", &json!({"triggers": [trigger]})));
+    plot.until_object("role-all", "what is missing", |found| {
+        Plot::message(found, "Ready").contains("role-nowhere does not exist")
+    })
+    .await;
+    for name in ["role-secret", "role-map", "role-identity", "role-all"] {
+        kubectl.say(&format!("delete so {name}"));
+    }
+    kubectl.say("delete clustertriggerauthentication role-all");
+    kubectl.say("delete triggerauthentication --all");
+}
+
+/// Sources that are in the cluster itself, and one whose failures are told again and again.
+async fn sources(plot: &Plot, kubectl: &Kubectl) {
+    let workload =
+        json!({"type": "kubernetes-workload", "metadata": {"podSelector": "app=role-pods", "value": "1"}});
+    let mut service = metrics_api(plot, "role-service", "10");
+    service["metadata"]["url"] = json!(format!("http://role-service.{}:80/x", plot.namespace));
+    service["metadata"]["aggregateFromKubeServiceEndpoints"] = json!("true");
+    let cases =
+        [("role-pods", workload), ("role-service", service), ("role-fails", scripted(plot, "role-fails"))];
+    plot.say("role-fails", Says::Fails("the queue is closed"));
+    for (name, trigger) in &cases {
+        kubectl.apply(&deployment(name, 1));
+        kubectl.apply(&plot.scaled_object(name, &json!({"triggers": [trigger]})));
+    }
+    plot.until_condition("role-pods", "Ready", "True ScaledObjectReady").await;
+    plot.until_condition("role-service", "Ready", "False TriggerError").await;
+    plot.until("an event twice", async || {
+        let events = plot.get("/api/v1/namespaces/{ns}/events").await.1;
+        let items = events["items"].as_array().unwrap();
+        let about: Vec<&Value> =
+            items.iter().filter(|event| event["involvedObject"]["name"] == "role-fails").collect();
+        let twice =
+            |event: &&Value| event["count"].as_i64() > Some(1) || event["series"]["count"].as_i64() > Some(1);
+        if about.iter().any(twice) { Ok(()) } else { Err(json!(about)) }
+    })
+    .await;
+    for (name, _) in &cases {
+        kubectl.say(&format!("delete so {name}"));
+    }
+}
+
+/// Jobs are made, looked at with their pods, and deleted when there is another generation.
+async fn jobs(plot: &Plot, kubectl: &Kubectl) {
+    let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let object = |most: u32| {
+        json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": "role-batch"},
+            "spec": {
+                "jobTargetRef": {"template": pods}, "pollingInterval": 1, "maxReplicaCount": most,
+                "triggers": [scripted(plot, "role-batch")]
+            }
+        })
+    };
+    plot.say("role-batch", Says::Value(10));
+    kubectl.apply(&object(1));
+    let jobs = "/apis/batch/v1/namespaces/{ns}/jobs?labelSelector=scaledjob.keda.sh%2Fname%3Drole-batch";
+    let count = async || plot.get(jobs).await.1["items"].as_array().unwrap().len();
+    plot.until("a job", async || if count().await == 1 { Ok(()) } else { Err(()) }).await;
+    plot.say("role-batch", Says::Value(0));
+    kubectl.apply(&object(2));
+    plot.until("no job", async || if count().await == 0 { Ok(()) } else { Err(count().await) }).await;
+    kubectl.say("delete sj role-batch");
+}
+
+/// Events go to whoever wants them.
+async fn destination(plot: &Plot, kubectl: &Kubectl) {
+    let uri = plot.site.sources.url(&plot.namespace, "role-events");
+    let root = "/apis/eventing.keda.sh/v1alpha1";
+    for (kind, place) in [
+        ("CloudEventSource", format!("{root}/namespaces/{{ns}}/cloudeventsources")),
+        ("ClusterCloudEventSource", format!("{root}/clustercloudeventsources")),
+    ] {
+        let name = plot.namespace.as_str();
+        kubectl.apply(&json!({
+            "apiVersion": "eventing.keda.sh/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "spec": {"destination": {"http": {"uri": uri}}}
+        }));
+        let path = format!("{place}/{name}");
+        plot.until(&format!("a {kind} that is known"), async || {
+            let found = plot.get(&path).await.1;
+            let active = Plot::condition(&found, "Active");
+            if active == "True CloudEventSourceActive" { Ok(()) } else { Err(found) }
+        })
+        .await;
+        assert_eq!(plot.send(Method::DELETE, &path, None).await.0, 200);
+    }
+}

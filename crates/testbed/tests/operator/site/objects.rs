@@ -1,0 +1,178 @@
+//! Deployments and ScaledObjects, and what is seen of them.
+
+use serde_json::{Value, json};
+
+use super::Plot;
+
+const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
+const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+
+/// A trigger whose source is the test's external scaler: ten for each replica.
+pub(crate) fn scripted(plot: &Plot, source: &str) -> Value {
+    let metadata = json!({"scalerAddress": plot.site.sources.scaler, "source": source});
+    json!({"type": "external", "metadata": metadata})
+}
+
+/// A trigger whose source is the test's page.
+pub(crate) fn metrics_api(plot: &Plot, source: &str, target: &str) -> Value {
+    let url = plot.site.sources.url(&plot.namespace, source);
+    json!({"type": "metrics-api", "metadata": {"url": url, "valueLocation": "value", "targetValue": target}})
+}
+
+/// Nothing holds a change back.
+pub(crate) fn behavior() -> Value {
+    let all_at_once = json!([{"type": "Pods", "value": 100, "periodSeconds": 1}]);
+    json!({"scaleUp": {"policies": all_at_once}, "scaleDown": {"stabilizationWindowSeconds": 0}})
+}
+
+/// A deployment, as kubectl applies it.
+pub(crate) fn deployment(name: &str, replicas: u32) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+        }
+    })
+}
+
+impl Plot {
+    /// A ScaledObject of the deployment of its name: asked every second, and quick to rest.
+    pub(crate) fn scaled_object(&self, name: &str, more: &Value) -> Value {
+        let mut spec = json!({
+            "scaleTargetRef": {"name": name}, "pollingInterval": 1, "cooldownPeriod": 1,
+            "minReplicaCount": 0, "maxReplicaCount": 10, "triggers": [scripted(self, name)],
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior()}}
+        });
+        merge(&mut spec, more);
+        json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": name}, "spec": spec})
+    }
+
+    /// What is stored of a ScaledObject; null if there is none.
+    pub(crate) async fn object(&self, name: &str) -> Value {
+        self.found(&format!("{OBJECTS}/{name}")).await
+    }
+
+    /// What is stored of an HPA; null if there is none.
+    pub(crate) async fn hpa(&self, name: &str) -> Value {
+        self.found(&format!("{HPAS}/{name}")).await
+    }
+
+    async fn found(&self, path: &str) -> Value {
+        match self.get(path).await {
+            (200, found) => found,
+            (404, _) => Value::Null,
+            (code, said) => panic!("{path}: {code} {said}"),
+        }
+    }
+
+    /// How many replicas a deployment is asked for.
+    pub(crate) async fn replicas(&self, name: &str) -> i64 {
+        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
+        self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap()
+    }
+
+    pub(crate) async fn until_replicas(&self, name: &str, wanted: i64) {
+        self.until(&format!("{wanted} replicas of {name}"), async || {
+            let found = self.replicas(name).await;
+            if found == wanted {
+                return Ok(());
+            }
+            let hpa = self.hpa(&format!("keda-hpa-{name}")).await["status"].clone();
+            Err((found, self.object(name).await["status"].clone(), hpa))
+        })
+        .await;
+    }
+
+    /// `status reason` of a condition of a ScaledObject, or of another object of the same shape.
+    pub(crate) fn condition(object: &Value, kind: &str) -> String {
+        let [status, reason, _] = words(object, kind);
+        format!("{status} {reason}")
+    }
+
+    /// What a condition says in words.
+    pub(crate) fn message(object: &Value, kind: &str) -> String {
+        let [.., message] = words(object, kind);
+        message
+    }
+
+    pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
+        self.until_object(name, &format!("{kind} {wanted}"), |object| {
+            Self::condition(object, kind) == wanted
+        })
+        .await;
+    }
+
+    /// Waits until a ScaledObject is so.
+    pub(crate) async fn until_object(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) {
+        self.until(&format!("{what} of {name}"), async || {
+            let found = self.object(name).await;
+            if wanted(&found) { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+
+    /// Waits until an HPA is so; null if there is none.
+    pub(crate) async fn until_hpa(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        self.until(&format!("{what} of HPA {name}"), async || {
+            last = self.hpa(name).await;
+            if wanted(&last) { Ok(()) } else { Err(last.clone()) }
+        })
+        .await;
+        last
+    }
+
+    /// `type reason: message` of all events about an object; what others tell of a deployment of the same name is left out.
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
+        let list = self.get("/api/v1/namespaces/{ns}/events").await.1;
+        let about = |event: &&Value| {
+            let object = &event["involvedObject"];
+            object["name"] == name && object["kind"] != "Deployment"
+        };
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let said = |e: &Value| format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message"));
+        list["items"].as_array().unwrap().iter().filter(about).map(said).collect()
+    }
+
+    /// Waits until this was told of an object.
+    pub(crate) async fn until_event(&self, name: &str, wanted: &str) {
+        self.until(&format!("event {wanted:?} of {name}"), async || {
+            let told = self.events(name).await;
+            if told.iter().any(|told| told == wanted) { Ok(()) } else { Err(told) }
+        })
+        .await;
+    }
+
+    /// Waits until the source of this name was asked a few more times: what was to happen has happened.
+    pub(crate) async fn rounds(&self, source: &str, count: u64) {
+        let asked = || self.site.sources.asked(&self.namespace, source);
+        let before = asked();
+        self.until(&format!("{count} questions to {source}"), async || {
+            if asked() >= before + count { Ok(()) } else { Err((before, asked())) }
+        })
+        .await;
+    }
+}
+
+fn words(object: &Value, kind: &str) -> [String; 3] {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
+    ["status", "reason", "message"].map(|field| found[field].as_str().unwrap_or_default().to_owned())
+}
+
+/// Puts fields into an object; those of inner objects one by one.
+fn merge(into: &mut Value, more: &Value) {
+    let Some(fields) = more.as_object() else {
+        *into = more.clone();
+        return;
+    };
+    for (name, value) in fields {
+        if value.is_null() {
+            into.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut into[name.as_str()], value);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `plimsoll operator`, the binary, as the service account of `deploy/operator`.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use http::Method;
+use kube::config::Kubeconfig;
+use serde_json::{Value, json};
+use testbed::direct::{Caller, Direct};
+use testbed::program::{Program, Room};
+use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
+
+use super::{Plot, apply, folder, until};
+
+/// Where it runs when it is deployed.
+pub(crate) const SYSTEM: &str = "plimsoll-system";
+/// As whom it runs, and the name of the Service in front of it.
+pub(crate) const ACCOUNT: &str = "plimsoll-operator";
+pub(crate) const SERVICE: &str = ACCOUNT;
+
+/// How long it may take to become ready on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Names another binary than the one that is built here.
+const PROGRAM: &str = "PLIMSOLL_PROGRAM";
+
+/// A running operator, or one that was killed.
+pub(crate) struct Operator {
+    pub(crate) port: u16,
+    arguments: Vec<String>,
+    running: Mutex<Option<Program>>,
+    idle: Mutex<Option<Room>>,
+    /// Objects of other tests are none of its business.
+    namespace: String,
+}
+
+impl Operator {
+    /// One that acts in the namespace of a test alone, and tells the cluster nothing about itself.
+    pub(crate) async fn start(plot: &Plot, flags: &[&str]) -> Self {
+        let alone = ["--enable-webhook-patching=false", "--enable-apiservice-patching=false"];
+        let kubeconfig = with_token(&plot.site.cluster.kubeconfig, &token(plot).await);
+        Self::start_as(plot, &kubeconfig, free_port(), &[&alone, flags].concat()).await
+    }
+
+    /// One that the API server asks for external metrics and about objects of its namespace, as `deploy/operator` has it;
+    /// what it asks for is written down.
+    pub(crate) async fn on_stage(plot: &Plot) -> (Self, Proxy) {
+        let port = free_port();
+        let (mut objects, mut flags) = (vec![place(port)], Vec::new());
+        for mut object in folder("deploy/operator") {
+            match object["kind"].as_str() {
+                Some("APIService") => object["spec"]["service"]["port"] = json!(port),
+                Some("ValidatingWebhookConfiguration") => {
+                    for webhook in object["webhooks"].as_array_mut().unwrap() {
+                        webhook["clientConfig"]["service"]["port"] = json!(port);
+                        let own = json!({"kubernetes.io/metadata.name": plot.namespace});
+                        webhook["namespaceSelector"] = json!({"matchLabels": own});
+                    }
+                }
+                Some("Deployment") => {
+                    let given =
+                        object["spec"]["template"]["spec"]["containers"][0]["args"].as_array().cloned();
+                    let given = given.unwrap().into_iter().map(|flag| flag.as_str().unwrap().to_owned());
+                    flags.extend(given.filter(|flag| !here(flag)));
+                    continue;
+                }
+                _ => continue,
+            }
+            objects.push(object);
+        }
+        apply(&plot.site.cluster, &objects).await;
+        let options = ProxyOptions { caller: As::Itself, remember_lists: false };
+        let proxy = Proxy::start_with(&plot.site.cluster.kubeconfig, options).await.unwrap();
+        let kubeconfig = proxy.kubeconfig_with(&token(plot).await);
+        let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        // For whoever has several replicas.
+        if !flags.iter().any(|flag| flag.starts_with("--enable-cert-rotation")) {
+            flags.push("--enable-cert-rotation");
+        }
+        let operator = Self::start_as(plot, &kubeconfig, port, &flags).await;
+        until("external metrics through the API server", async || {
+            let (code, said) = plot.get("/apis/external.metrics.k8s.io/v1beta1").await;
+            if code == 200 { Ok(()) } else { Err((code, said, operator.log_end())) }
+        })
+        .await;
+        (operator, proxy)
+    }
+
+    /// One that comes with this kubeconfig.
+    pub(crate) async fn start_as(plot: &Plot, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
+        let room = Room::new().unwrap();
+        let file = room.write("kubeconfig", kubeconfig).unwrap();
+        let mut arguments = vec![
+            "operator".to_owned(),
+            format!("--kubeconfig={}", file.display()),
+            format!("--watch-namespaces={}", plot.namespace),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            "--secrets-check=1s".to_owned(),
+            "--source-deadline=3s".to_owned(),
+            "--log-level=debug".to_owned(),
+        ];
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let operator = Self {
+            port,
+            arguments,
+            running: Mutex::default(),
+            idle: Mutex::new(Some(room)),
+            namespace: plot.namespace.clone(),
+        };
+        operator.resume().await;
+        operator
+    }
+
+    /// Kills it, as a node that dies would.
+    pub(crate) fn kill(&self) {
+        self.check();
+        let running = self.running.lock().unwrap().take();
+        *self.idle.lock().unwrap() = running.map(Program::end);
+    }
+
+    /// Starts it again after [`Operator::kill`], and returns when it is ready.
+    pub(crate) async fn resume(&self) {
+        let room = self.idle.lock().unwrap().take().expect("one that was killed");
+        let home = [("POD_NAMESPACE", SYSTEM)];
+        let mut started = Program::start_with("plimsoll", &program(), &self.arguments, &home, room).unwrap();
+        let direct = Direct::new(self.port, &Caller::nobody()).unwrap();
+        let ready = async || direct.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
+        started.until(PATIENCE, ready).await.unwrap();
+        *self.running.lock().unwrap() = Some(started);
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.running.lock().unwrap().as_ref().map(Program::log).unwrap_or_default()
+    }
+
+    /// The last lines of what it said.
+    pub(crate) fn log_end(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// It was never refused anything, and nothing in it broke. In a namespace that ends, nothing can be created.
+    pub(crate) fn check(&self) {
+        let log = self.log();
+        let bad = |line: &&str| {
+            let line = line.to_lowercase();
+            (line.contains("forbidden") && !line.contains("being terminated")) || line.contains("panicked")
+        };
+        let bad: Vec<&str> = log.lines().filter(bad).collect();
+        assert!(bad.is_empty(), "in {}: {bad:#?}", self.namespace);
+    }
+}
+
+/// Whether a word of the manifest's command is said otherwise here.
+fn here(flag: &str) -> bool {
+    flag == "operator" || ["--secure-port", "--log-format"].iter().any(|other| flag.starts_with(other))
+}
+
+/// A Service that leads to this machine; the port is that of whoever refers to it.
+pub(crate) fn place(port: u16) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": SYSTEM},
+        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    })
+}
+
+/// A token of the operator's account.
+pub(crate) async fn token(plot: &Plot) -> String {
+    let path = format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let (code, said) = plot.send(Method::POST, &path, Some(&request)).await;
+    assert_eq!(code, 201, "{said}");
+    said["status"]["token"].as_str().unwrap().to_owned()
+}
+
+/// A kubeconfig whose user has this token and nothing else.
+fn with_token(kubeconfig: &str, token: &str) -> String {
+    let mut config = serde_json::to_value(Kubeconfig::from_yaml(kubeconfig).unwrap()).unwrap();
+    for user in config["users"].as_array_mut().unwrap() {
+        user["user"] = json!({"token": token});
+    }
+    config.to_string()
+}
+
+/// Our binary, which is built if need be.
+pub(crate) fn program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        if let Some(program) = std::env::var_os(PROGRAM) {
+            return program.into();
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let mut command = Command::new(cargo);
+        command
+            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
+            .arg(manifest);
+        assert!(command.status().unwrap().success(), "our binary cannot be built");
+        // …/debug/deps/operator-0123: the binary lies beside the folder of this program.
+        let own = std::env::current_exe().unwrap();
+        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
+    });
+    built.clone()
+}
+
+/// A port that nobody listens on; a moment later somebody might, but not here.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

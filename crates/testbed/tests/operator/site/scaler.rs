@@ -1,0 +1,41 @@
+//! Who acts on HPAs: Kubernetes' own controller on the real cluster, `plimsoll controller` on the one in memory.
+
+use std::time::Duration;
+
+use testbed::peer::{Peer, PeerOptions};
+use testbed::program::{Program, Room};
+
+use super::{Plot, program};
+
+#[allow(dead_code, reason = "held for their ends")]
+pub(crate) enum Scaler {
+    Theirs(Peer),
+    Ours(Program),
+}
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+impl Scaler {
+    pub(crate) async fn start(plot: &Plot) -> Self {
+        if let Some(access) = plot.site.cluster.access {
+            let options = PeerOptions {
+                namespace: Some(plot.namespace.clone()),
+                sync_period: Some(PERIOD),
+                concurrent_syncs: Some(5),
+                ..PeerOptions::default()
+            };
+            return Self::Theirs(Peer::start(access, &options).await.unwrap());
+        }
+        let room = Room::new().unwrap();
+        let kubeconfig = room.write("kubeconfig", &plot.site.cluster.kubeconfig).unwrap();
+        let arguments = [
+            "controller".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--namespaces={}", plot.namespace),
+            format!("--horizontal-pod-autoscaler-sync-period={}s", PERIOD.as_secs()),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+        ];
+        Self::Ours(Program::start("plimsoll", &program(), &arguments, room).unwrap())
+    }
+}

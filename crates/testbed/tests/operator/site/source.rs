@@ -1,0 +1,133 @@
+//! Sources that say what a test tells them to: an external scaler and a page for `metrics-api`, one of each for all tests.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use external_scaler::{ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a source says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Says {
+    /// This value; active if it is above zero.
+    Value(u32),
+    /// The same, to whoever shows this token.
+    Guarded(u32, &'static str),
+    /// That something is wrong.
+    Fails(&'static str),
+    /// Nothing, for ever.
+    Hangs,
+}
+
+/// All sources, by namespace and name; those that were told nothing say zero.
+#[derive(Clone, Default)]
+struct Script(Arc<Mutex<HashMap<(String, String), Source>>>);
+
+#[derive(Default)]
+struct Source {
+    says: Option<Says>,
+    asked: u64,
+}
+
+/// Where they are asked.
+pub(crate) struct Sources {
+    script: Script,
+    /// `host:port` of the external scaler.
+    pub(crate) scaler: String,
+    /// `host:port` of the page.
+    page: String,
+}
+
+impl Sources {
+    pub(crate) async fn start() -> Self {
+        let script = Script::default();
+        let scaler = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let page = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        let sources = Self { script: script.clone(), scaler: address(&scaler), page: address(&page) };
+        let server = Server::new(script.clone());
+        tokio::spawn(async move { server.serve_until(scaler, std::future::pending()).await.unwrap() });
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = page.accept().await {
+                tokio::spawn(answer(connection, script.clone()));
+            }
+        });
+        sources
+    }
+
+    pub(crate) fn say(&self, namespace: &str, source: &str, says: Says) {
+        let key = (namespace.to_owned(), source.to_owned());
+        self.script.0.lock().unwrap().entry(key).or_default().says = Some(says);
+    }
+
+    /// How often a source was asked for its value.
+    pub(crate) fn asked(&self, namespace: &str, source: &str) -> u64 {
+        let key = (namespace.to_owned(), source.to_owned());
+        self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.asked)
+    }
+
+    /// The page of a source.
+    pub(crate) fn url(&self, namespace: &str, source: &str) -> String {
+        format!("http://{}/{namespace}/{source}", self.page)
+    }
+}
+
+impl Script {
+    fn ask(&self, namespace: &str, source: &str) -> Says {
+        let mut all = self.0.lock().unwrap();
+        let source = all.entry((namespace.to_owned(), source.to_owned())).or_default();
+        source.asked += 1;
+        source.says.clone().unwrap_or(Says::Value(0))
+    }
+}
+
+impl ExternalScaler for Script {
+    async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        let name = object.text("source")?;
+        Ok(vec![MetricSpec::new(name, object.number_or("target", 10.0)?)])
+    }
+
+    async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        match self.ask(&object.namespace, object.text("source")?) {
+            Says::Value(value) | Says::Guarded(value, _) => {
+                Ok(vec![MetricValue::new(metric, f64::from(value))])
+            }
+            Says::Fails(why) => Err(Status::unavailable(why)),
+            Says::Hangs => std::future::pending().await,
+        }
+    }
+}
+
+/// One question about `/namespace/source`.
+async fn answer(connection: TcpStream, script: Script) -> Option<()> {
+    let mut reader = BufReader::new(connection);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push(line.trim().to_lowercase());
+    }
+    let path = head.first()?.split(' ').nth(1)?.to_owned();
+    let (namespace, source) = path.trim_start_matches('/').split_once('/')?;
+    let shown = |token: &str| head.contains(&format!("authorization: bearer {token}"));
+    let value = |value| ("200 OK", format!("{{\"value\": {value}}}"));
+    let (code, body) = match script.ask(namespace, source) {
+        Says::Value(told) => value(told),
+        Says::Guarded(told, token) if shown(token) => value(told),
+        Says::Guarded(..) => ("401 Unauthorized", String::new()),
+        Says::Fails(why) => ("503 Service Unavailable", why.to_owned()),
+        Says::Hangs => std::future::pending().await,
+    };
+    let answer = format!(
+        "HTTP/1.1 {code}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    reader.get_mut().write_all(answer.as_bytes()).await.ok()
+}

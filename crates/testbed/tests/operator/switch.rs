@@ -1,0 +1,275 @@
+//! What KEDA left behind is taken over as it is: nothing is written that was right.
+
+use http::Method;
+use serde_json::{Value, json};
+use testbed::keda::{Keda, KedaOptions};
+use testbed::twin::Failure;
+
+use crate::site::{Operator, Plot, Says, deployment, on_both, scripted};
+
+const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": reason, "message": message})
+}
+
+fn conditions(active: &Value, paused: &Value) -> Value {
+    json!([
+        condition(
+            "Ready",
+            "True",
+            "ScaledObjectReady",
+            "ScaledObject is defined correctly and is ready for scaling"
+        ),
+        active,
+        condition("Fallback", "False", "NoFallbackFound", "No fallbacks are active on this scaled object"),
+        paused,
+    ])
+}
+
+impl Plot {
+    /// A ScaledObject as KEDA left it: held, labelled, with a status.
+    async fn left(&self, name: &str, status: &Value, annotations: Value) -> Value {
+        let mut object =
+            self.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
+        object["metadata"] = json!({
+            "name": name, "annotations": annotations, "finalizers": ["finalizer.keda.sh"],
+            "labels": {"scaledobject.keda.sh/name": name, "team": "a"}
+        });
+        let (code, said) = self.send(Method::POST, OBJECTS, Some(&object)).await;
+        assert_eq!(code, 201, "{said}");
+        let mut full = json!({
+            "externalMetricNames": [format!("s0-{name}")], "originalReplicaCount": 3, "triggersTypes": "external",
+            "authenticationsTypes": "", "scaleTargetKind": "apps/v1.Deployment",
+            "scaleTargetGVKR": {"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments"},
+        });
+        for (field, value) in status.as_object().unwrap() {
+            full[field.as_str()] = value.clone();
+        }
+        let path = format!("{OBJECTS}/{name}/status");
+        let (code, said) = self.send(Method::PATCH, &path, Some(&json!({"status": full}))).await;
+        assert_eq!(code, 200, "{said}");
+        said
+    }
+
+    /// The HPA that KEDA 2.20.2 makes of such a ScaledObject.
+    async fn left_hpa(&self, object: &Value) -> Value {
+        let meta = &object["metadata"];
+        let name = meta["name"].as_str().unwrap();
+        let hpa = json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {
+                "name": format!("keda-hpa-{name}"), "annotations": meta["annotations"],
+                "labels": {
+                    "app.kubernetes.io/name": format!("keda-hpa-{name}"), "app.kubernetes.io/version": "2.20.2",
+                    "app.kubernetes.io/part-of": name, "app.kubernetes.io/managed-by": "keda-operator",
+                    "scaledobject.keda.sh/name": name, "team": "a"
+                },
+                "ownerReferences": [{
+                    "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": name, "uid": meta["uid"],
+                    "controller": true, "blockOwnerDeletion": true
+                }]
+            },
+            "spec": {
+                "minReplicas": 1, "maxReplicas": 10,
+                "behavior": object["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"],
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "metrics": [{"type": "External", "external": {
+                    "metric": {
+                        "name": format!("s0-{name}"),
+                        "selector": {"matchLabels": {"scaledobject.keda.sh/name": name}}
+                    },
+                    "target": {"type": "AverageValue", "averageValue": "10"}
+                }}]
+            }
+        });
+        let path = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+        let (code, said) = self.send(Method::POST, path, Some(&hpa)).await;
+        assert_eq!(code, 201, "{said}");
+        said
+    }
+
+    /// What changes whenever somebody writes what is wanted.
+    async fn generation(&self, path: &str) -> Value {
+        self.get(path).await.1["metadata"]["generation"].clone()
+    }
+}
+
+#[test]
+fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let kubectl = plot.kubectl();
+        for name in ["worker", "paused", "ending"] {
+            kubectl.apply(&deployment(name, 5));
+            plot.say(name, Says::Value(45));
+        }
+        let now = api::instant::format(jiff::Timestamp::now());
+        let awake =
+            condition("Active", "True", "ScalerActive", "Scaling is performed because triggers are active");
+        let not_paused = json!({"type": "Paused", "status": "False"});
+        let served = |name: &str| {
+            json!({
+                "hpaName": format!("keda-hpa-{name}"), "lastActiveTime": now,
+                "conditions": conditions(&awake, &not_paused),
+                "triggersActivity": {(format!("s0-{name}")): {"isActive": true}},
+            })
+        };
+        let worker = plot.left("worker", &served("worker"), json!({"note": "x"})).await;
+        let hpa = plot.left_hpa(&worker).await;
+        let pause = condition("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused");
+        let mut said = conditions(&awake, &pause);
+        said[0]["message"] = json!("ScaledObject is paused");
+        let paused = json!({"pausedReplicaCount": 5, "conditions": said});
+        let paused = plot.left("paused", &paused, json!({"autoscaling.keda.sh/paused-replicas": "5"})).await;
+        let ending = plot.left("ending", &served("ending"), json!({"note": "x"})).await;
+        plot.left_hpa(&ending).await;
+        kubectl.say("delete so ending --wait=false");
+        let jobs = job(&plot).await;
+        let deployments = "/apis/apps/v1/namespaces/{ns}/deployments/worker";
+        let before = plot.generation(deployments).await;
+
+        let operator = Operator::start(&plot, &[]).await;
+        plot.rounds("worker", 6).await;
+        let same = plot.hpa("keda-hpa-worker").await;
+        assert_eq!(same, hpa, "the HPA is as it was, to the version");
+        let object = plot.object("worker").await;
+        assert_eq!(object["metadata"]["generation"], worker["metadata"]["generation"]);
+        for field in ["finalizers", "labels", "annotations", "uid"] {
+            assert_eq!(object["metadata"][field], worker["metadata"][field]);
+        }
+        for field in
+            ["hpaName", "originalReplicaCount", "externalMetricNames", "conditions", "triggersActivity"]
+        {
+            assert_eq!(object["status"][field], worker["status"][field], "{field}");
+        }
+        assert_eq!(plot.generation(deployments).await, before, "its count was not written");
+        assert_eq!(plot.events("worker").await, [""; 0], "nothing has happened");
+
+        // What was paused stays so; what was to be deleted goes, and its first count comes back.
+        assert_eq!(plot.object("paused").await["status"], paused["status"]);
+        plot.until_object("ending", "the end", Value::is_null).await;
+        assert_eq!(plot.replicas("ending").await, 3);
+        plot.until_hpa("keda-hpa-ending", "the end", Value::is_null).await;
+        let path = "/apis/batch/v1/namespaces/{ns}/jobs";
+        plot.rounds("batch", 6).await;
+        let found = plot.get(path).await.1["items"].as_array().unwrap().clone();
+        let names: Vec<&Value> = found.iter().map(|job| &job["metadata"]["uid"]).collect();
+        assert_eq!(names, jobs.iter().collect::<Vec<_>>(), "jobs that run count, and are kept");
+
+        // And it is ours from now on.
+        plot.say("worker", Says::Value(0));
+        plot.until_replicas("worker", 0).await;
+        kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas-");
+        plot.until_hpa("keda-hpa-paused", "presence", |hpa| !hpa.is_null()).await;
+        operator.check();
+    })
+}
+
+/// A ScaledJob with one job that KEDA made; the UIDs of its jobs.
+async fn job(plot: &Plot) -> Vec<Value> {
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let object = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob",
+        "metadata": {"name": "batch", "finalizers": ["finalizer.keda.sh"]},
+        "spec": {
+            "jobTargetRef": {"template": template}, "pollingInterval": 1, "maxReplicaCount": 1,
+            "triggers": [scripted(plot, "batch")]
+        }
+    });
+    plot.say("batch", Says::Value(100));
+    let path = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
+    let (code, made) = plot.send(Method::POST, path, Some(&object)).await;
+    assert_eq!(code, 201, "{made}");
+    let labels = json!({
+        "app.kubernetes.io/name": "batch-x", "app.kubernetes.io/version": "2.20.2",
+        "app.kubernetes.io/part-of": "batch", "app.kubernetes.io/managed-by": "keda-operator",
+        "scaledjob.keda.sh/name": "batch"
+    });
+    let mut pods = template;
+    pods["metadata"] = json!({"labels": {"scaledjob.keda.sh/name": "batch"}});
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": "batch-x", "labels": labels, "annotations": {"scaledjob.keda.sh/generation": "1"},
+            "ownerReferences": [{
+                "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "name": "batch",
+                "uid": made["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true
+            }]
+        },
+        "spec": {"template": pods}
+    });
+    let (code, made) = plot.send(Method::POST, "/apis/batch/v1/namespaces/{ns}/jobs", Some(&job)).await;
+    assert_eq!(code, 201, "{made}");
+    vec![made["metadata"]["uid"].clone()]
+}
+
+/// A ScaledObject without what changes with time.
+async fn still(plot: &Plot, name: &str) -> Value {
+    let mut object = plot.object(name).await;
+    if let Some(status) = object["status"].as_object_mut() {
+        status.shift_remove("lastActiveTime");
+        // It comes and goes with whoever acts on HPAs, of whom there is none here.
+        let conditions = status["conditions"].as_array_mut().unwrap();
+        conditions.retain(|condition| condition["type"] != "HPAActive");
+        conditions.sort_by_key(|condition| condition["type"].as_str().unwrap().to_owned());
+    }
+    let meta = object["metadata"].as_object_mut().unwrap();
+    meta.shift_remove("resourceVersion");
+    meta.shift_remove("managedFields");
+    object
+}
+
+#[test]
+#[ignore = "builds KEDA, which takes nine minutes: make differential-keda"]
+fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(), Failure> {
+    on_both(async |plot| {
+        // KEDA is for real clusters.
+        let Some(access) = plot.site.cluster.access else { return };
+        let options = KedaOptions { namespace: Some(plot.namespace.clone()), ..KedaOptions::default() };
+        let keda = Keda::start(access, &options).await.unwrap();
+        let kubectl = plot.kubectl();
+        for name in ["worker", "paused"] {
+            kubectl.apply(&deployment(name, 1));
+            plot.say(name, Says::Value(45));
+            let mut object =
+                plot.scaled_object(name, &json!({"fallback": {"failureThreshold": 3, "replicas": 4}}));
+            object["metadata"]["labels"] = json!({"team": "a"});
+            object["metadata"]["annotations"] = json!({"note": "x"});
+            kubectl.apply(&object);
+            plot.until_condition(name, "Active", "True ScalerActive").await;
+        }
+        kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas=2");
+        plot.until_replicas("paused", 2).await;
+        plot.until_hpa("keda-hpa-paused", "the end", Value::is_null).await;
+        plot.until_condition("paused", "Paused", "True ScaledObjectPaused").await;
+        // As an HPA would.
+        kubectl.say("scale deployment worker --replicas=5");
+        plot.rounds("worker", 4).await;
+        let path = "/apis/apps/v1/namespaces/{ns}/deployments/worker";
+        let before =
+            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+        let hpa = plot.hpa("keda-hpa-worker").await;
+        drop(keda);
+
+        let operator = Operator::start(&plot, &[]).await;
+        plot.rounds("worker", 6).await;
+        assert_eq!(plot.hpa("keda-hpa-worker").await, hpa, "the HPA is as it was, to the version");
+        let after = (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+        assert_eq!(after, before);
+        operator.check();
+        operator.kill();
+
+        let _keda = Keda::start(access, &options).await.unwrap();
+        plot.rounds("worker", 6).await;
+        let back = plot.hpa("keda-hpa-worker").await;
+        for field in ["uid", "labels", "annotations", "ownerReferences"] {
+            assert_eq!(back["metadata"][field], hpa["metadata"][field]);
+        }
+        assert_eq!(back["spec"], hpa["spec"]);
+        let after = (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+        assert_eq!(after, before);
+        plot.say("worker", Says::Value(0));
+        plot.until_replicas("worker", 0).await;
+        kubectl.say("delete so --all");
+    })
+}

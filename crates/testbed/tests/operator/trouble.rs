@@ -1,0 +1,185 @@
+//! Secrets that vanish, sources that hang, a process that is killed.
+
+use serde_json::{Value, json};
+use testbed::twin::Failure;
+
+use crate::site::{Kubectl, Operator, Plot, Says, deployment, metrics_api, on_both};
+
+fn secret(kubectl: &Kubectl, token: &str) {
+    kubectl.say(&format!("create secret generic login --from-literal=token={token}"));
+}
+
+#[test]
+fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let operator = Operator::start(&plot, &[]).await;
+        let kubectl = plot.kubectl();
+        for (name, count) in [("guarded", 2), ("free", 0)] {
+            kubectl.apply(&deployment(name, count));
+        }
+        let mut trigger = metrics_api(&plot, "guarded", "10");
+        trigger["metadata"]["authMode"] = json!("bearer");
+        trigger["authenticationRef"] = json!({"name": "doorkeeper"});
+        kubectl.apply(&plot.scaled_object("guarded", &json!({"triggers": [trigger]})));
+        kubectl.apply(&plot.scaled_object("free", &json!({})));
+        plot.say("guarded", Says::Guarded(15, "first"));
+        plot.say("free", Says::Value(5));
+
+        // First the authentication is missing, then the secret that it names.
+        let named = async |what: &str| {
+            plot.until_object("guarded", what, |found| {
+                Plot::condition(found, "Ready").starts_with("False")
+                    && Plot::message(found, "Ready").contains(what)
+            })
+            .await;
+        };
+        named(&format!("TriggerAuthentication {}/doorkeeper does not exist", plot.namespace)).await;
+        let parameter = json!({"parameter": "token", "name": "login", "key": "token"});
+        kubectl.apply(&json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper"},
+            "spec": {"secretTargetRef": [parameter]}
+        }));
+        named(&format!("Secret {}/login does not exist", plot.namespace)).await;
+        plot.until_replicas("free", 1).await;
+        assert_eq!(plot.replicas("guarded").await, 2, "what is not known is not zero");
+
+        secret(&kubectl, "first");
+        plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
+        plot.until_condition("guarded", "Active", "True ScalerActive").await;
+        plot.until_object("guarded", "names of authentications", |found| {
+            found["status"]["authenticationsTypes"] == "doorkeeper"
+        })
+        .await;
+
+        // It vanishes under a running trigger; then another comes, as when credentials are rotated.
+        kubectl.say("delete secret login");
+        named(&format!("Secret {}/login does not exist", plot.namespace)).await;
+        plot.rounds("free", 4).await;
+        assert_eq!(plot.replicas("guarded").await, 2);
+        plot.until_condition("free", "Active", "True ScalerActive").await;
+        plot.say("guarded", Says::Guarded(15, "second"));
+        secret(&kubectl, "second");
+        plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
+
+        // One that is wrong is an error too, not a zero.
+        plot.say("guarded", Says::Guarded(15, "third"));
+        plot.until_condition("guarded", "Ready", "False TriggerError").await;
+        plot.rounds("guarded", 4).await;
+        assert_eq!(plot.replicas("guarded").await, 2);
+        plot.say("guarded", Says::Guarded(0, "second"));
+        plot.until_replicas("guarded", 0).await;
+        let log = operator.log();
+        assert!(["first", "second"].iter().all(|token| !log.contains(&format!("earer {token}"))));
+        operator.check();
+    })
+}
+
+#[test]
+fn a_source_that_hangs_delays_nobody() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let operator = Operator::start(&plot, &[]).await;
+        let kubectl = plot.kubectl();
+        let hanging: Vec<String> = (0..6).map(|number| format!("hangs-{number}")).collect();
+        for name in &hanging {
+            kubectl.apply(&deployment(name, 2));
+            plot.say(name, Says::Hangs);
+            // One by one would take a minute a round.
+            let trigger = metrics_api(&plot, name, "10");
+            let triggers = if name == "hangs-0" { json!({}) } else { json!({"triggers": [trigger]}) };
+            kubectl.apply(&plot.scaled_object(name, &triggers));
+        }
+        kubectl.apply(&deployment("quick", 0));
+        kubectl.apply(&plot.scaled_object("quick", &json!({})));
+        plot.until_condition("quick", "Active", "False ScalerNotActive").await;
+        let asked = |name: &str| plot.site.sources.asked(&plot.namespace, name);
+        let before = (asked("quick"), asked("hangs-1"));
+        plot.say("quick", Says::Value(5));
+        plot.until_replicas("quick", 1).await;
+        plot.rounds("quick", 12).await;
+        // It is asked every second; what hangs is given up after three.
+        let (quick, slow) = (asked("quick") - before.0, asked("hangs-1") - before.1);
+        assert!(quick > slow, "{quick} and {slow}");
+        for name in &hanging {
+            plot.until_condition(name, "Ready", "False TriggerError").await;
+            assert_eq!(plot.replicas(name).await, 2);
+        }
+        plot.say("hangs-1", Says::Value(5));
+        plot.until_condition("hangs-1", "Ready", "True ScaledObjectReady").await;
+        operator.check();
+    })
+}
+
+/// What must not change: counts were not written, and the HPA neither.
+async fn mark(plot: &Plot) -> [Value; 3] {
+    let generation = async |name: &str| {
+        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
+        plot.get(&path).await.1["metadata"]["generation"].clone()
+    };
+    let hpa = plot.hpa("keda-hpa-served").await;
+    let hpa = json!([hpa["metadata"]["uid"], hpa["metadata"]["resourceVersion"]]);
+    [generation("served").await, generation("direct").await, hpa]
+}
+
+#[test]
+fn an_operator_that_is_killed_goes_on_where_it_was() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let operator = Operator::start(&plot, &[]).await;
+        let kubectl = plot.kubectl();
+        for name in ["served", "direct"] {
+            kubectl.apply(&deployment(name, 1));
+            plot.say(name, Says::Value(45));
+            let mut object =
+                plot.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
+            if name == "direct" {
+                object["metadata"]["annotations"] = json!({"plimsoll.dev/act": "direct"});
+            }
+            kubectl.apply(&object);
+        }
+        plot.until_replicas("direct", 5).await;
+        plot.until_hpa("keda-hpa-served", "presence", |hpa| !hpa.is_null()).await;
+        plot.until_condition("served", "Active", "True ScalerActive").await;
+        // As an HPA would.
+        kubectl.say("scale deployment served --replicas=5");
+        plot.rounds("direct", 4).await;
+        let before = mark(&plot).await;
+        let told = plot.events("served").await.len();
+
+        operator.kill();
+        operator.resume().await;
+        plot.rounds("served", 6).await;
+        plot.rounds("direct", 6).await;
+        assert_eq!(mark(&plot).await, before);
+        assert_eq!(plot.events("served").await.len(), told, "{:#?}", plot.events("served").await);
+
+        // The source is dead when it comes back.
+        operator.kill();
+        for name in ["served", "direct"] {
+            plot.say(name, Says::Fails("the queue is closed"));
+        }
+        operator.resume().await;
+        for name in ["served", "direct"] {
+            plot.until_condition(name, "Ready", "False TriggerError").await;
+            plot.rounds(name, 4).await;
+        }
+        assert_eq!(mark(&plot).await, before, "an error is no reason to shrink");
+        for name in ["served", "direct"] {
+            plot.say(name, Says::Value(45));
+            plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+        }
+        assert_eq!(mark(&plot).await, before);
+        let hpas = plot.get("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers").await.1;
+        assert_eq!(hpas["items"].as_array().map(Vec::len), Some(1));
+
+        // What was asked while it was away is done when it is back.
+        operator.kill();
+        kubectl.say("delete so direct --wait=false");
+        let mut edited = plot.scaled_object("served", &json!({"maxReplicaCount": 6}));
+        edited["spec"]["advanced"]["restoreToOriginalReplicaCount"] = json!(true);
+        kubectl.apply(&edited);
+        operator.resume().await;
+        plot.until_object("direct", "the end", Value::is_null).await;
+        assert_eq!(plot.replicas("direct").await, 1, "as many as at first");
+        plot.until_hpa("keda-hpa-served", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 6).await;
+        operator.check();
+    })
+}

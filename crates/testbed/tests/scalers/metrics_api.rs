@@ -1,0 +1,129 @@
+//! metrics-api against an HTTP API: formats, doors, certificates; as a scaler, and as `plimsoll scalers check` shows it.
+
+use serde_json::{Value, json};
+use testbed::backends::{Door, HttpApi};
+use testbed::pki::{Authority, Identity};
+
+use super::check::check;
+use super::{Pairs, assert_says, certificates, read, scaler};
+
+/// Each format, and where the number is in it.
+const FORMATS: [(&str, &str); 4] = [
+    ("json", "tasks.waiting.1"),
+    ("yaml", "tasks.waiting.1"),
+    ("xml", "tasks.waiting"),
+    ("prometheus", "waiting{queue=\"mail\"}"),
+];
+
+/// Each door, the mode that opens it, and its credentials.
+const DOORS: [(Door, &str, Pairs<'static>); 4] = [
+    (Door::Basic, "basic", &[("username", "ada"), ("password", "hunter2")]),
+    (Door::Bearer, "bearer", &[("token", "hunter2")]),
+    (Door::Key, "apiKey", &[("apiKey", "hunter2")]),
+    (Door::Query, "apiKey", &[("apiKey", "hunter2"), ("method", "query")]),
+];
+
+fn api() -> (HttpApi, Authority, Identity) {
+    let (authority, identity) = certificates();
+    let client = authority.client("scaler", None).unwrap();
+    (HttpApi::start(&identity, &authority).unwrap(), authority, client)
+}
+
+#[tokio::test]
+async fn all_formats_are_read() {
+    let (api, ..) = api();
+    for (format, location) in FORMATS {
+        let url = api.url(Door::Open, format);
+        let given = [("url", &*url), ("format", format), ("valueLocation", location), ("targetValue", "2.5")];
+        let asked = scaler("metrics-api", &given, &[]);
+        for (number, value, active) in [("5", "5", true), ("0", "0", false), ("0.25", "250m", true)] {
+            api.say(number);
+            assert_eq!(read(&asked).await, Ok((value.into(), active)), "{format} {number}");
+        }
+        // What is no number is not zero.
+        for number in ["many", ""] {
+            api.say(number);
+            assert!(read(&asked).await.is_err(), "{format} {number:?}");
+        }
+        let wrong = [("url", &*url), ("format", format), ("valueLocation", "nowhere"), ("targetValue", "1")];
+        api.say("5");
+        assert!(read(&scaler("metrics-api", &wrong, &[])).await.is_err(), "{format}");
+    }
+}
+
+#[tokio::test]
+async fn every_door_has_its_key() {
+    let (api, authority, client) = api();
+    api.say("5");
+    let location = ("valueLocation", "tasks.waiting.1");
+    for (door, mode, credentials) in DOORS {
+        for url in [api.url(door, "json"), api.tls_url(door, "json")] {
+            let ca = ("ca", authority.certificate());
+            let given = [("url", &*url), location, ("targetValue", "1"), ("authMode", mode)];
+            let right: Vec<_> = credentials.iter().copied().chain([ca]).collect();
+            assert_eq!(
+                read(&scaler("metrics-api", &given, &right)).await,
+                Ok(("5".into(), true)),
+                "{door:?}"
+            );
+            // Another password, or none at all.
+            let wrong = |text: &'static str| if text == "hunter2" { "hunter3" } else { text };
+            let others: Vec<_> =
+                credentials.iter().map(|(key, text)| (*key, wrong(text))).chain([ca]).collect();
+            let error = read(&scaler("metrics-api", &given, &others)).await.unwrap_err();
+            assert_says(&error, &["401", "/json"]);
+            assert!(!error.contains("hunter3"), "{error}");
+            let error = read(&scaler("metrics-api", &given[..3], &[ca])).await.unwrap_err();
+            assert_says(&error, &["401"]);
+        }
+    }
+
+    let url = api.tls_url(Door::Certificate, "json");
+    let given = [("url", &*url), location, ("targetValue", "1"), ("authMode", "tls")];
+    let own = [("cert", &*client.certificate), ("key", &*client.key), ("ca", authority.certificate())];
+    assert_eq!(read(&scaler("metrics-api", &given, &own)).await, Ok(("5".into(), true)));
+    let none = scaler("metrics-api", &given[..3], &[("ca", authority.certificate())]);
+    assert_says(&read(&none).await.unwrap_err(), &["401"]);
+    // Who is not known is not believed, unless that is wanted.
+    let open = api.tls_url(Door::Open, "json");
+    let given = [("url", &*open), location, ("targetValue", "1"), ("unsafeSsl", "true")];
+    assert_says(&read(&scaler("metrics-api", &given[..3], &[])).await.unwrap_err(), &["certificate"]);
+    assert_eq!(read(&scaler("metrics-api", &given, &[])).await, Ok(("5".into(), true)));
+}
+
+#[tokio::test]
+async fn the_check_of_a_file_asks_and_says_what_would_be_served() {
+    let (api, ..) = api();
+    api.say("12");
+    let manifests = |password: &str| {
+        let metadata = json!({
+            "url": api.url(Door::Basic, "json"), "valueLocation": "tasks.waiting.1", "targetValue": "5",
+            "activationTargetValue": "20", "authMode": "basic",
+        });
+        let trigger =
+            json!({"type": "metrics-api", "metadata": metadata, "authenticationRef": {"name": "doorkeeper"}});
+        let reference = |key: &str| json!({"parameter": key, "name": "login", "key": key});
+        json!([
+            {
+                "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "shop"},
+                "spec": {"scaleTargetRef": {"name": "shop"}, "triggers": [trigger]},
+            },
+            {
+                "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
+                "metadata": {"name": "doorkeeper"},
+                "spec": {"secretTargetRef": [reference("username"), reference("password")]},
+            },
+            {
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+                "stringData": {"username": "ada", "password": password},
+            },
+        ])
+    };
+    let (code, said) = check(&manifests(api.password()), &[]).await;
+    let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!((code, &found[0]["value"], &found[0]["active"]), (0, &json!("12"), &json!(false)), "{said}");
+    assert_eq!(found[0]["metric"], "s0-metric-api-tasks-waiting-1");
+    let (code, said) = check(&manifests("wrong"), &[]).await;
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("401") && !said.contains("wrong"), "{said}");
+}

@@ -1,0 +1,53 @@
+//! Authorities that the process trusts (`--ca-dir`) count for every client, whatever it speaks.
+
+use testbed::backends::{Door, GoScaler, HttpApi, Postgresql, Rabbitmq, Redis, RedisSetup};
+
+use super::{Pairs, assert_says, certificates, read, scaler, scaler_trusting, until};
+
+#[tokio::test]
+async fn authorities_of_the_process_are_those_of_every_client() {
+    let (authority, identity) = certificates();
+    let redis = Redis::start(&RedisSetup { tls: Some(&identity), ..RedisSetup::default() }).await.unwrap();
+    redis.say(&["RPUSH", "jobs", "a"]).await.unwrap();
+    let postgresql = Postgresql::start("hunter2", Some(&identity)).await.unwrap();
+    let rabbitmq = Rabbitmq::start(Some(&identity)).await.unwrap();
+    rabbitmq.declare("jobs").await.unwrap();
+    rabbitmq.publish("jobs", 1).await.unwrap();
+    let external = GoScaler::start(Some(&identity)).await.unwrap();
+    let api = HttpApi::start(&identity, &authority).unwrap();
+    api.say("1");
+
+    let (address, port) = (redis.tls_address(), postgresql.port().to_string());
+    let (amqps, https) = (rabbitmq.amqps(), rabbitmq.https());
+    let (scaler_address, url) = (external.address(), api.tls_url(Door::Open, "json"));
+    let queue = [("queueName", "jobs"), ("mode", "QueueLength"), ("value", "5")];
+    let database = [
+        ("host", "127.0.0.1"),
+        ("port", &*port),
+        ("userName", "plimsoll"),
+        ("dbName", "plimsoll"),
+        ("sslmode", "verify-full"),
+        ("query", "SELECT 1"),
+        ("targetQueryValue", "5"),
+    ];
+    let all: [(&str, Pairs<'_>, Pairs<'_>); 6] = [
+        ("redis", &[("address", &address), ("listName", "jobs"), ("enableTLS", "true")], &[]),
+        ("postgresql", &database, &[("password", "hunter2")]),
+        ("rabbitmq", &queue, &[("host", &amqps)]),
+        ("rabbitmq", &queue, &[("host", &https)]),
+        ("external", &[("scalerAddress", &scaler_address), ("value", "1"), ("enableTLS", "true")], &[]),
+        ("metrics-api", &[("url", &url), ("valueLocation", "tasks.waiting.1"), ("targetValue", "5")], &[]),
+    ];
+    let others = testbed::pki::Authority::new("others").unwrap();
+    for (type_, metadata, auth) in all {
+        let asked = scaler_trusting(authority.certificate(), type_, metadata, auth);
+        until(&asked, "1", true).await;
+        for asked in
+            [scaler(type_, metadata, auth), scaler_trusting(others.certificate(), type_, metadata, auth)]
+        {
+            let error = read(&asked).await.unwrap_err();
+            assert_says(&error, &[]);
+            assert!(error.contains("certificate") || error.contains("unknown authority"), "{type_}: {error}");
+        }
+    }
+}

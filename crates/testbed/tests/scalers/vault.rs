@@ -1,0 +1,213 @@
+//! Secrets of a real Vault: both logins, both stores, everything that can be wrong with them, and its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::keda::AuthenticationRef;
+use cluster::connect::{Target, connect};
+use controllers::operator::Settings;
+use controllers::operator::auth::{
+    Asked, Auth, Failure, Fetch, Manifests, Objects, Rules, Server, VaultRules,
+};
+use serde_json::{Value, json};
+use testbed::Access;
+use testbed::backends::Vault;
+
+use super::{assert_says, certificates};
+
+/// A TriggerAuthentication of the test; accounts and their tokens are those of the cluster.
+struct Both {
+    files: Manifests,
+    cluster: Option<Server>,
+}
+
+impl Objects for Both {
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, std::collections::BTreeMap<String, Vec<u8>>> {
+        self.files.secret(namespace, name)
+    }
+
+    fn config_map<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, std::collections::BTreeMap<String, String>> {
+        self.files.config_map(namespace, name)
+    }
+
+    fn service_account<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Fetch<'a, std::collections::BTreeMap<String, String>> {
+        self.files.service_account(namespace, name)
+    }
+
+    fn authentication<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> Fetch<'a, api::keda::TriggerAuthentication> {
+        self.files.authentication(namespace, name)
+    }
+
+    fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
+        match &self.cluster {
+            Some(cluster) => cluster.token(namespace, account, lasting),
+            None => Box::pin(async { Err(Failure::not_found("serviceaccounts", "any")) }),
+        }
+    }
+}
+
+/// What a TriggerAuthentication with this of Vault gives: the values of its parameters, or the error.
+async fn resolve(
+    given: &Value,
+    namespace: &str,
+    cluster: Option<&Server>,
+    rules: VaultRules,
+) -> Result<Vec<String>, String> {
+    let object = json!({
+        "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper", "namespace": namespace},
+        "spec": {"hashiCorpVault": given},
+    });
+    let objects = Both { files: Manifests::new(vec![object]), cluster: cluster.cloned() };
+    let rules = Rules { vault: rules, ..Rules::from(&Settings::default()) };
+    let auth = Auth::new(Arc::new(objects), rules);
+    let reference = AuthenticationRef { name: "doorkeeper".to_owned(), ..AuthenticationRef::default() };
+    let asked = Asked { namespace, authentication: Some(&reference), template: None, container: "" };
+    let resolved = auth.resolve(asked).await.map_err(|error| error.to_string())?;
+    Ok(resolved.parameters.into_values().collect())
+}
+
+fn secret(parameter: &str, path: &str, type_: &str) -> Value {
+    json!({"parameter": parameter, "path": path, "key": "password", "type": type_})
+}
+
+async fn filled(vault: &Vault) {
+    vault.write("kv1/db", json!({"password": "of the first"})).await.unwrap();
+    vault.write("kv2/data/db", json!({"data": {"password": "of the second"}})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_opens_both_stores_with_and_without_tls() {
+    let (authority, identity) = certificates();
+    let vault = Vault::start(Some(&identity)).await.unwrap();
+    filled(&vault).await;
+    let room = testbed::program::Room::new().unwrap();
+    let ca_file = Some(room.write("ca.crt", authority.certificate()).unwrap());
+    let given = |address: &str, token: &str, secrets: Value| json!({"address": address, "authentication": "token", "credential": {"token": token}, "secrets": secrets});
+    let both = json!([
+        secret("a", "kv1/db", "secret"),
+        secret("b", "kv2/data/db", "secretV2"),
+        secret("c", "kv2/data/db", "")
+    ]);
+    let wanted = ["of the first", "of the second", "of the second"].map(str::to_owned).to_vec();
+    let ask = async |given: Value, rules: VaultRules| resolve(&given, "ns", None, rules).await;
+    for (address, rules) in [
+        (vault.address(), VaultRules::default()),
+        (vault.tls_address(), VaultRules { ca_file: ca_file.clone(), ..VaultRules::default() }),
+        (vault.tls_address(), VaultRules { insecure: true, ..VaultRules::default() }),
+    ] {
+        assert_eq!(ask(given(&address, vault.token(), both.clone()), rules).await, Ok(wanted.clone()));
+    }
+    let none = VaultRules::default;
+    assert_says(
+        &ask(given(&vault.tls_address(), vault.token(), both.clone()), none()).await.unwrap_err(),
+        &["certificate"],
+    );
+
+    // Each trouble has a name.
+    let plain = vault.address();
+    let one = |path: &str, type_: &str| json!([secret("a", path, type_)]);
+    for (token, secrets, words) in [
+        (vault.token(), one("kv1/none", ""), &["\"kv1/none\"", "does not exist"][..]),
+        (vault.token(), one("nowhere/db", ""), &["\"nowhere/db\""]),
+        (vault.token(), one("kv1/db", "secretV2"), &["\"kv1/db\"", "second version"]),
+        (vault.token(), one("kv2/db", ""), &["\"kv2/db\""]),
+        (vault.token(), json!([{"parameter": "a", "path": "kv1/db", "key": "user"}]), &["no key \"user\""]),
+        ("hunter2", both.clone(), &["403", "permission denied"]),
+        ("hunter2\nx", both.clone(), &["x-vault-token"]),
+    ] {
+        let error = ask(given(&plain, token, secrets), none()).await.unwrap_err();
+        assert_says(&error, words);
+        assert!(error.contains("doorkeeper") && !error.contains(vault.token()), "{error}");
+    }
+    assert_says(&ask(given(&plain, "", both.clone()), none()).await.unwrap_err(), &["VAULT_TOKEN"]);
+    // The variable goes before the object.
+    let rules = VaultRules { token: Some(sources_secret(vault.token())), ..none() };
+    assert_eq!(ask(given(&plain, "hunter2", both.clone()), rules).await, Ok(wanted.clone()));
+
+    // Sealed, it says so; unsealed, it is used again.
+    vault.seal().await.unwrap();
+    assert_says(&ask(given(&plain, vault.token(), both.clone()), none()).await.unwrap_err(), &["sealed"]);
+    vault.unseal().await.unwrap();
+    assert_eq!(ask(given(&plain, vault.token(), both.clone()), none()).await, Ok(wanted));
+    // Gone, it is an error; nothing is taken for empty.
+    drop(vault);
+    assert_says(&ask(given(&plain, "hunter2", both), none()).await.unwrap_err(), &["connection refused"]);
+}
+
+fn sources_secret(text: &str) -> scalers::parameters::Secret {
+    scalers::parameters::Secret::new(text)
+}
+
+/// The cluster, a namespace of it, and a Vault that asks it whom tokens belong to.
+async fn with_cluster() -> (&'static Access, String, Server, Vault) {
+    let access = tokio::task::spawn_blocking(testbed::shared).await.unwrap().unwrap();
+    let namespace = access.namespace("vault").unwrap();
+    let say = |words: &[&str]| access.run_kubectl(&[words, &["-n", &namespace]].concat()).unwrap();
+    say(&["create", "serviceaccount", "reviewer"]);
+    say(&["create", "serviceaccount", "reader"]);
+    let binding = format!("{namespace}-reviewer");
+    let account = format!("--serviceaccount={namespace}:reviewer");
+    say(&["create", "clusterrolebinding", &binding, "--clusterrole=system:auth-delegator", &account]);
+    let reviewer = say(&["create", "token", "reviewer"]);
+    let vault = Vault::start(None).await.unwrap();
+    filled(&vault).await;
+    vault.trust(access, reviewer.trim()).await.unwrap();
+    vault.allow("shop", &namespace, "reader").await.unwrap();
+    let target = Target { kubeconfig: Some(access.kubeconfig.clone()), context: None };
+    let client = connect(&target).await.unwrap().client;
+    (access, namespace, Server::new(client), vault)
+}
+
+#[tokio::test]
+async fn a_service_account_logs_in_and_others_do_not() {
+    let (access, namespace, server, vault) = with_cluster().await;
+    let given = |role: &str, mount: &str, credential: Value| {
+        json!({
+            "address": vault.address(), "authentication": "kubernetes", "mount": mount, "role": role,
+            "credential": credential,
+            "secrets": [secret("a", "kv1/db", "secret"), secret("b", "kv2/data/db", "secretV2")],
+        })
+    };
+    let ask = async |given: Value| resolve(&given, &namespace, Some(&server), VaultRules::default()).await;
+    let wanted = ["of the first", "of the second"].map(str::to_owned).to_vec();
+    let named = |name: &str| json!({"serviceAccountName": name});
+    // By name, and by a token in a file.
+    assert_eq!(ask(given("shop", "kubernetes", named("reader"))).await, Ok(wanted.clone()));
+    let token = access.run_kubectl(&["create", "token", "reader", "-n", &namespace]).unwrap();
+    let room = testbed::program::Room::new().unwrap();
+    let file: PathBuf = room.write("token", token.trim()).unwrap();
+    assert_eq!(ask(given("shop", "kubernetes", json!({"serviceAccount": file}))).await, Ok(wanted.clone()));
+
+    for (role, mount, account, words) in [
+        ("other", "kubernetes", "reader", &["role", "other"][..]),
+        ("shop", "elsewhere", "reader", &["403"]),
+        ("shop", "kubernetes", "reviewer", &["service account name not authorized"]),
+        ("shop", "kubernetes", "nobody", &["ServiceAccount", "nobody", "does not exist"]),
+        ("", "kubernetes", "reader", &["k8s role not in config"]),
+        ("shop", "", "reader", &["auth mount not in config"]),
+    ] {
+        let error = ask(given(role, mount, named(account))).await.unwrap_err();
+        assert_says(&error, words);
+        assert!(error.contains("doorkeeper"), "{error}");
+    }
+    // A role that is made later is noticed by whoever asks again.
+    vault.allow("other", &namespace, "reader").await.unwrap();
+    assert_eq!(ask(given("other", "kubernetes", named("reader"))).await, Ok(wanted));
+}

@@ -1,0 +1,221 @@
+//! Deeds are done, to all twins at once, and what can be seen afterwards is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use futures::future::{join_all, try_join_all};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::deed::{Deed, Ending};
+use super::ground::{Ground, Twin, send};
+use super::scenario::{AUTHENTICATIONS, HPAS, OBJECTS, PODS, SCALED_JOBS};
+use super::source::Script;
+use super::view::{Lists, text};
+use crate::differential::scenario::target::Kind;
+
+/// What all twins look like at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// When it was begun.
+    pub(crate) at: Instant,
+    /// In the order of [`Twin::ALL`].
+    pub(crate) lists: Vec<Lists>,
+}
+
+/// How often all twins are looked at.
+const TICK: Duration = Duration::from_millis(300);
+const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
+const EVENTS: &str = "/api/v1/namespaces/{ns}/events";
+
+/// Does the deeds of one step to all twins; what was refused where not all refused it alike.
+pub(crate) async fn apply(client: &Client, script: &Script, deeds: &[Deed]) -> Vec<String> {
+    let mut refused = Vec::new();
+    for deed in deeds {
+        let all = join_all(Twin::ALL.map(|twin| done(client, script, twin.namespace(), deed))).await;
+        let codes: Vec<Option<String>> = all.iter().map(|done| done.as_ref().err().cloned()).collect();
+        let alike = codes
+            .windows(2)
+            .all(|pair| pair.first().map(Option::is_some) == pair.get(1).map(Option::is_some));
+        // Deeds may come too late for what is already gone; what one refuses alone is a difference.
+        let expected = codes.iter().flatten().all(|error| error.contains("not found"));
+        if !alike || !expected {
+            let told = Twin::ALL.iter().zip(codes).filter_map(|(twin, error)| Some((twin, error?)));
+            refused.extend(told.map(|(twin, error)| format!("{twin:?}: {deed}: {error}")));
+        }
+    }
+    refused
+}
+
+async fn done(client: &Client, script: &Script, namespace: &str, deed: &Deed) -> Result<(), String> {
+    match deed {
+        Deed::Ask { method, path, body } => {
+            let path = path.replace("{ns}", namespace);
+            let body = serde_json::from_str(&body.to_string().replace("{ns}", namespace)).unwrap_or_default();
+            send(client, method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
+        }
+        // The same source for all: it does not matter who comes first.
+        Deed::Say { key, state } => {
+            script.say(key, state.clone());
+            Ok(())
+        }
+        Deed::Push { key } => {
+            if namespace == Twin::Theirs.namespace() {
+                script.push(key);
+            }
+            Ok(())
+        }
+        Deed::EndJobs { scenario, how, most } => end_jobs(client, namespace, scenario, *how, *most).await,
+        Deed::TellHpa { name, status } => {
+            let path = format!("{}/{name}/status", HPAS.replace("{ns}", namespace));
+            send(client, Method::PATCH, &path, status).await.map(drop).map_err(|error| error.to_string())
+        }
+    }
+}
+
+async fn end_jobs(
+    client: &Client,
+    namespace: &str,
+    scenario: &str,
+    how: Ending,
+    most: usize,
+) -> Result<(), String> {
+    let path = format!("{JOBS}?labelSelector=scaledjob.keda.sh%2Fname%3D{scenario}");
+    let mut jobs = list(client, namespace, &path).await.map_err(|error| error.to_string())?;
+    jobs.retain(|job| {
+        job.pointer("/status/conditions").is_none() && job.pointer("/metadata/deletionTimestamp").is_none()
+    });
+    // The oldest version first, so that the same ones end everywhere.
+    let version = |job: &Value| {
+        job.pointer("/metadata/annotations/scaledjob.keda.sh~1generation").map(Value::to_string)
+    };
+    jobs.sort_by_key(|job| (version(job), text(job, "/metadata/name")));
+    for job in jobs.into_iter().take(most) {
+        let name = text(&job, "/metadata/name");
+        let sent = match how {
+            Ending::Running => run_job(client, namespace, scenario, &name).await,
+            Ending::Complete | Ending::Failed => {
+                let path = format!("{}/{name}/status", JOBS.replace("{ns}", namespace));
+                send(client, Method::PATCH, &path, &json!({"status": ended(how)})).await.map(drop)
+            }
+        };
+        sent.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn ended(how: Ending) -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Test", "lastTransitionTime": time, "lastProbeTime": time});
+    if how == Ending::Complete {
+        let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+        json!({"startTime": time, "completionTime": time, "succeeded": 1, "conditions": conditions})
+    } else {
+        json!({"startTime": time, "failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")]})
+    }
+}
+
+/// Makes the pod of a job, which runs.
+async fn run_job(
+    client: &Client,
+    namespace: &str,
+    scenario: &str,
+    name: &str,
+) -> Result<(), cluster::request::ApiError> {
+    let pods = PODS.replace("{ns}", namespace);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("{name}-pod"), "labels": {"job-name": name, "scaledjob.keda.sh/name": scenario},
+        },
+        "spec": {"containers": [{"name": "app", "image": "app"}], "restartPolicy": "Never"},
+    });
+    match send(client, Method::POST, &pods, &pod).await {
+        Err(error) if error.to_string().contains("already exists") => return Ok(()),
+        other => other?,
+    };
+    let condition = |kind: &str| json!({"type": kind, "status": "True"});
+    let status = json!({"phase": "Running", "conditions": [condition("PodScheduled"), condition("Ready")]});
+    let path = format!("{pods}/{name}-pod/status");
+    send(client, Method::PATCH, &path, &json!({"status": status})).await.map(drop)
+}
+
+async fn list(
+    client: &Client,
+    namespace: &str,
+    path: &str,
+) -> Result<Vec<Value>, cluster::request::ApiError> {
+    let mut list = send(client, Method::GET, &path.replace("{ns}", namespace), &Value::Null).await?;
+    Ok(list
+        .get_mut("items")
+        .map(Value::take)
+        .and_then(|items| serde_json::from_value(items).ok())
+        .unwrap_or_default())
+}
+
+async fn lists(client: &Client, twin: Twin) -> anyhow::Result<Lists> {
+    let kinds = [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::Worker];
+    let mut paths: Vec<String> = [OBJECTS, SCALED_JOBS, AUTHENTICATIONS, HPAS, JOBS, EVENTS]
+        .iter()
+        .map(|path| (*path).to_owned())
+        .collect();
+    paths.extend(kinds.iter().map(|kind| kind.collection()));
+    let read = paths.iter().map(|path| list(client, twin.namespace(), path));
+    let mut read = try_join_all(read).await.context("failed to look")?.into_iter();
+    let mut next = || read.next().unwrap_or_default();
+    let (objects, scaled_jobs, authentications, hpas) = (next(), next(), next(), next());
+    let (jobs, events) = (next(), next());
+    let targets: BTreeMap<&'static str, Vec<Value>> =
+        kinds.iter().map(|kind| (kind.kind(), next())).collect();
+    Ok(Lists { objects, scaled_jobs, authentications, hpas, targets, jobs, events })
+}
+
+/// Looks at all twins again and again, for all lanes.
+pub(crate) async fn watch(client: Client, told: watch::Sender<Option<Arc<Snapshot>>>) -> anyhow::Result<()> {
+    loop {
+        let at = Instant::now();
+        let lists = try_join_all(Twin::ALL.map(|twin| lists(&client, twin))).await?;
+        if told.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
+            return Ok(());
+        }
+        tokio::time::sleep(TICK.saturating_sub(at.elapsed())).await;
+    }
+}
+
+/// Without what the layers between put before it.
+fn bare(error: &str, namespace: &str) -> String {
+    error.rsplit("error when getting metric values ").next().unwrap_or_default().replace(namespace, "{ns}")
+}
+
+impl Ground {
+    /// What a twin answers for a metric, as an HPA would hear it.
+    pub(crate) async fn answer(&self, twin: Twin, object: &str, metric: &str) -> String {
+        let namespace = twin.namespace();
+        let Some(ours) = self.ours.iter().find(|ours| ours.twin == twin) else {
+            let path = format!(
+                "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{metric}?labelSelector=scaledobject.keda.sh%2Fname%3D{object}"
+            );
+            return match send(&self.client, Method::GET, &path, &Value::Null).await {
+                Ok(list) => {
+                    let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+                    let item =
+                        |item: &Value| format!("{}={}", text(item, "/metricName"), text(item, "/value"));
+                    items.iter().map(item).collect::<Vec<_>>().join(" ")
+                }
+                Err(error) => format!("error: {}", bare(&error.to_string(), namespace)),
+            };
+        };
+        match ours.handle.metric(namespace, object, metric).await {
+            Ok(values) => values
+                .iter()
+                .map(|value| format!("{}={}", value.name, value.value))
+                .collect::<Vec<_>>()
+                .join(" "),
+            Err(error) => format!("error: {}", bare(&error, namespace)),
+        }
+    }
+}

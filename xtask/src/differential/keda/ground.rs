@@ -1,0 +1,199 @@
+//! A real control plane with KEDA's operator and ours on it, each on a namespace of its own.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use api::provide::Compat;
+use cluster::Clock;
+use cluster::discovery::Discovery;
+use cluster::events::Recorder;
+use cluster::lease::Leadership;
+use cluster::request::{self, ApiError, Request};
+use controllers::hpa::Records;
+use controllers::operator::{Handle, Operator, Parts, Settings};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+use testbed::keda::{Keda, KedaOptions};
+use testbed::{Access, ControlPlane, Options};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::source::Sources;
+use crate::differential::ground::{NO_WORKLOADS, until_found};
+use crate::differential::scenario::target;
+
+/// Who acts on a twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Twin {
+    /// KEDA 2.20.2.
+    Theirs,
+    /// Ours with `--compat strict`.
+    Strict,
+    /// Ours as it comes.
+    Better,
+}
+
+/// All operators and what they act on. Fields end in this order.
+pub(crate) struct Ground {
+    pub(crate) ours: Vec<Ours>,
+    keda: Keda,
+    pub(crate) sources: Sources,
+    pub(crate) client: Client,
+    _plane: ControlPlane,
+}
+
+/// One operator of ours.
+pub(crate) struct Ours {
+    pub(crate) twin: Twin,
+    pub(crate) handle: Handle,
+    task: JoinHandle<()>,
+    _stop: watch::Sender<bool>,
+}
+
+const POLL: Duration = Duration::from_millis(30);
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How often ours looks whether secrets changed: often enough that a step need not wait for it.
+const SECRETS: Duration = Duration::from_secs(1);
+
+impl Twin {
+    pub(crate) const ALL: [Self; 3] = [Self::Theirs, Self::Strict, Self::Better];
+
+    /// The namespace.
+    pub(crate) fn namespace(self) -> &'static str {
+        match self {
+            Self::Theirs => "ns-theirs",
+            Self::Strict => "ns-strict",
+            Self::Better => "ns-better",
+        }
+    }
+}
+
+/// Starts the control plane; blocks.
+pub(crate) fn plane() -> anyhow::Result<ControlPlane> {
+    let options = Options { controller_manager_args: vec![NO_WORKLOADS.to_owned()], ..Options::default() };
+    Ok(ControlPlane::start(&options)?)
+}
+
+impl Ground {
+    /// Starts all operators.
+    pub(crate) async fn start(plane: ControlPlane, sabotage: bool) -> anyhow::Result<Self> {
+        let access = plane.access().clone();
+        let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+        testbed::keda::prepare(&access, "keda").await?;
+        for definition in target::definitions() {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            send(&client, Method::POST, path, &definition).await.context("failed to define a resource")?;
+        }
+        for twin in Twin::ALL {
+            let namespace = twin.namespace();
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            send(&client, Method::POST, "/api/v1/namespaces", &object)
+                .await
+                .context("failed to make a namespace")?;
+            until_found(&client, &format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
+            for kind in [target::Kind::Worker, target::Kind::Blind] {
+                until_found(&client, &kind.collection().replace("{ns}", namespace)).await?;
+            }
+        }
+        let sources = Sources::start().await?;
+        let options = KedaOptions {
+            namespace: Some(Twin::Theirs.namespace().to_owned()),
+            adapter: true,
+            ..KedaOptions::default()
+        };
+        let keda = Keda::start(&access, &options).await?;
+        let mut ours = Vec::new();
+        for (twin, compat) in [(Twin::Strict, Compat::Strict), (Twin::Better, Compat::Better)] {
+            ours.push(Ours::start(&access, twin, compat, sabotage).await?);
+        }
+        Ok(Self { ours, keda, sources, client, _plane: plane })
+    }
+
+    /// An error if somebody has ended.
+    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
+        if let Some(code) = self.keda.ended() {
+            anyhow::bail!("KEDA's operator has ended ({code}):\n{}", self.keda.log());
+        }
+        for ours in &self.ours {
+            ensure!(!ours.task.is_finished(), "our operator has ended ({:?})", ours.twin);
+        }
+        Ok(())
+    }
+
+    /// The end of what KEDA's operator said.
+    pub(crate) fn keda_log(&self) -> String {
+        self.keda.log()
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Ours {
+    async fn start(access: &Access, twin: Twin, compat: Compat, sabotage: bool) -> anyhow::Result<Self> {
+        let file = access.folder.join(format!("{}.kubeconfig", twin.namespace()));
+        std::fs::write(&file, access.kubeconfig_for(access.admin()))
+            .context("failed to write a kubeconfig")?;
+        let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
+        let client = cluster::connect::connect(&target).await?.client;
+        let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
+        let settings = Settings {
+            namespaces: vec![twin.namespace().to_owned()],
+            compat,
+            secrets_check: SECRETS,
+            // Where secrets are looked for is what a run that must find something changes.
+            restrict_secret_access: sabotage,
+            ..Settings::default()
+        };
+        let (operator, handle) = Operator::new(Parts {
+            recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
+            client,
+            discovery,
+            leadership: Leadership::alone(),
+            clock,
+            settings,
+            web: scalers::web::Settings::default(),
+            auth: None,
+            samples: None,
+            build: None,
+            records: Records::new(1),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(operator.run(stopped));
+        let until = Instant::now() + DEADLINE;
+        while !handle.synced() {
+            ensure!(Instant::now() < until, "our operator has not begun after {} s", DEADLINE.as_secs());
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(Self { twin, handle, task, _stop: stop })
+    }
+}
+
+/// Asks the API server; a list as the body of a patch is a JSON patch.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> Result<Value, ApiError> {
+    let content = match (&method, body) {
+        (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
+        (&Method::PATCH, _) => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request {
+        method,
+        uri: path.to_owned(),
+        resource: String::new(),
+        name: String::new(),
+        body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
+        deadline: DEADLINE,
+    };
+    let answer = request::send(client, request).await?;
+    Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+}

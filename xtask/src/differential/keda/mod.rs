@@ -1,0 +1,75 @@
+//! `cargo xtask differential keda`: KEDA 2.20.2's own operator and ours on the same real API server, over twin objects with
+//! the same scripted sources, compared step by step.
+//!
+//! ```text
+//! scenario    what happens to an object: a function of a seed and a number         pure
+//! source      an external scaler and an HTTP API, asked by all
+//! ground      a control plane with KEDA and two operators of ours: strict and better
+//! apply       deeds are done to all twins, and what can be seen is read
+//! lane        change, wait until nothing changes, compare
+//! view        what is compared, and the list of what is masked                     pure
+//! deliberate  the list of differences that are meant                               pure
+//! report      what was found
+//! ```
+
+mod apply;
+mod deed;
+mod deliberate;
+mod ground;
+mod lane;
+mod report;
+mod scenario;
+mod source;
+mod view;
+
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use ground::Ground;
+use lane::{Game, Play};
+use report::Outcome;
+
+use super::{Args, Format};
+
+/// Runs it with these many steps.
+pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
+    let since = Instant::now();
+    let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only };
+    let plane = ground::plane()?;
+    let runtime = crate::local::runtime()?;
+    let outcome = Mutex::new(Outcome::default());
+    runtime.block_on(async {
+        let mut ground = Ground::start(plane, args.sabotage).await?;
+        let (told, seen) = watch::channel(None);
+        let game = Game::new(&ground, play, seen, &outcome);
+        let looking = apply::watch(ground.client.clone(), told);
+        let played = tokio::select! {
+            played = game.run() => played,
+            looked = looking => looked,
+        };
+        if let Some(file) = std::env::var_os("PLIMSOLL_KEDA_LOG") {
+            std::fs::write(file, ground.keda_log())?;
+        }
+        ground.check()?;
+        played
+    })?;
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match args.output {
+        Format::Table => print!("{}", outcome.text(args.seed, since)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&outcome)?),
+    }
+    let whole = args.only.is_none() && steps >= WHOLE;
+    let unused = if whole { outcome.unused() } else { Vec::new() };
+    for entry in &unused {
+        println!("no longer needed in the list of deliberate differences: {entry}");
+    }
+    let same = outcome.differences.is_empty() && outcome.refused.is_empty() && unused.is_empty();
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A run of so many steps needs all that is listed.
+const WHOLE: usize = 200;

@@ -1,0 +1,220 @@
+//! What is broken in one step and mended in the next.
+
+use serde_json::json;
+
+use super::card::Card;
+use super::trigger::{BARE, LATE, Source, Trigger};
+use super::{SECRET, Scenario};
+use crate::differential::keda::deed::{Deed, Step};
+use crate::differential::keda::source::{State, Trouble};
+
+/// What is not as it should be.
+#[derive(Clone, Debug)]
+pub(super) enum Broken {
+    /// The source of this key fails.
+    Source(String),
+    /// The object as it was before, whole.
+    Spec(Box<Scenario>),
+    /// This annotation is to go.
+    Annotation(&'static str),
+    NoAuthentication,
+    NoSecret,
+    NoTarget,
+    Deleted,
+}
+
+const PAUSED: &str = "autoscaling.keda.sh/paused";
+const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+const PAUSED_IN: &str = "autoscaling.keda.sh/paused-scale-in";
+const PAUSED_OUT: &str = "autoscaling.keda.sh/paused-scale-out";
+
+impl Scenario {
+    pub(super) fn play_broken(&mut self, card: Card) -> Option<Step> {
+        let annotation = |value: &'static str, key: &'static str| Some((key, value));
+        let pause = match card {
+            Card::Pause => annotation("true", PAUSED),
+            Card::PauseOddly => annotation(self.chance.of(["", "yes", "1", "false"]), PAUSED),
+            Card::PausedReplicas => annotation(self.chance.of(["0", "1", "4"]), PAUSED_REPLICAS),
+            Card::PausedReplicasBadly => annotation(self.chance.of(["many", "-1", ""]), PAUSED_REPLICAS),
+            Card::PauseIn => annotation("true", PAUSED_IN),
+            Card::PauseOut => annotation("true", PAUSED_OUT),
+            _ => None,
+        };
+        if let Some((key, value)) = pause {
+            self.broken = Some(Broken::Annotation(key));
+            let mut deeds = vec![self.annotate(key, Some(value))];
+            // What is forbidden is tried.
+            let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
+            if matches!(card, Card::PauseIn | Card::PauseOut) {
+                let active = card == Card::PauseOut;
+                deeds.extend(keys.iter().map(|key| self.say(key, State::new(9, active))));
+            }
+            return Some(Step::new(format!("{key}: {value:?}")).with(deeds));
+        }
+        self.play_failure(card).or_else(|| self.play_missing(card)).or_else(|| self.play_invalid(card))
+    }
+
+    /// Sources that fail.
+    fn play_failure(&mut self, card: Card) -> Option<Step> {
+        let trouble = match card {
+            Card::MetricsFail | Card::FallbackAndFailure | Card::FallbackInFormula => Trouble::Metrics,
+            Card::ActiveFails => Trouble::Active,
+            Card::SpecsFail => Trouble::Specs,
+            Card::SpecsEmpty => Trouble::Empty,
+            Card::Refused => {
+                let before = self.clone();
+                for trigger in &mut self.triggers {
+                    if let Source::External { refused, .. } = &mut trigger.source {
+                        *refused = true;
+                    }
+                }
+                self.broken = Some(Broken::Spec(Box::new(before)));
+                return Some(Step::new("nobody listens where the scaler was").with([self.edit()]));
+            }
+            _ => return None,
+        };
+        let mut deeds = Vec::new();
+        if card == Card::FallbackAndFailure {
+            let fallback = self.any_fallback();
+            self.fallback = Some(fallback);
+            deeds.push(self.edit());
+        }
+        if card == Card::FallbackInFormula {
+            self.name_triggers();
+            let name = self.named().into_iter().next()?;
+            self.modifiers = Some(json!({"formula": format!("{name} ?? 7"), "target": "4"}));
+            self.fallback =
+                Some(json!({"failureThreshold": 1, "replicas": 3, "behavior": "scalingModifiers"}));
+            deeds.push(self.edit());
+        }
+        let key = self.any_key()?;
+        let state = State { trouble, ..self.state(&key) };
+        deeds.push(self.say(&key, state));
+        self.broken = Some(Broken::Source(key));
+        let fallback =
+            if deeds.len() > 1 { format!(", with fallback {:?}", self.fallback) } else { String::new() };
+        Some(Step::new(format!("a source fails: {trouble:?}{fallback}")).with(deeds))
+    }
+
+    /// What an object refers to goes away.
+    fn play_missing(&mut self, card: Card) -> Option<Step> {
+        let name = self.name.clone();
+        let mut deeds = Vec::new();
+        let uses = |scenario: &mut Self, auth: &'static str| {
+            let letter = scenario.letter();
+            let key = format!("{}-{letter}", scenario.name);
+            let said = scenario.say(&key, State::new(4, true));
+            let mut trigger = Trigger::new(Source::Api { key, target: 3 });
+            trigger.auth = Some(auth);
+            scenario.triggers.push(trigger);
+            [said, scenario.edit()]
+        };
+        let (title, broken) = match card {
+            Card::NoAuthentication if self.job.is_none() => {
+                deeds.extend(uses(self, LATE));
+                ("a TriggerAuthentication that is not there", Broken::NoAuthentication)
+            }
+            Card::NoSecret if self.job.is_none() => {
+                deeds.extend(self.authentication(BARE, BARE));
+                deeds.extend(uses(self, BARE));
+                ("a Secret that is not there", Broken::NoSecret)
+            }
+            Card::NoTarget if self.job.is_none() => {
+                deeds.push(Deed::delete(self.target.path(&name)));
+                ("the target is deleted", Broken::NoTarget)
+            }
+            _ => return None,
+        };
+        self.broken = Some(broken);
+        Some(Step::new(title).with(deeds))
+    }
+
+    /// Specs that the API server takes and the operator does not.
+    fn play_invalid(&mut self, card: Card) -> Option<Step> {
+        let before = self.clone();
+        let mut body = None;
+        match card {
+            Card::WrongTarget => {
+                let mut spec = self.spec();
+                let missing = self.target.reference("nowhere");
+                spec.as_object_mut()?.insert("scaleTargetRef".to_owned(), missing);
+                body = Some(spec);
+            }
+            Card::BadIdle => (self.min, self.max, self.idle) = (Some(2), Some(5), Some(2)),
+            Card::UnknownType => self.triggers.push(Trigger::new(Source::Nonsense)),
+            Card::BadCron => {
+                self.triggers.push(Trigger::new(Source::Cron { open: true, replicas: 2, broken: true }));
+            }
+            Card::BadMetricType => {
+                for trigger in self.triggers.iter_mut().filter(|trigger| !trigger.is_resource()) {
+                    trigger.metric_type = Some("Utilization");
+                }
+            }
+            Card::SameNames => {
+                self.add_trigger();
+                self.triggers.iter_mut().for_each(|trigger| trigger.name = Some("same".to_owned()));
+            }
+            Card::CachedCron => {
+                let mut cron = Trigger::new(Source::Cron { open: true, replicas: 2, broken: false });
+                cron.cached = true;
+                self.triggers.push(cron);
+            }
+            Card::NoAddress => {
+                let mut spec = self.spec();
+                let trigger = json!({"type": "external", "metadata": {"metric": "jobs"}});
+                spec.get_mut("triggers")?.as_array_mut()?.push(trigger);
+                body = Some(spec);
+            }
+            Card::BadModifiers => {
+                self.name_triggers();
+                let formula = self.chance.of(["nobody + 1", "trig_0 +", "\"text\"", ""]);
+                let target = self.chance.of(["2", "0", "x"]);
+                self.modifiers = Some(json!({"formula": formula, "target": target}));
+            }
+            _ => return None,
+        }
+        let deed = match body {
+            None => self.edit(),
+            Some(spec) => {
+                Deed::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": spec}]))
+            }
+        };
+        // Sources that are new must be known.
+        let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
+        let new: Vec<String> = keys.into_iter().filter(|key| !self.states.contains_key(key)).collect();
+        let mut deeds: Vec<Deed> = new.iter().map(|key| self.say(key, State::new(3, true))).collect();
+        deeds.push(deed);
+        self.broken = Some(Broken::Spec(Box::new(before)));
+        Some(Step::new(format!("a spec that cannot work: {card:?}")).with(deeds))
+    }
+
+    pub(super) fn mend(&mut self, broken: Broken) -> Step {
+        let name = self.name.clone();
+        match broken {
+            Broken::Source(key) => {
+                let state = State { trouble: Trouble::None, ..self.state(&key) };
+                Step::new("the source answers again").with([self.say(&key, state)])
+            }
+            Broken::Spec(before) => {
+                let (states, made) = (self.states.clone(), self.triggers_made);
+                let (cards, done, chance) = (self.cards.clone(), self.done.clone(), self.chance.clone());
+                *self = Self { states, triggers_made: made, cards, done, chance, broken: None, ..*before };
+                Step::new("as it was before").with([self.edit()])
+            }
+            Broken::Annotation(key) => Step::new(format!("without {key}")).with([self.annotate(key, None)]),
+            Broken::NoAuthentication => {
+                Step::new("the TriggerAuthentication appears").with(self.authentication(LATE, SECRET))
+            }
+            Broken::NoSecret => Step::new("the Secret appears").with(self.secret(BARE)),
+            Broken::NoTarget => {
+                let replicas = self.chance.between(0, 2);
+                let made = self.target.create(&name, replicas).into_iter().map(Deed::from);
+                Step::new(format!("a target of {replicas} appears")).with(made)
+            }
+            Broken::Deleted => {
+                self.annotations.remove(PAUSED_REPLICAS);
+                Step::new("created again").with([self.create()])
+            }
+        }
+    }
+}

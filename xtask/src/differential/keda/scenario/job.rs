@@ -1,0 +1,109 @@
+//! What happens to ScaledJobs.
+
+use serde_json::{Value, json};
+
+use super::Scenario;
+use super::card::Card;
+use crate::differential::keda::deed::{Deed, Ending, Step};
+use crate::differential::scenario::chance::Chance;
+
+/// What ScaledJobs have of their own.
+#[derive(Clone, Debug)]
+pub(super) struct JobSpec {
+    strategy: Option<Value>,
+    calculation: Option<&'static str>,
+    rollout: Option<Value>,
+    history: Option<(i64, i64)>,
+    image: &'static str,
+}
+
+impl JobSpec {
+    pub(super) fn any(chance: &mut Chance) -> Self {
+        Self { strategy: any_strategy(chance), calculation: None, rollout: None, history: None, image: "app" }
+    }
+}
+
+fn any_strategy(chance: &mut Chance) -> Option<Value> {
+    match chance.below(6) {
+        0 => None,
+        1 => Some(json!({"strategy": "default"})),
+        2 => Some(json!({
+            "strategy": "custom", "customScalingQueueLengthDeduction": 1, "customScalingRunningJobPercentage": "0.5",
+        })),
+        3 => Some(json!({"strategy": "accurate"})),
+        4 => Some(json!({"strategy": "eager"})),
+        _ => Some(json!({"strategy": "accurate", "pendingPodConditions": ["Ready", "PodScheduled"]})),
+    }
+}
+
+impl Scenario {
+    pub(super) fn job_spec(&self, job: &JobSpec) -> Value {
+        let mut strategy = job.strategy.clone();
+        if let Some(calculation) = job.calculation {
+            let strategy = strategy.get_or_insert_with(|| json!({}));
+            if let Some(strategy) = strategy.as_object_mut() {
+                strategy.insert("multipleScalersCalculation".to_owned(), calculation.into());
+            }
+        }
+        let containers = json!([{"name": "app", "image": job.image}]);
+        json!({
+            "jobTargetRef": {
+                "backoffLimit": 1,
+                "template": {"metadata": {"labels": {"crew": "x"}}, "spec": {"containers": containers, "restartPolicy": "Never"}},
+            },
+            "pollingInterval": self.polling,
+            "minReplicaCount": self.min,
+            // So that there are never more jobs than can be looked at.
+            "maxReplicaCount": self.max.unwrap_or(6),
+            "successfulJobsHistoryLimit": job.history.map(|(successful, _)| successful),
+            "failedJobsHistoryLimit": job.history.map(|(_, failed)| failed),
+            "rollout": job.rollout,
+            "scalingStrategy": strategy,
+            "triggers": self.triggers_json(),
+        })
+    }
+
+    pub(super) fn play_job(&mut self, card: Card) -> Option<Step> {
+        let scenario = self.name.clone();
+        let most = self.chance.between(1, 3) as usize;
+        let end = |how| Deed::EndJobs { scenario, how, most };
+        match card {
+            Card::JobsEnd => {
+                return Some(Step::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]));
+            }
+            Card::JobsFail => {
+                return Some(Step::new(format!("{most} jobs fail")).with([end(Ending::Failed)]));
+            }
+            Card::JobsRun => return Some(Step::new(format!("{most} jobs run")).with([end(Ending::Running)])),
+            _ => {}
+        }
+        let chance = &mut self.chance;
+        let job = self.job.as_mut()?;
+        let title = match card {
+            Card::Strategy => {
+                job.strategy = any_strategy(chance);
+                format!("strategy {:?}", job.strategy)
+            }
+            Card::Rollout => {
+                job.rollout = chance
+                    .of([None, Some("gradual"), Some("immediate")])
+                    .map(|strategy| json!({"strategy": strategy}));
+                format!("rollout {:?}", job.rollout)
+            }
+            Card::Calculation => {
+                job.calculation = chance.of([None, Some("min"), Some("avg"), Some("sum"), Some("max")]);
+                format!("calculation {:?}", job.calculation)
+            }
+            Card::History => {
+                job.history = Some((chance.between(0, 1), chance.between(0, 1)));
+                format!("history {:?}", job.history)
+            }
+            Card::Template => {
+                job.image = chance.of(["app:2", "app:3"]);
+                format!("image {}", job.image)
+            }
+            _ => return None,
+        };
+        Some(Step::new(title).with([self.edit()]))
+    }
+}

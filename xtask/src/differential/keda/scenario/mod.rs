@@ -1,0 +1,336 @@
+//! One ScaledObject or ScaledJob with its target and sources, and what happens to it: a function of a seed and a number.
+
+mod breakage;
+mod card;
+mod job;
+mod object;
+#[cfg(test)]
+mod tests;
+pub(crate) mod trigger;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::deed::{Deed, Step};
+use super::source::{State, Trouble};
+use crate::differential::scenario::chance::Chance;
+use crate::differential::scenario::target::Kind;
+use breakage::Broken;
+use card::Card;
+use job::JobSpec;
+use trigger::{AUTH, BARE, LATE, Places, Trigger};
+
+/// An object as it was last left.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    /// The name of its objects.
+    pub(crate) name: String,
+    places: Places,
+    chance: Chance,
+    /// Set for ScaledJobs.
+    job: Option<JobSpec>,
+    target: Kind,
+    triggers: Vec<Trigger>,
+    triggers_made: u8,
+    states: BTreeMap<String, State>,
+    min: Option<i64>,
+    max: Option<i64>,
+    idle: Option<i64>,
+    polling: i64,
+    cooldown: Option<i64>,
+    initial_cooldown: Option<i64>,
+    restore: Option<bool>,
+    hpa_name: Option<String>,
+    behavior: Option<Value>,
+    modifiers: Option<Value>,
+    fallback: Option<Value>,
+    annotations: BTreeMap<&'static str, String>,
+    labels: BTreeMap<&'static str, String>,
+    pods: usize,
+    /// What must be undone in the next step.
+    broken: Option<Broken>,
+    cards: Vec<Card>,
+    made: bool,
+    /// What was done so far.
+    pub(crate) done: Vec<Step>,
+}
+
+/// The Secret that is there from the beginning.
+const SECRET: &str = "secret";
+/// How many cards a scenario plays.
+const CARDS: usize = 7;
+/// One scenario in so many is about a ScaledJob.
+const JOBS: u64 = 5;
+
+pub(crate) const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
+pub(crate) const SCALED_JOBS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
+pub(crate) const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications";
+pub(crate) const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
+pub(crate) const PODS: &str = "/api/v1/namespaces/{ns}/pods";
+pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
+
+impl Scenario {
+    /// The scenario of this number.
+    pub(crate) fn new(seed: u64, number: u64, places: Places) -> Self {
+        let mut chance = Chance::new(seed ^ 0x6b65_6461, number);
+        let name = format!("s{number}");
+        let job = (number % JOBS == JOBS - 1).then(|| JobSpec::any(&mut chance));
+        let deck = if job.is_some() { Card::jobs() } else { Card::objects() };
+        // Scenarios of one kind follow each other through the deck, so that every card is played.
+        let turn = if job.is_some() { number / JOBS } else { number - number / JOBS };
+        let cards = card::hand(deck, seed, turn, CARDS);
+        let target = chance.of([
+            Kind::Deployment,
+            Kind::Deployment,
+            Kind::Deployment,
+            Kind::StatefulSet,
+            Kind::ReplicaSet,
+            Kind::Worker,
+        ]);
+        let mut scenario = Self {
+            name,
+            places,
+            chance,
+            job,
+            target,
+            triggers: Vec::new(),
+            triggers_made: 0,
+            states: BTreeMap::new(),
+            min: None,
+            max: None,
+            idle: None,
+            polling: 1,
+            cooldown: Some(0),
+            initial_cooldown: None,
+            restore: None,
+            hpa_name: None,
+            behavior: None,
+            modifiers: None,
+            fallback: None,
+            annotations: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            pods: 0,
+            broken: None,
+            cards,
+            made: false,
+            done: Vec::new(),
+        };
+        scenario.draw();
+        scenario
+    }
+
+    fn draw(&mut self) {
+        let name = self.name.clone();
+        let letter = self.letter();
+        self.triggers.push(Trigger::external(&name, letter, &mut self.chance));
+        for _ in 0..self.chance.weighted([50, 35, 15]) {
+            self.add_trigger();
+        }
+        self.draw_bounds();
+        if self.chance.once_in(3) {
+            self.cooldown = self.chance.of([None, Some(2), Some(300)]);
+        }
+        if self.chance.once_in(4) {
+            self.initial_cooldown = Some(2);
+        }
+        if self.chance.once_in(3) {
+            self.labels.insert("team", "a".to_owned());
+        }
+        if self.chance.once_in(3) {
+            self.annotations.insert("example.org/note", "x".to_owned());
+        }
+        if self.chance.once_in(4) {
+            self.restore = Some(true);
+        }
+    }
+
+    fn draw_bounds(&mut self) {
+        self.min = self.chance.of([None, None, Some(0), Some(1), Some(2), Some(3)]);
+        self.max = self.chance.of([None, Some(4), Some(5), Some(9)]);
+        let least = self.min.unwrap_or_default();
+        let idle = self.job.is_none() && least > 0 && self.chance.once_in(3);
+        self.idle = idle.then(|| self.chance.between(0, least - 1));
+    }
+
+    fn letter(&mut self) -> char {
+        self.triggers_made += 1;
+        char::from(b'a' + (self.triggers_made - 1) % 26)
+    }
+
+    fn add_trigger(&mut self) {
+        let (name, letter) = (self.name.clone(), self.letter());
+        let trigger = if self.job.is_some() {
+            Trigger::external(&name, letter, &mut self.chance)
+        } else {
+            Trigger::any(&name, letter, &mut self.chance)
+        };
+        self.triggers.push(trigger);
+    }
+
+    /// Whether there is nothing left to do.
+    pub(crate) fn is_over(&self) -> bool {
+        self.made && self.cards.is_empty() && self.broken.is_none()
+    }
+
+    pub(crate) fn is_job(&self) -> bool {
+        self.job.is_some()
+    }
+
+    pub(crate) fn target(&self) -> Kind {
+        self.target
+    }
+
+    /// For how long after the last change something may still come, in seconds.
+    pub(crate) fn memory(&self) -> u64 {
+        let cooldown = self.cooldown.unwrap_or(300).max(self.initial_cooldown.unwrap_or_default());
+        let cooldown = if cooldown > 10 { 0 } else { cooldown };
+        u64::try_from(cooldown + 2 * self.polling).unwrap_or(2)
+    }
+
+    /// The next step.
+    pub(crate) fn step(&mut self) -> Step {
+        let step = if !self.made {
+            self.made = true;
+            self.begin()
+        } else if let Some(broken) = self.broken.take() {
+            self.mend(broken)
+        } else {
+            let card = if self.cards.is_empty() { Card::Value } else { self.cards.remove(0) };
+            self.play(card)
+        };
+        self.done.push(step.clone());
+        step
+    }
+
+    /// Removes everything.
+    pub(crate) fn end(&self) -> Vec<Deed> {
+        let mine = format!("labelSelector=scenario%3D{}", self.name);
+        let name = &self.name;
+        let mut deeds = vec![Deed::delete(self.path())];
+        if self.job.is_none() {
+            deeds.push(Deed::delete(self.target.path(name)));
+            deeds.push(Deed::delete(format!("{PODS}?{mine}&gracePeriodSeconds=0")));
+        }
+        let ends = [AUTH, LATE, BARE];
+        deeds.extend(ends.map(|end| Deed::delete(format!("{AUTHENTICATIONS}/{name}-{end}"))));
+        deeds.extend([SECRET, BARE].map(|end| Deed::delete(format!("{SECRETS}/{name}-{end}"))));
+        deeds
+    }
+
+    fn path(&self) -> String {
+        let collection = if self.job.is_some() { SCALED_JOBS } else { OBJECTS };
+        format!("{collection}/{}", self.name)
+    }
+
+    /// Target, sources, credentials and the object.
+    fn begin(&mut self) -> Step {
+        let replicas = self.chance.between(0, 3);
+        let name = self.name.clone();
+        let mut deeds: Vec<Deed> = Vec::new();
+        if self.job.is_none() {
+            deeds.extend(self.target.create(&name, replicas).into_iter().map(Deed::from));
+        }
+        deeds.extend(self.secret(SECRET));
+        deeds.extend(self.authentication(AUTH, SECRET));
+        let keys: Vec<String> =
+            self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect();
+        for key in keys {
+            let state = State::new(self.chance.between(0, 12), self.chance.once_in(2));
+            deeds.push(self.say(&key, state));
+        }
+        deeds.push(self.create());
+        let types: Vec<String> = self
+            .triggers
+            .iter()
+            .filter_map(|t| t.json(&name, &self.places).get("type")?.as_str().map(str::to_owned))
+            .collect();
+        let what = if self.job.is_some() {
+            "a ScaledJob".to_owned()
+        } else {
+            format!("a {} of {replicas} and its ScaledObject", self.target.kind())
+        };
+        Step::new(format!("{what} with {}", types.join(", "))).with(deeds)
+    }
+
+    /// Makes a Secret with this end of its name.
+    fn secret(&self, end: &str) -> [Deed; 1] {
+        let name = format!("{}-{end}", self.name);
+        let body = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": {"scenario": self.name}},
+            "stringData": {"token": "abc"},
+        });
+        [Deed::post(SECRETS, body)]
+    }
+
+    /// Makes a TriggerAuthentication with this end of its name, which takes a token from that Secret.
+    fn authentication(&self, end: &str, secret: &str) -> [Deed; 1] {
+        let secret = format!("{}-{secret}", self.name);
+        let body = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
+            "metadata": {"name": format!("{}-{end}", self.name)},
+            "spec": {"secretTargetRef": [{"parameter": "token", "name": secret, "key": "token"}]},
+        });
+        [Deed::post(AUTHENTICATIONS, body)]
+    }
+
+    fn create(&self) -> Deed {
+        let (kind, collection) =
+            if self.job.is_some() { ("ScaledJob", SCALED_JOBS) } else { ("ScaledObject", OBJECTS) };
+        let metadata = json!({"name": self.name, "labels": self.labels, "annotations": self.annotations});
+        let body = json!({"apiVersion": "keda.sh/v1alpha1", "kind": kind, "metadata": metadata, "spec": self.spec()});
+        Deed::post(collection, body)
+    }
+
+    /// Writes the spec as it is now.
+    fn edit(&self) -> Deed {
+        Deed::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": self.spec()}]))
+    }
+
+    fn spec(&self) -> Value {
+        let spec = if let Some(job) = &self.job { self.job_spec(job) } else { self.object_spec() };
+        without_nulls(spec)
+    }
+
+    fn triggers_json(&self) -> Value {
+        self.triggers.iter().map(|trigger| trigger.json(&self.name, &self.places)).collect()
+    }
+
+    /// Sets or removes an annotation.
+    fn annotate(&mut self, key: &'static str, value: Option<&str>) -> Deed {
+        match value {
+            Some(value) => self.annotations.insert(key, value.to_owned()),
+            None => self.annotations.remove(key),
+        };
+        Deed::patch(self.path(), json!({"metadata": {"annotations": {key: value}}}))
+    }
+
+    /// Sets what a source says, and remembers it.
+    fn say(&mut self, key: &str, state: State) -> Deed {
+        self.states.insert(key.to_owned(), state.clone());
+        Deed::Say { key: key.to_owned(), state }
+    }
+
+    /// A scripted source of its triggers.
+    fn any_key(&mut self) -> Option<String> {
+        let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
+        let place = self.chance.below(keys.len());
+        keys.into_iter().nth(place)
+    }
+
+    fn state(&self, key: &str) -> State {
+        self.states.get(key).cloned().unwrap_or(State { value: 1, active: true, trouble: Trouble::None })
+    }
+}
+
+/// Without members that are null, at any depth.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let kept = object.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,379 @@
+//! What happens to an object that is in order: sources change, the object is edited, somebody else touches what it owns.
+
+use serde_json::{Value, json};
+
+use super::breakage::Broken;
+use super::card::Card;
+use super::trigger::{Source, Trigger};
+use super::{HPAS, OBJECTS, PODS, Scenario};
+use crate::differential::keda::deed::{Deed, Step};
+use crate::differential::keda::source::State;
+
+impl Scenario {
+    pub(super) fn object_spec(&self) -> Value {
+        json!({
+            "scaleTargetRef": self.target.reference(&self.name),
+            "pollingInterval": self.polling,
+            "cooldownPeriod": self.cooldown,
+            "initialCooldownPeriod": self.initial_cooldown,
+            "minReplicaCount": self.min,
+            "maxReplicaCount": self.max,
+            "idleReplicaCount": self.idle,
+            "advanced": self.advanced(),
+            "fallback": self.fallback,
+            "triggers": self.triggers_json(),
+        })
+    }
+
+    fn advanced(&self) -> Value {
+        let hpa = json!({"name": self.hpa_name, "behavior": self.behavior});
+        let hpa = if self.hpa_name.is_some() || self.behavior.is_some() { hpa } else { Value::Null };
+        if self.restore.is_none() && hpa.is_null() && self.modifiers.is_none() {
+            return Value::Null;
+        }
+        json!({
+            "restoreToOriginalReplicaCount": self.restore,
+            "horizontalPodAutoscalerConfig": hpa,
+            "scalingModifiers": self.modifiers,
+        })
+    }
+
+    /// The name of its HPA.
+    pub(super) fn hpa(&self) -> String {
+        self.hpa_name.clone().unwrap_or_else(|| format!("keda-hpa-{}", self.name))
+    }
+
+    /// Does what a card says; another thing if it makes no sense now.
+    pub(super) fn play(&mut self, card: Card) -> Step {
+        let played =
+            self.play_sources(card).or_else(|| self.play_edit(card)).or_else(|| self.play_others(card));
+        let played = played.or_else(|| self.play_broken(card)).or_else(|| self.play_job(card));
+        played.unwrap_or_else(|| self.change_value())
+    }
+
+    fn change_value(&mut self) -> Step {
+        let step = Step::new("another value");
+        let Some(key) = self.any_key() else { return step };
+        let state = State { value: self.chance.between(0, 40), ..self.state(&key) };
+        step.with([self.say(&key, state)])
+    }
+
+    fn play_sources(&mut self, card: Card) -> Option<Step> {
+        Some(match card {
+            Card::Value => self.change_value(),
+            Card::Activity => {
+                let key = self.any_key()?;
+                let state = self.state(&key);
+                let state = State { active: !state.active, ..state };
+                let title = if state.active { "a source becomes active" } else { "a source becomes idle" };
+                Step::new(title).with([self.say(&key, state)])
+            }
+            Card::AllIdle => {
+                let keys: Vec<String> =
+                    self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
+                let deeds: Vec<Deed> = keys.iter().map(|key| self.say(key, State::new(0, false))).collect();
+                Step::new("all sources become idle").with(deeds)
+            }
+            Card::Push => {
+                let place = self
+                    .triggers
+                    .iter()
+                    .position(|t| matches!(t.source, Source::External { push: true, .. }));
+                let Some(place) = place else {
+                    for trigger in &mut self.triggers {
+                        if let Source::External { push, .. } = &mut trigger.source {
+                            *push = true;
+                        }
+                    }
+                    return Some(Step::new("triggers that are told").with([self.edit()]));
+                };
+                let key = self.triggers.get(place)?.key()?.to_owned();
+                // Idle when asked, so that what follows follows from the push alone, until it is asked again.
+                Step::new("a source tells of activity").with([
+                    Deed::Say { key: key.clone(), state: State { active: true, ..self.state(&key) } },
+                    Deed::Push { key: key.clone() },
+                    self.say(&key, State { active: true, ..self.state(&key) }),
+                ])
+            }
+            Card::Pods => {
+                if self.triggers.iter().all(|t| !matches!(t.source, Source::Workload { .. })) {
+                    self.triggers.push(Trigger::new(Source::Workload { target: 2 }));
+                    self.triggers_made += 1;
+                    return Some(Step::new("a trigger that counts pods").with([self.edit()]));
+                }
+                let (name, number) = (self.name.clone(), self.pods);
+                self.pods += 1;
+                let pod = json!({
+                    "apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"name": format!("{name}-{number}"), "labels": {"crew": name, "scenario": name}},
+                    "spec": {"containers": [{"name": "app", "image": "app"}]},
+                });
+                Step::new("one pod more").with([Deed::post(PODS, pod)])
+            }
+            _ => return None,
+        })
+    }
+
+    fn play_edit(&mut self, card: Card) -> Option<Step> {
+        let title = match card {
+            Card::Bounds => {
+                self.draw_bounds();
+                format!("bounds: min {:?}, max {:?}, idle {:?}", self.min, self.max, self.idle)
+            }
+            Card::Idle if self.job.is_none() => {
+                self.min = Some(2);
+                self.max = Some(6);
+                self.idle = if self.idle.is_some() { None } else { Some(self.chance.between(0, 1)) };
+                format!("idle {:?} below 2", self.idle)
+            }
+            Card::Threshold => {
+                let new = self.chance.between(1, 20);
+                for trigger in &mut self.triggers {
+                    match &mut trigger.source {
+                        Source::External { target, .. }
+                        | Source::Api { target, .. }
+                        | Source::Workload { target } => *target = new,
+                        Source::Cpu { percent, .. } => *percent = 30 + new,
+                        Source::Cron { replicas, .. } => *replicas = new,
+                        Source::Memory | Source::Nonsense => {}
+                    }
+                }
+                format!("all thresholds: {new}")
+            }
+            Card::MetricName => {
+                let new = self.chance.of(["jobs-new", "b_2", "Letters"]);
+                for trigger in &mut self.triggers {
+                    if let Source::External { metric, .. } = &mut trigger.source {
+                        new.clone_into(metric);
+                    }
+                }
+                "another name of metrics".to_owned()
+            }
+            Card::MetricType if self.job.is_none() => {
+                let new = self.chance.of([Some("Value"), Some("AverageValue"), None]);
+                for trigger in self.triggers.iter_mut().filter(|trigger| !trigger.is_resource()) {
+                    trigger.metric_type = new;
+                }
+                format!("type of metrics: {new:?}")
+            }
+            Card::HpaName => {
+                self.hpa_name =
+                    if self.hpa_name.is_some() { None } else { Some(format!("{}-own", self.name)) };
+                format!("name of the HPA: {:?}", self.hpa_name)
+            }
+            Card::Behavior => {
+                let policy =
+                    json!([{"type": "Pods", "value": self.chance.between(1, 4), "periodSeconds": 60}]);
+                let rules =
+                    json!({"stabilizationWindowSeconds": 30, "selectPolicy": "Max", "policies": policy});
+                self.behavior = Some(json!({"scaleUp": rules.clone(), "scaleDown": rules}));
+                "a whole behavior".to_owned()
+            }
+            Card::PartialBehavior => {
+                let policy = json!([{"type": "Percent", "value": 50, "periodSeconds": 15}]);
+                let some = [
+                    json!({"scaleDown": {"stabilizationWindowSeconds": 60}}),
+                    json!({"scaleUp": {"selectPolicy": "Min", "policies": policy}}),
+                    json!({"scaleDown": {"selectPolicy": "Disabled"}}),
+                    json!({"scaleUp": {"tolerance": "0.2", "stabilizationWindowSeconds": 0}}),
+                ];
+                self.behavior =
+                    if self.chance.once_in(4) { None } else { some.get(self.chance.below(3)).cloned() };
+                "part of a behavior".to_owned()
+            }
+            Card::Modifiers => {
+                self.name_triggers();
+                let formula = match self.named() {
+                    names if names.len() > 1 => format!("{} + {} * 2", names.first()?, names.get(1)?),
+                    names => format!("{} > 3 ? 20 : 1", names.first()?),
+                };
+                let kind = self.chance.of([None, Some("Value"), Some("AverageValue")]);
+                let activation = self.chance.of([None, Some("2"), Some("30")]);
+                self.modifiers = if self.modifiers.is_some() {
+                    None
+                } else {
+                    Some(
+                        json!({"formula": formula, "target": self.chance.of(["5", "2.5"]), "activationTarget": activation, "metricType": kind}),
+                    )
+                };
+                format!("modifiers: {:?}", self.modifiers)
+            }
+            Card::Fallback => {
+                self.fallback = if self.fallback.is_some() { None } else { Some(self.any_fallback()) };
+                format!("fallback: {:?}", self.fallback)
+            }
+            Card::Polling => {
+                self.polling = if self.polling == 1 { 2 } else { 1 };
+                format!("asked every {} s", self.polling)
+            }
+            Card::Cooldown => {
+                self.cooldown = self.chance.of([None, Some(0), Some(1), Some(3)]);
+                self.initial_cooldown = self.chance.of([None, Some(1), Some(300)]);
+                format!("cooldown {:?}, at first {:?}", self.cooldown, self.initial_cooldown)
+            }
+            Card::AddTrigger => {
+                self.add_trigger();
+                let keys: Vec<String> =
+                    self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
+                let new = keys.into_iter().find(|key| !self.states.contains_key(key));
+                let mut deeds: Vec<Deed> = Vec::new();
+                if let Some(key) = new {
+                    let state = State::new(self.chance.between(1, 9), self.chance.once_in(2));
+                    deeds.push(self.say(&key, state));
+                }
+                deeds.push(self.edit());
+                return Some(Step::new("one trigger more").with(deeds));
+            }
+            Card::RemoveTrigger if self.triggers.len() > 1 && self.modifiers.is_none() => {
+                self.triggers.remove(0);
+                "the first trigger goes".to_owned()
+            }
+            Card::Reorder if self.triggers.len() > 1 => {
+                self.triggers.reverse();
+                "triggers in another order".to_owned()
+            }
+            Card::Cpu if self.triggers.iter().all(|trigger| !trigger.is_resource()) => {
+                self.triggers.insert(0, Trigger::new(Source::Cpu { percent: 55, container: false }));
+                "a cpu trigger before all others".to_owned()
+            }
+            Card::Cached => {
+                for trigger in &mut self.triggers {
+                    if trigger.key().is_some() {
+                        trigger.cached = !trigger.cached;
+                    }
+                }
+                "cached metrics on or off".to_owned()
+            }
+            _ => return None,
+        };
+        Some(Step::new(title).with([self.edit()]))
+    }
+
+    /// What others than the operator do, and what is said beside the spec.
+    fn play_others(&mut self, card: Card) -> Option<Step> {
+        let path = self.path();
+        let hpa = format!("{HPAS}/{}", self.hpa());
+        Some(match card {
+            Card::Label => {
+                let new = self.chance.of(["b", "c"]);
+                self.labels.insert("team", new.to_owned());
+                let label = Deed::patch(path, json!({"metadata": {"labels": {"team": new}}}));
+                self.max = Some(self.chance.between(5, 8));
+                Step::new("a label, and an edit").with([label, self.edit()])
+            }
+            Card::Annotation => {
+                let new = self.chance.of(["y", "z"]);
+                let deed = self.annotate("example.org/note", Some(new));
+                self.max = Some(self.chance.between(5, 8));
+                Step::new("an annotation, and an edit").with([deed, self.edit()])
+            }
+            Card::ExcludedLabel => {
+                let labels = json!({"metadata": {"labels": {"team": "a", "owner": "b"}}});
+                let deed = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
+                self.min = Some(1);
+                self.idle = None;
+                Step::new("a label that is not for the HPA").with([
+                    Deed::patch(path, labels),
+                    deed,
+                    self.edit(),
+                ])
+            }
+            Card::ForceActivation => {
+                let key = "autoscaling.keda.sh/force-activation";
+                let value = if self.annotations.contains_key(key) { None } else { Some("true") };
+                Step::new(format!("force-activation: {value:?}")).with([self.annotate(key, value)])
+            }
+            Card::HpaEdited if self.job.is_none() => {
+                let body = json!({"spec": {"maxReplicas": 77}, "metadata": {"labels": {"by": "hand"}}});
+                Step::new("somebody edits the HPA").with([Deed::patch(hpa, body)])
+            }
+            Card::HpaMetricsEdited => {
+                let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 11}});
+                let metadata =
+                    json!({"labels": {"app.kubernetes.io/part-of": "me"}, "annotations": {"by": "hand"}});
+                let body = json!({"spec": {"behavior": behavior, "minReplicas": 2}, "metadata": metadata});
+                Step::new("somebody edits behavior and labels of the HPA").with([Deed::patch(hpa, body)])
+            }
+            Card::HpaDeleted => Step::new("somebody deletes the HPA").with([Deed::delete(hpa)]),
+            Card::HpaForeign => {
+                self.hpa_name = Some(format!("{}-foreign", self.name));
+                let foreign = json!({
+                    "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                    "metadata": {"name": self.hpa(), "labels": {"by": "hand"}, "annotations": {"by": "hand"}},
+                    "spec": {"scaleTargetRef": self.target.reference(&self.name), "minReplicas": 3, "maxReplicas": 50},
+                });
+                let take = self.annotate("scaledobject.keda.sh/transfer-hpa-ownership", Some("true"));
+                Step::new("an HPA that somebody made is taken over").with([
+                    Deed::post(HPAS, foreign),
+                    take,
+                    self.edit(),
+                ])
+            }
+            Card::HpaTold => {
+                let (status, reason, message) = self.chance.of([
+                    ("True", "ValidMetricFound", "the HPA was able to compute"),
+                    ("False", "FailedGetExternalMetric", "no value"),
+                    (
+                        "False",
+                        "ScalingDisabled",
+                        "scaling is disabled since the replica count of the target is zero",
+                    ),
+                    ("False", "", "who knows"),
+                ]);
+                let condition = json!({
+                    "type": "ScalingActive", "status": status, "reason": reason, "message": message,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                });
+                let status = json!({"status": {"desiredReplicas": 1, "currentReplicas": 1, "conditions": [condition]}});
+                Step::new(format!("the HPA controller says {reason:?}"))
+                    .with([Deed::TellHpa { name: self.hpa(), status }])
+            }
+            Card::Scaled if self.job.is_none() => {
+                let replicas = self.chance.between(0, 5);
+                let deed = Deed::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
+                Step::new(format!("somebody scales the target to {replicas}")).with([deed])
+            }
+            Card::Delete | Card::DeleteWithRestore | Card::DeletePaused if self.job.is_none() => {
+                let mut deeds = Vec::new();
+                if card == Card::DeletePaused {
+                    deeds.push(self.annotate("autoscaling.keda.sh/paused-replicas", Some("2")));
+                } else {
+                    self.restore = (card == Card::DeleteWithRestore).then_some(true);
+                    deeds.push(self.edit());
+                }
+                deeds.push(Deed::delete(format!("{OBJECTS}/{}", self.name)));
+                self.broken = Some(Broken::Deleted);
+                Step::new(format!("deleted ({card:?})")).with(deeds)
+            }
+            Card::Delete => {
+                self.broken = Some(Broken::Deleted);
+                Step::new("deleted").with([Deed::delete(path)])
+            }
+            _ => return None,
+        })
+    }
+
+    pub(super) fn any_fallback(&mut self) -> Value {
+        let behavior = self.chance.of([
+            None,
+            Some("static"),
+            Some("currentReplicas"),
+            Some("currentReplicasIfHigher"),
+            Some("currentReplicasIfLower"),
+        ]);
+        let (threshold, replicas) = (self.chance.between(0, 2), self.chance.of([1, 2, 4, 6]));
+        json!({"failureThreshold": threshold, "replicas": replicas, "behavior": behavior})
+    }
+
+    /// Every trigger that has none gets a name.
+    pub(super) fn name_triggers(&mut self) {
+        for (place, trigger) in self.triggers.iter_mut().enumerate() {
+            trigger.name.get_or_insert_with(|| format!("trig_{place}"));
+        }
+    }
+
+    /// The names that formulas may use.
+    pub(super) fn named(&self) -> Vec<String> {
+        self.triggers.iter().filter(|t| !t.is_resource()).filter_map(|t| t.name.clone()).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! Triggers: what is asked, and of whom.
+
+use serde_json::{Value, json};
+
+use crate::differential::scenario::chance::Chance;
+
+/// Where the sources are.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// `host:port` of the external scaler.
+    pub(crate) scaler: String,
+    /// `host:port` of the HTTP API.
+    pub(crate) http: String,
+}
+
+/// One trigger.
+#[derive(Clone, Debug)]
+pub(crate) struct Trigger {
+    pub(crate) source: Source,
+    /// What formulas call it.
+    pub(crate) name: Option<String>,
+    pub(crate) cached: bool,
+    pub(crate) metric_type: Option<&'static str>,
+    /// The end of the name of the TriggerAuthentication that it refers to.
+    pub(crate) auth: Option<&'static str>,
+}
+
+/// Where its value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    /// The scripted external scaler.
+    External {
+        key: String,
+        metric: String,
+        target: i64,
+        push: bool,
+        refused: bool,
+    },
+    /// The scripted HTTP API, with a token from the TriggerAuthentication.
+    Api {
+        key: String,
+        target: i64,
+    },
+    /// A window that is open all year, or never; with a schedule that nobody can read, if broken.
+    Cron {
+        open: bool,
+        replicas: i64,
+        broken: bool,
+    },
+    /// As many as there are pods with a label of the scenario.
+    Workload {
+        target: i64,
+    },
+    Cpu {
+        percent: i64,
+        container: bool,
+    },
+    Memory,
+    /// A type that nobody knows.
+    Nonsense,
+}
+
+/// The TriggerAuthentication that is there from the beginning, and those that come late or without their Secret.
+pub(crate) const AUTH: &str = "auth";
+pub(crate) const LATE: &str = "late";
+pub(crate) const BARE: &str = "bare";
+
+impl Trigger {
+    pub(crate) fn new(source: Source) -> Self {
+        let metric_type = match source {
+            Source::Cpu { .. } => Some("Utilization"),
+            Source::Memory => Some("AverageValue"),
+            _ => None,
+        };
+        let auth = matches!(source, Source::Api { .. }).then_some(AUTH);
+        Self { source, name: None, cached: false, metric_type, auth }
+    }
+
+    /// An external trigger: the key says which source it is.
+    pub(crate) fn external(scenario: &str, letter: char, chance: &mut Chance) -> Self {
+        Self::new(Source::External {
+            key: format!("{scenario}-{letter}"),
+            metric: chance.of(["jobs", "letters", "orders"]).to_owned(),
+            target: chance.between(1, 9),
+            push: chance.once_in(8),
+            refused: false,
+        })
+    }
+
+    /// Any trigger.
+    pub(crate) fn any(scenario: &str, letter: char, chance: &mut Chance) -> Self {
+        match chance.weighted([50, 12, 12, 10, 10, 6]) {
+            0 => Self::external(scenario, letter, chance),
+            1 => Self::new(Source::Api { key: format!("{scenario}-{letter}"), target: chance.between(1, 9) }),
+            2 => Self::new(Source::Cron {
+                open: chance.once_in(2),
+                replicas: chance.between(1, 4),
+                broken: false,
+            }),
+            3 => Self::new(Source::Workload { target: chance.between(1, 3) }),
+            4 => Self::new(Source::Cpu { percent: chance.between(40, 90), container: chance.once_in(4) }),
+            _ => Self::new(Source::Memory),
+        }
+    }
+
+    /// The key of its scripted source, if it has one.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match &self.source {
+            Source::External { key, .. } | Source::Api { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_resource(&self) -> bool {
+        matches!(self.source, Source::Cpu { .. } | Source::Memory)
+    }
+
+    /// As it stands in a spec.
+    pub(crate) fn json(&self, scenario: &str, places: &Places) -> Value {
+        let (kind, metadata) = match &self.source {
+            Source::External { key, metric, target, push, refused } => {
+                // Nobody listens on port 1.
+                let address = if *refused { "127.0.0.1:1" } else { &places.scaler };
+                let metadata = json!({
+                    "scalerAddress": address, "key": key, "metric": metric, "target": target.to_string(),
+                });
+                (if *push { "external-push" } else { "external" }, metadata)
+            }
+            Source::Api { key, target } => {
+                let url = format!("http://{}/{{ns}}/{key}", places.http);
+                let metadata = json!({
+                    "url": url, "valueLocation": "value", "targetValue": target.to_string(), "authMode": "bearer",
+                });
+                ("metrics-api", metadata)
+            }
+            Source::Cron { open, replicas, broken } => {
+                let (start, end) =
+                    if *open { ("1 0 1 1 *", "0 0 1 1 *") } else { ("0 0 1 1 *", "1 0 1 1 *") };
+                let start = if *broken { "every day" } else { start };
+                let metadata = json!({
+                    "timezone": "Etc/UTC", "start": start, "end": end, "desiredReplicas": replicas.to_string(),
+                });
+                ("cron", metadata)
+            }
+            Source::Workload { target } => {
+                let selector = format!("crew={scenario}");
+                ("kubernetes-workload", json!({"podSelector": selector, "value": target.to_string()}))
+            }
+            Source::Cpu { percent, container } => {
+                let mut metadata = json!({"value": percent.to_string()});
+                if let (true, Some(metadata)) = (container, metadata.as_object_mut()) {
+                    metadata.insert("containerName".to_owned(), "app".into());
+                }
+                ("cpu", metadata)
+            }
+            Source::Memory => ("memory", json!({"value": "64Mi"})),
+            Source::Nonsense => ("nonsense", json!({"a": "b"})),
+        };
+        let mut trigger = json!({"type": kind, "metadata": metadata});
+        let mut set = |key: &str, value: Value| {
+            if let Some(trigger) = trigger.as_object_mut() {
+                trigger.insert(key.to_owned(), value);
+            }
+        };
+        if let Some(name) = &self.name {
+            set("name", name.as_str().into());
+        }
+        if self.cached {
+            set("useCachedMetrics", true.into());
+        }
+        if let Some(kind) = self.metric_type {
+            set("metricType", kind.into());
+        }
+        if let Some(auth) = self.auth {
+            set("authenticationRef", json!({"name": format!("{scenario}-{auth}")}));
+        }
+        trigger
+    }
+}

@@ -1,0 +1,216 @@
+//! The scripted sources: one external scaler and one HTTP API for all twins, so that all hear the same.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
+use futures::StreamExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+/// What a source says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct State {
+    pub(crate) value: i64,
+    pub(crate) active: bool,
+    pub(crate) trouble: Trouble,
+}
+
+/// What is wrong with a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    None,
+    /// `GetMetrics` is an error.
+    Metrics,
+    /// `IsActive` is an error.
+    Active,
+    /// `GetMetricSpec` is an error.
+    Specs,
+    /// `GetMetricSpec` is an empty list.
+    Empty,
+}
+
+/// What all sources say. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Script(Arc<Mutex<Book>>);
+
+#[derive(Default)]
+struct Book {
+    states: BTreeMap<String, State>,
+    /// How often each twin (namespace and key) asked.
+    asked: BTreeMap<(String, String), usize>,
+    pushes: BTreeMap<String, broadcast::Sender<()>>,
+}
+
+/// The running sources; they end when this is dropped.
+pub(crate) struct Sources {
+    pub(crate) script: Script,
+    /// Where the external scaler listens.
+    pub(crate) scaler: SocketAddr,
+    /// Where the HTTP API listens.
+    pub(crate) http: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// No request of a scaler is longer.
+const LONGEST: usize = 16 * 1024;
+
+impl State {
+    pub(crate) fn new(value: i64, active: bool) -> Self {
+        Self { value, active, trouble: Trouble::None }
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { value, active, trouble } = self;
+        write!(f, "{value}, {}", if *active { "active" } else { "not active" })?;
+        if *trouble == Trouble::None { Ok(()) } else { write!(f, ", fails: {trouble:?}") }
+    }
+}
+
+impl Script {
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn say(&self, key: &str, state: State) {
+        self.book().states.insert(key.to_owned(), state);
+    }
+
+    pub(crate) fn push(&self, key: &str) {
+        if let Some(sender) = self.book().pushes.get(key) {
+            // Nobody listens: then nobody is told.
+            let _ = sender.send(());
+        }
+    }
+
+    /// How often a twin asked the sources whose key begins so.
+    pub(crate) fn asked(&self, namespace: &str, scenario: &str) -> usize {
+        let book = self.book();
+        let mine = |key: &str| key.strip_prefix(scenario).is_some_and(|rest| rest.starts_with('-'));
+        book.asked
+            .iter()
+            .filter(|((twin, key), _)| twin == namespace && mine(key))
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    fn state(&self, key: &str) -> Result<State, Status> {
+        let state = self.book().states.get(key).cloned();
+        state.ok_or_else(|| Status::not_found("no such source"))
+    }
+}
+
+impl Sources {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let script = Script::default();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen")?;
+        let scaler = listener.local_addr()?;
+        let server = Server::new(Scripted(script.clone()));
+        let serving = tokio::spawn(async move {
+            // It ends with the run.
+            let _ = server.serve_until(listener, std::future::pending()).await;
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen")?;
+        let http = listener.local_addr()?;
+        let answering = tokio::spawn(accept(listener, script.clone()));
+        Ok(Self { script, scaler, http, tasks: vec![serving, answering] })
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+struct Scripted(Script);
+
+impl Scripted {
+    fn state(&self, object: &ScaledObjectRef) -> Result<State, Status> {
+        self.0.state(object.text("key")?)
+    }
+}
+
+impl ExternalScaler for Scripted {
+    async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        match self.state(object)?.trouble {
+            Trouble::Specs => Err(Status::internal("no specs today")),
+            Trouble::Empty => Ok(Vec::new()),
+            _ => Ok(vec![MetricSpec::new(object.text("metric")?, object.number_or("target", 5.0)?)]),
+        }
+    }
+
+    async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        let key = object.text("key")?;
+        *self.0.book().asked.entry((object.namespace.clone(), key.to_owned())).or_default() += 1;
+        let state = self.state(object)?;
+        match state.trouble {
+            Trouble::Metrics => Err(Status::internal("no values today")),
+            _ => Ok(vec![MetricValue::new(metric, state.value as f64)]),
+        }
+    }
+
+    async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
+        let state = self.state(object)?;
+        match state.trouble {
+            Trouble::Active => Err(Status::unavailable("nobody knows")),
+            _ => Ok(state.active),
+        }
+    }
+
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+        let key = object.text("key")?;
+        let receiver = {
+            let mut book = self.0.book();
+            book.pushes.entry(key.to_owned()).or_insert_with(|| broadcast::channel(4).0).subscribe()
+        };
+        let told = futures::stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.ok().map(|()| (Ok(true), receiver))
+        });
+        Ok(told.boxed())
+    }
+}
+
+/// An HTTP API: `/NAMESPACE/KEY` is answered with `{"value": …}`.
+async fn accept(listener: TcpListener, script: Script) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let script = script.clone();
+        tokio::spawn(async move {
+            // Whoever asks badly is not answered.
+            let _ = answer(stream, &script).await;
+        });
+    }
+}
+
+async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
+    let (mut text, mut part) = (Vec::new(), [0; 1024]);
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") && text.len() < LONGEST {
+        match stream.read(&mut part).await? {
+            0 => return Ok(()),
+            count => text.extend_from_slice(part.get(..count).unwrap_or_default()),
+        }
+    }
+    let text = String::from_utf8_lossy(&text);
+    let path = text.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
+    let (namespace, key) = path.split_once('/').unwrap_or_default();
+    *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
+    let (code, body) = match script.state(key) {
+        Ok(state) if state.trouble == Trouble::None => {
+            let value = if state.active { state.value.max(1) } else { 0 };
+            ("200 OK", format!("{{\"value\": {value}}}"))
+        }
+        _ => ("500 Internal Server Error", "{}".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {code}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await?;
+    stream.shutdown().await
+}

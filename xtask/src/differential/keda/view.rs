@@ -1,0 +1,328 @@
+//! What can be seen of a twin, field by field, without what differs from twin to twin by nature.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::ground::Twin;
+use super::scenario::Scenario;
+use crate::differential::compare::{Field, flatten};
+
+/// All that is listed in the namespace of one twin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lists {
+    pub(crate) objects: Vec<Value>,
+    pub(crate) scaled_jobs: Vec<Value>,
+    pub(crate) authentications: Vec<Value>,
+    pub(crate) hpas: Vec<Value>,
+    /// By kind.
+    pub(crate) targets: BTreeMap<&'static str, Vec<Value>>,
+    pub(crate) jobs: Vec<Value>,
+    pub(crate) events: Vec<Value>,
+}
+
+/// What is compared: the text of every field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View(pub(crate) BTreeMap<String, String>);
+
+/// What is left out of the comparison, and why; for people.
+pub(crate) const MASKED: &[(&str, &str)] = &[
+    ("uids, resource versions, managed fields, creation times", "no two objects have the same"),
+    ("the namespace in any text", "it is the twin"),
+    ("status.lastActiveTime", "whether there is one is compared, not when it was"),
+    (
+        "status.health.*.numberOfFailures",
+        "whether it is zero is compared: it counts questions, and those are not simultaneous",
+    ),
+    ("counts and times of events", "it depends on how often somebody looked"),
+    (
+        "scaledjob.keda.sh/generation of Jobs",
+        "how many versions ago it was is compared: KEDA makes one version more",
+    ),
+    (
+        "the order of triggers in KEDAScaleTargetActivated",
+        "KEDA tells them in the order in which they answered",
+    ),
+    ("names of Jobs", "the API server makes them up; how many there are of each kind is compared"),
+    ("status of HPAs", "nobody acts on them but the test"),
+];
+
+impl View {
+    /// One scenario of one twin.
+    pub(crate) fn new(lists: &Lists, scenario: &Scenario, twin: Twin) -> Self {
+        let name = &scenario.name;
+        let namespace = twin.namespace();
+        let mut fields = BTreeMap::new();
+        let find = |list: &[Value], wanted: &str| {
+            list.iter().find(|item| text(item, "/metadata/name") == wanted).cloned()
+        };
+        let list = if scenario.is_job() { &lists.scaled_jobs } else { &lists.objects };
+        let object = find(list, name);
+        let generation = object.as_ref().and_then(|object| object.pointer("/metadata/generation")?.as_i64());
+        let object = object.map(|object| seen_object(&object));
+        add(&mut fields, "object", object, namespace);
+        let authentication = find(&lists.authentications, &format!("{name}-auth")).map(|object| {
+            json!({"finalizers": object.pointer("/metadata/finalizers"), "status": object.get("status")})
+        });
+        add(&mut fields, "authentication", authentication, namespace);
+        if !scenario.is_job() {
+            let target = lists.targets.get(scenario.target().kind()).and_then(|list| find(list, name));
+            let replicas = target.map(|target| target.pointer("/spec/replicas").cloned().unwrap_or_default());
+            add(&mut fields, "target.replicas", replicas, namespace);
+        }
+        for hpa in lists.hpas.iter().filter(|hpa| belongs(&text(hpa, "/metadata/name"), name)) {
+            add(&mut fields, &format!("hpa/{}", text(hpa, "/metadata/name")), Some(seen_hpa(hpa)), namespace);
+        }
+        let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
+        for job in lists.jobs.iter().filter(|job| belongs(&text(job, "/metadata/name"), name)) {
+            *jobs.entry(masked(&seen_job(job, generation), namespace)).or_default() += 1;
+        }
+        fields.extend(jobs.into_iter().map(|(job, count)| (format!("jobs {job}"), count.to_string())));
+        for event in lists.events.iter().filter(|event| belongs(&text(event, "/involvedObject/name"), name)) {
+            fields.insert(masked(&seen_event(event), namespace), "told".to_owned());
+        }
+        Self(fields)
+    }
+
+    /// Where the two differ.
+    pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
+        let names: BTreeSet<&String> = theirs.0.keys().chain(ours.0.keys()).collect();
+        let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "-".to_owned());
+        names
+            .into_iter()
+            .filter(|name| theirs.0.get(*name) != ours.0.get(*name))
+            .map(|name| Field {
+                name: name.clone(),
+                theirs: shown(theirs.0.get(name)),
+                ours: shown(ours.0.get(name)),
+            })
+            .collect()
+    }
+
+    /// Conditions and events, without their texts.
+    pub(crate) fn kinds(&self) -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        for (name, value) in &self.0 {
+            if let Some(event) = name.strip_prefix("event ") {
+                kinds.insert(format!("event {}", event.split(':').next().unwrap_or_default()));
+            } else if let Some(kind) = name.strip_prefix("object.status.conditions.")
+                && let Some(kind) = kind.strip_suffix(".reason")
+            {
+                let status = self.0.get(&format!("object.status.conditions.{kind}.status"));
+                let status = status.map_or("", String::as_str);
+                kinds.insert(format!("condition {kind}={status} {value}"));
+            }
+        }
+        kinds
+    }
+
+    /// Whether an event is told whose line begins so.
+    pub(crate) fn tells(&self, key: &str) -> bool {
+        self.0.keys().any(|name| name.starts_with(key))
+    }
+
+    /// The value of a field.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+fn add(fields: &mut BTreeMap<String, String>, name: &str, value: Option<Value>, namespace: &str) {
+    match value {
+        None => {
+            fields.insert(name.to_owned(), "(none)".to_owned());
+        }
+        Some(value) => {
+            let mut some = BTreeMap::new();
+            flatten(name, &value, &mut some);
+            fields.extend(
+                some.into_iter().map(|(name, value)| (masked(&name, namespace), masked(&value, namespace))),
+            );
+        }
+    }
+}
+
+fn seen_object(object: &Value) -> Value {
+    let mut status = object.get("status").cloned().unwrap_or_default();
+    if let Some(time) = status.get_mut("lastActiveTime").filter(|time| time.is_string()) {
+        *time = "(a time)".into();
+    }
+    if let Some(health) = status.get_mut("health").and_then(Value::as_object_mut) {
+        for health in health.values_mut() {
+            if let Some(count) = health.get_mut("numberOfFailures").filter(|count| **count != json!(0)) {
+                *count = "(some)".into();
+            }
+        }
+    }
+    if let Some(conditions) = status.get_mut("conditions") {
+        let list = conditions.as_array().cloned().unwrap_or_default();
+        let types: Vec<String> = list.iter().map(|condition| text(condition, "/type")).collect();
+        let mut by_type: Map<String, Value> =
+            list.iter().map(|condition| (text(condition, "/type"), condition.clone())).collect();
+        by_type.insert("order".to_owned(), types.join(" ").into());
+        *conditions = Value::Object(by_type);
+    }
+    json!({
+        "labels": object.pointer("/metadata/labels"),
+        "annotations": object.pointer("/metadata/annotations"),
+        "finalizers": object.pointer("/metadata/finalizers"),
+        "leaving": object.pointer("/metadata/deletionTimestamp").is_some(),
+        "status": status,
+    })
+}
+
+fn owners(object: &Value) -> Value {
+    let mut owners = object.pointer("/metadata/ownerReferences").cloned().unwrap_or_default();
+    for owner in owners.as_array_mut().into_iter().flatten() {
+        if let Some(owner) = owner.as_object_mut() {
+            owner.remove("uid");
+        }
+    }
+    owners
+}
+
+fn seen_hpa(hpa: &Value) -> Value {
+    json!({
+        "labels": hpa.pointer("/metadata/labels"),
+        "annotations": hpa.pointer("/metadata/annotations"),
+        "owners": owners(hpa),
+        "spec": hpa.get("spec"),
+    })
+}
+
+fn seen_job(job: &Value, generation: Option<i64>) -> String {
+    let mut annotations = job.pointer("/metadata/annotations").cloned().unwrap_or_default();
+    if let Some(made_for) = annotations.get_mut("scaledjob.keda.sh/generation") {
+        let version = made_for.as_str().and_then(|version| version.parse::<i64>().ok());
+        let age = generation.zip(version).map(|(now, then)| now - then);
+        *made_for = format!("{age:?} versions ago").into();
+    }
+    let mut spec = job.get("spec").cloned().unwrap_or_default();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("selector");
+    }
+    if let Some(labels) = spec.pointer_mut("/template/metadata/labels").and_then(Value::as_object_mut) {
+        labels.retain(|key, _| !key.contains("controller-uid") && !key.contains("job-name"));
+    }
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let conditions: Vec<String> = conditions.iter().map(|condition| text(condition, "/type")).collect();
+    let seen = json!({
+        "generateName": job.pointer("/metadata/generateName"),
+        "labels": job.pointer("/metadata/labels"),
+        "annotations": annotations,
+        "finalizers": job.pointer("/metadata/finalizers"),
+        "owners": owners(job),
+        "spec": spec,
+        "conditions": conditions,
+    });
+    seen.to_string()
+}
+
+fn seen_event(event: &Value) -> String {
+    let component = match text(event, "/source/component") {
+        none if none.is_empty() => text(event, "/reportingComponent"),
+        some => some,
+    };
+    format!(
+        "event {} {}: {} (about {} {} {}, from {component}, action {})",
+        text(event, "/type"),
+        text(event, "/reason"),
+        sorted(&text(event, "/message")),
+        text(event, "/involvedObject/apiVersion"),
+        text(event, "/involvedObject/kind"),
+        text(event, "/involvedObject/name"),
+        text(event, "/action"),
+    )
+}
+
+/// The triggers at the end of the text in the order of their names.
+fn sorted(text: &str) -> String {
+    let Some((head, triggers)) = text.split_once(", triggered by ") else { return text.to_owned() };
+    let mut triggers: Vec<&str> = triggers.split(';').collect();
+    triggers.sort_unstable();
+    format!("{head}, triggered by {}", triggers.join(";"))
+}
+
+pub(crate) fn text(value: &Value, path: &str) -> String {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Whether something of this name is the scenario's.
+fn belongs(name: &str, scenario: &str) -> bool {
+    let name = name.strip_prefix("keda-hpa-").unwrap_or(name);
+    name == scenario || name.strip_prefix(scenario).is_some_and(|rest| rest.starts_with('-'))
+}
+
+fn masked(text: &str, namespace: &str) -> String {
+    text.replace(namespace, "{ns}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+    use crate::differential::keda::scenario::trigger::Places;
+
+    fn scenario(number: u64) -> Scenario {
+        Scenario::new(1, number, Places { scaler: "127.0.0.1:1".into(), http: "127.0.0.1:2".into() })
+    }
+
+    fn lists(twin: Twin, failures: u64, time: &str, reason: &str) -> Lists {
+        let namespace = twin.namespace();
+        let condition = json!({"type": "Ready", "status": "True", "reason": reason, "message": format!("in {namespace}")});
+        let health = json!({"s0-jobs": {"numberOfFailures": failures, "status": "Failing"}});
+        let status = json!({"lastActiveTime": time, "health": health, "conditions": [condition]});
+        let involved = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "s0"});
+        let event = json!({
+            "type": "Normal", "reason": "A", "message": "from 0 to 1, triggered by s1-b;s0-a", "count": failures,
+            "involvedObject": involved, "reportingComponent": "keda-operator",
+        });
+        Lists {
+            objects: vec![json!({"metadata": {"name": "s0", "uid": time}, "status": status})],
+            events: vec![event],
+            ..Lists::default()
+        }
+    }
+
+    #[test]
+    fn only_what_is_masked_is_left_out() {
+        let scenario = scenario(0);
+        let theirs = View::new(&lists(Twin::Theirs, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Twin::Theirs);
+        let ours = View::new(&lists(Twin::Strict, 9, "2026-01-01T00:00:09Z", "X"), &scenario, Twin::Strict);
+        assert_eq!(View::differences(&theirs, &ours), []);
+        assert!(theirs.tells("event Normal A: from 0 to 1, triggered by s0-a;s1-b (about"), "{theirs:?}");
+        let ours = View::new(&lists(Twin::Strict, 0, "2026-01-01T00:00:09Z", "Y"), &scenario, Twin::Strict);
+        let names: Vec<String> =
+            View::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();
+        let wanted =
+            ["object.status.conditions.Ready.reason", "object.status.health.s0-jobs.numberOfFailures"];
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn scenarios_are_told_apart() {
+        assert!(belongs("s1", "s1") && belongs("keda-hpa-s1", "s1") && belongs("s1-auth", "s1"));
+        assert!(!belongs("s12", "s1") && !belongs("keda-hpa-s12", "s1") && !belongs("xs1", "s1"));
+    }
+
+    #[test]
+    fn jobs_are_counted_by_what_they_are() {
+        let job = |name: &str, version: &str| {
+            let annotations = json!({"scaledjob.keda.sh/generation": version});
+            json!({"metadata": {"name": name, "annotations": annotations}, "spec": {"selector": name}})
+        };
+        let made = |generation: i64, versions: [&str; 2]| Lists {
+            scaled_jobs: vec![json!({"metadata": {"name": "s4", "generation": generation}})],
+            jobs: versions
+                .iter()
+                .enumerate()
+                .map(|(place, version)| job(&format!("s4-{place}"), version))
+                .collect(),
+            ..Lists::default()
+        };
+        let view = |lists: &Lists| View::new(lists, &scenario(4), Twin::Theirs);
+        assert_eq!(view(&made(2, ["2", "2"])), view(&made(1, ["1", "1"])), "one version more");
+        assert_ne!(view(&made(2, ["2", "2"])), view(&made(2, ["2", "1"])));
+    }
+}
