@@ -77,6 +77,10 @@ impl Object {
             fields.insert("kind".into(), kind_name.into());
             fields.extend(rest);
         }
+        // As kubectl: who wrote which field is seldom what one looks for.
+        if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("managedFields");
+        }
         let nonsense = |error: serde_json::Error| Trouble::Nonsense(error.to_string());
         let hpa = match kind {
             Kind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?,
@@ -280,6 +284,15 @@ mod tests {
             say(&[], &["prod", "test"]),
             "there is no hpa/chekout in namespace shop\n  it exists in namespace prod (and in test): add -n prod"
         );
+    }
+
+    #[test]
+    fn who_wrote_what_is_left_out() {
+        let raw = serde_json::json!({
+            "metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}], "uid": "1"}, "spec": {"maxReplicas": 3}
+        });
+        let object = Object::read(Kind::Hpa, raw).unwrap();
+        assert_eq!(object.raw["metadata"].to_string(), r#"{"name":"a","uid":"1"}"#);
     }
 
     #[test]

@@ -32,6 +32,10 @@ pub(crate) struct Case<'a> {
     pub(crate) ours: &'a View,
 }
 
+/// What is told of `paused-replicas: ""`.
+const EMPTY_PAUSE: &str = "event Warning ScaledObjectCheckFailed: failed to scale target to paused replica count: \
+                           failed to parse paused replica count: \"\"";
+
 /// The list. An entry that a whole run does not need fails the run, unless it is about a race.
 pub(crate) const DELIBERATE: &[Deliberate] = &[
     Deliberate {
@@ -92,9 +96,14 @@ pub(crate) const DELIBERATE: &[Deliberate] = &[
         why: "an empty pause annotation is noticed when it comes and when it goes, in KEDA at the next edit",
         is_it: |case| {
             let is_empty = |key: &str| case.theirs.get(&format!("object.annotations.{key}")) == Some("");
+            // What was told of it stays when it is gone.
+            let was_told = case.ours.tells(EMPTY_PAUSE)
+                && case.ours_alone()
+                && (case.field.name.starts_with(EMPTY_PAUSE) || case.names(" KEDAScalersStopped: "));
             is_empty("autoscaling.keda.sh/paused-replicas")
                 || is_empty("autoscaling.keda.sh/paused")
                 || case.is_left_paused()
+                || was_told
         },
     },
     Deliberate {
@@ -135,8 +144,10 @@ pub(crate) const DELIBERATE: &[Deliberate] = &[
         is_it: |case| {
             let cut = case.theirs.tells("event Warning KEDAJobCreateFailed: ")
                 && case.field.name.starts_with("jobs ");
-            let told = case.names(" ScaledJobInactive: ")
-                || case.names("ActivationFailed: Failed to scale ") && case.names(" from -1 to ");
+            // No count was read.
+            let failed = case.names("ActivationFailed: Failed to scale ")
+                || case.names("DeactivationFailed: Failed to deactivate ");
+            let told = case.names(" ScaledJobInactive: ") || failed && case.names(" from -1 to ");
             cut || case.theirs_alone() && told
         },
     },
