@@ -1,12 +1,9 @@
-//! Events, delivered one after the other for each object, and of several objects at once.
+//! Events, delivered one after the other.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -26,52 +23,18 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How many are under way at once: one that cannot be delivered holds up its own object alone.
-const TOGETHER: usize = 8;
-
 /// Delivers what is told until nobody is left to tell anything.
 pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<Told>, shared: Arc<Shared>) {
     let mut correlator = Correlator::new();
-    let desk = Arc::new(Desk { client, refusal: AtomicU16::new(0) });
-    let mut under_way: FuturesUnordered<BoxFuture<'static, (About, Outcome)>> = FuturesUnordered::new();
-    let mut busy: HashSet<About> = HashSet::new();
-    // The next one, while another event of its object is under way.
-    let mut next: Option<Notice> = None;
-    let mut is_open = true;
-    while is_open || next.is_some() || !under_way.is_empty() {
-        if under_way.len() < TOGETHER
-            && let Some(notice) = next.take_if(|notice| !busy.contains(&whose(&notice.about)))
-        {
-            busy.insert(whose(&notice.about));
-            let desk = Arc::clone(&desk);
-            under_way.push(Box::pin(async move {
-                let outcome = desk.deliver(&notice).await;
-                (whose(&notice.about), outcome)
-            }));
-        }
-        tokio::select! {
-            Some((about, outcome)) = under_way.next() => {
-                busy.remove(&about);
-                outcome.counter(&shared).fetch_add(1, Ordering::Relaxed);
-                shared.settle();
-            }
-            told = waiting.recv(), if is_open && next.is_none() => match told {
-                None => is_open = false,
-                Some(told) => match correlator.observe(told) {
-                    Some(notice) => next = Some(notice),
-                    None => {
-                        shared.held_back.fetch_add(1, Ordering::Relaxed);
-                        shared.settle();
-                    }
-                },
-            },
-        }
+    let mut desk = Desk { client, refusal: None };
+    while let Some(told) = waiting.recv().await {
+        let counter = match correlator.observe(told) {
+            Some(notice) => desk.deliver(&notice).await.counter(&shared),
+            None => &shared.held_back,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        shared.settle();
     }
-}
-
-/// The object, in whichever version.
-fn whose(about: &About) -> About {
-    About { resource_version: String::new(), ..about.clone() }
 }
 
 /// What became of an event.
@@ -97,16 +60,16 @@ impl Outcome {
 /// Where requests are made.
 struct Desk {
     client: Client,
-    /// The last refusal, zero if something was accepted since: the same one is not logged for every event.
-    refusal: AtomicU16,
+    /// The last refusal, if nothing was accepted since: the same one is not logged for every event.
+    refusal: Option<u16>,
 }
 
 impl Desk {
-    async fn deliver(&self, notice: &Notice) -> Outcome {
+    async fn deliver(&mut self, notice: &Notice) -> Outcome {
         for attempt in 1..=ATTEMPTS {
             let error = match self.attempt(notice).await {
                 Ok(outcome) => {
-                    self.refusal.store(0, Ordering::Relaxed);
+                    self.refusal = None;
                     return outcome;
                 }
                 Err(error) => error,
@@ -146,9 +109,9 @@ impl Desk {
         send(&self.client, request(Method::POST, all, notice, create)).await.map(|_| Outcome::Created)
     }
 
-    fn log_refusal(&self, notice: &Notice, error: &ApiError) {
+    fn log_refusal(&mut self, notice: &Notice, error: &ApiError) {
         let About { kind, namespace, name, .. } = &notice.about;
-        if self.refusal.swap(error.code, Ordering::Relaxed) == error.code {
+        if self.refusal.replace(error.code) == Some(error.code) {
             tracing::debug!(%error, kind, namespace, name, "the server refused an event");
         } else {
             tracing::warn!(%error, kind, namespace, name, "the server refused an event; it is dropped");

@@ -23,11 +23,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::clock::Clock;
 
-/// How many events may wait: a restart has something to tell of every object.
-const QUEUE: usize = 10_000;
+/// How many events may wait.
+const QUEUE: usize = 1000;
 
 /// The object an event is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// `autoscaling/v2`.
     pub api_version: &'static str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{Condition, ScaledObject, types};
 use keda::activity::{self, Metric, State, Told};
-use keda::executor::{self, Input, Scaled, Why};
+use keda::executor::{self, Input, Scaled};
 use keda::{fallback, status};
 
 use super::{Polled, SHARED, last_active};
@@ -128,10 +128,7 @@ pub(crate) async fn decide_and_write(
     let mut scaled = None;
     if let (Some(change), Some(target)) = (decision.scale, &object.status.scale_target_gvkr) {
         let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-        // What was watched may be old by now: waking must not take away what somebody else has added since.
-        let wakes = change.why != Why::Deactivate && !core.settings.compat.is_strict();
-        let expected = input.current.as_ref().ok().copied().filter(|_| wakes);
-        let outcome = core.hand.scale_from(namespace, name, target, expected, change.to).await;
+        let outcome = core.hand.scale_to(namespace, name, target, change.to).await;
         if let Scaled::NotRead(error) | Scaled::NotWritten { error, .. } = &outcome {
             tracing::warn!(object = %id, to = change.to, error, "failed to scale a target");
         } else {
