@@ -71,7 +71,8 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         plot.until_hpa(HPA, "the end", Value::is_null).await;
         plot.until_object(NAME, "the name", |found| found["status"]["hpaName"] == "mine").await;
 
-        // One that cannot work is said to be wrong, and what was there stays.
+        // One that cannot work is said to be wrong, and what was there stays. The other one has work, so that this stays said.
+        plot.say(NAME, Says::Value(5));
         let broken = json!({"type": "metrics-api", "metadata": {"url": "http://localhost:1"}});
         let mut wrong = named.clone();
         wrong["triggers"] = json!([scripted(&plot, NAME), broken]);
