@@ -126,12 +126,15 @@ pub(crate) const DELIBERATE: &[Deliberate] = &[
         often: false,
         why: "who edits while KEDA asks makes it believe for a moment that nothing is active",
         is_it: |case| {
-            let is_down_and_up =
-                case.told_alone("KEDAScaleTargetDeactivated") && case.told_alone("KEDAScaleTargetActivated");
+            let tells = |what: &str| case.theirs.tells(&format!("event Normal {what}: "));
+            let same = case.theirs.get("target.replicas") == case.ours.get("target.replicas");
             let about =
                 case.names(" KEDAScaleTargetActivated: ") || case.names(" KEDAScaleTargetDeactivated: ");
-            // It comes back with the fewest replicas, whatever there were.
-            is_down_and_up && (case.theirs_alone() && about || case.field.name == "target.replicas")
+            case.theirs_alone()
+                && about
+                && same
+                && tells("KEDAScaleTargetActivated")
+                && tells("KEDAScaleTargetDeactivated")
         },
     },
     Deliberate {
@@ -323,12 +326,6 @@ impl Case<'_> {
 
     fn theirs_alone(&self) -> bool {
         self.is_event() && self.field.ours == "-"
-    }
-
-    /// Whether theirs has told something with this reason that ours has not.
-    fn told_alone(&self, reason: &str) -> bool {
-        let start = format!("event Normal {reason}: ");
-        self.theirs.0.keys().any(|name| name.starts_with(&start) && !self.ours.0.contains_key(name))
     }
 
     /// Type and reason of an event.
