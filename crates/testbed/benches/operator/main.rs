@@ -26,6 +26,7 @@ mod same;
 mod source;
 mod stage;
 mod subject;
+#[path = "../metrics/table.rs"]
 mod table;
 mod wake;
 mod world;

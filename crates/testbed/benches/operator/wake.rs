@@ -31,9 +31,7 @@ pub(crate) async fn run() -> bool {
     for (what, queries, interval) in variants {
         let (median, last) = wake(queries, interval).await;
         table::told(&format!("{what}: half of them"), median.as_secs_f64(), 2);
-        // The poll that finds it may begin a whole interval later; what comes on top of that is ours.
-        let limit = if interval == 30 { LIMIT + 1.0 } else { LIMIT };
-        good &= table::at_most(&format!("{what}: all"), last.as_secs_f64(), 2, limit);
+        good &= table::at_most(&format!("{what}: all"), last.as_secs_f64(), 2, LIMIT);
     }
     good
 }
