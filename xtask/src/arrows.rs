@@ -29,6 +29,7 @@ const OURS: &[(&str, &[&str])] = &[
             "cluster",
             "controllers",
             "engine",
+            "external-scaler",
             "keda",
             "localkube",
             "quantity",
