@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{Course, Decision, Outcome};
 use crate::observe::Observation;
-use crate::report::condition;
 use crate::state::State;
 use crate::step::{self, Detail};
 
@@ -69,13 +68,7 @@ impl State {
             }
         };
         decision.course = Course::Activity;
-        decision.status.set(
-            now,
-            condition::ABLE_TO_SCALE,
-            true,
-            "SucceededGetScale",
-            "the HPA controller was able to get the target's current scale",
-        );
+        step::got_scale(&mut decision, now);
         decision.desired = desired;
         decision.reason = activation.reason();
         decision.activation = Some(activation);

@@ -51,13 +51,7 @@ impl State {
                 return decision;
             }
         };
-        decision.status.set(
-            now,
-            condition::ABLE_TO_SCALE,
-            true,
-            "SucceededGetScale",
-            "the HPA controller was able to get the target's current scale",
-        );
+        got_scale(&mut decision, now);
         let current = scale.spec_replicas;
         if self.recommendations.is_empty() {
             self.recommendations.push(Stamped { value: current, at: now });
@@ -202,6 +196,17 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
         error: None,
         logged: Vec::new(),
     }
+}
+
+/// The scale was read.
+pub(crate) fn got_scale(decision: &mut Decision, now: Timestamp) {
+    decision.status.set(
+        now,
+        condition::ABLE_TO_SCALE,
+        true,
+        "SucceededGetScale",
+        "the HPA controller was able to get the target's current scale",
+    );
 }
 
 /// The scale could not be read (spec 3.2): only conditions change.

@@ -1,6 +1,4 @@
 //! Answers a metrics adapter: the service between KEDA's adapter and the operator (spec 4.2).
-//!
-//! Raw metrics are not served; whoever asks for them is told so (`Unimplemented`), as by an operator that has them off.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -27,12 +27,14 @@
 //! protocol         messages, client and server of the published protocol, generated from proto/externalscaler.proto
 //! metrics_service  the same of the protocol between a metrics adapter and the operator, from proto/metricsservice.proto
 //! adapter          answers a metrics adapter in that protocol
+//! raw              tells those who have subscribed every value as it is read, in that protocol
 //! scaler           what a scaler must answer
 //! server           serves one
 //! values           how messages are made and read
 //! ```
 
 pub mod adapter;
+pub mod raw;
 mod scaler;
 mod server;
 #[cfg(test)]

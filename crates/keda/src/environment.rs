@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use expand::expand;
+use expand::expand_within;
 
 /// What kind of object something was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,7 +210,13 @@ pub enum Error {
     /// An object that must be there is not; in KEDA's words.
     #[error("{0}")]
     Unreadable(String),
+    /// What variables are made of makes too much of them.
+    #[error("the variables of container {0:?} are larger than {LARGEST} bytes")]
+    TooLarge(String),
 }
+
+/// So much all variables of a container may take.
+const LARGEST: usize = 8 << 20;
 
 /// The objects that must be read for a container; without secrets where they may not be read.
 pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<ObjectRef> {
@@ -247,22 +254,35 @@ pub fn resolve(
     fetched: &Fetched,
 ) -> Result<BTreeMap<String, String>, Error> {
     let mut variables = BTreeMap::new();
+    let mut left = LARGEST;
+    let mut spend = |bytes: usize| -> Result<usize, Error> {
+        left = left.checked_sub(bytes).ok_or_else(|| Error::TooLarge(container.name.clone()))?;
+        Ok(left)
+    };
+    let size = |read: Option<&Read>| -> usize {
+        let keys = read.and_then(|read| read.as_ref().ok());
+        keys.into_iter().flatten().map(|(key, value)| key.len() + value.len()).sum()
+    };
     for from in &container.env_from {
         if let Some(map) = &from.config_map_ref {
             let read = fetched.config_maps.get(&map.name);
             let what = "config ref &ConfigMapEnvSource";
+            spend(size(read))?;
             take_all(&mut variables, &from.prefix, map, read, what, namespace)?;
         } else if let Some(secret) = &from.secret_ref
             && secrets
         {
             let read = fetched.secrets.get(&secret.name);
             let what = "secret ref &SecretEnvSource";
+            spend(size(read))?;
             take_all(&mut variables, &from.prefix, secret, read, what, namespace)?;
         }
     }
     for Variable { name, value, value_from } in &container.env {
         if !value.is_empty() || value_from.is_none() {
-            let value = expand(value, &variables);
+            let value = expand_within(value, &variables, spend(name.len())?);
+            let value = value.ok_or_else(|| Error::TooLarge(container.name.clone()))?;
+            spend(value.len())?;
             variables.insert(name.clone(), value);
             continue;
         }
@@ -278,7 +298,9 @@ pub fn resolve(
         } else {
             continue;
         };
-        variables.insert(name.clone(), value.unwrap_or_default());
+        let value = value.unwrap_or_default();
+        spend(name.len() + value.len())?;
+        variables.insert(name.clone(), value);
     }
     Ok(variables)
 }

@@ -18,6 +18,8 @@ use crate::activity::State;
 use crate::event::Event;
 use crate::status::Changes;
 
+pub(crate) use conditions::because;
+
 /// Why the count of a target is not known when it is not yet known what the target is.
 pub const NO_TARGET: &str =
     "failed to get ScaledObject.Status.ScaleTargetGVKR, probably invalid ScaledObject cache";

@@ -78,6 +78,8 @@ pub struct Round {
     pub queue: Queue,
     /// What failed, in order.
     pub errors: Vec<String>,
+    /// Which trigger failed first, and why.
+    pub cause: Option<String>,
     /// Activity per metric.
     pub activity: BTreeMap<String, bool>,
 }
@@ -86,11 +88,16 @@ pub struct Round {
 pub fn gather(object: &ScaledJob, answers: &[Answer]) -> Round {
     let bounds = bounds(object.spec.min_replica_count, object.spec.max_replica_count);
     let (mut entries, mut errors, mut activity) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for answer in answers {
+    let mut cause = None;
+    for (index, answer) in answers.iter().enumerate() {
+        let mut failed = |error: &String| {
+            cause.get_or_insert_with(|| said(object, index, error));
+            errors.push(error.clone());
+        };
         let specs = match &answer.specs {
             Ok(specs) => specs,
             Err(error) => {
-                errors.push(error.clone());
+                failed(error);
                 continue;
             }
         };
@@ -103,12 +110,21 @@ pub fn gather(object: &ScaledJob, answers: &[Answer]) -> Round {
                     active |= sample.active;
                     entries.push(entry(specs, &sample.values, bounds.max, active));
                 }
-                Err(error) => errors.push(error.clone()),
+                Err(error) => failed(error),
             }
         }
     }
     let queue = aggregate(&object.spec.scaling_strategy.multiple_scalers_calculation, bounds, &entries);
-    Round { queue, errors, activity }
+    Round { queue, errors, cause, activity }
+}
+
+/// Which trigger failed, and why.
+fn said(object: &ScaledJob, index: usize, error: &str) -> String {
+    match object.spec.triggers.get(index) {
+        Some(own) if !own.name.is_empty() => format!("trigger {:?} ({}): {error}", own.name, own.type_),
+        Some(own) => format!("trigger {index} ({}): {error}", own.type_),
+        None => error.to_owned(),
+    }
 }
 
 /// How many jobs are created, given those that are there. Jobs that were created a moment ago must be among them, seen or

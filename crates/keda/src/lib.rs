@@ -28,6 +28,8 @@ pub mod event;
 pub mod executor;
 pub mod fallback;
 pub mod formula;
+#[cfg(test)]
+mod histories;
 pub mod hpa;
 pub mod jobs;
 pub mod modifiers;

@@ -13,30 +13,32 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 
 /// So much of an error is told, in bytes.
 const LONGEST: usize = 1_500;
 
-/// Why there is no answer: a sentence that stands in events and conditions, without secrets.
+/// Why there is no answer: a sentence that stands in events and conditions, without secrets, and no longer than there is room
+/// for in them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(pub String);
+pub struct Error(pub(crate) String);
 
 impl Error {
-    /// In these words.
+    /// In these words; of many only the first, which say what is meant.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// No longer than there is room for in a condition; the beginning says what is meant.
-    pub(crate) fn brief(mut self) -> Self {
-        if self.0.len() > LONGEST {
-            let end = self.0.floor_char_boundary(LONGEST);
-            self.0.truncate(end);
-            self.0.push('…');
+        let mut text = text.into();
+        if text.len() > LONGEST {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text.push('…');
         }
-        self
+        Self(text)
     }
 
     /// `{what}: {self}`.
     pub fn inside(self, what: impl std::fmt::Display) -> Self {
-        Self(format!("{what}: {}", self.0))
+        Self::new(format!("{what}: {}", self.0))
+    }
+}
+
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        error.0
     }
 }
 
@@ -81,5 +83,21 @@ pub trait Scaler: Send + Sync {
         _tell: tokio::sync::mpsc::Sender<bool>,
     ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_error_is_longer_than_a_condition_has_room_for() {
+        assert_eq!(Error::new("short").to_string(), "short");
+        // Of characters that are cut in the middle, too.
+        for letter in ["x", "ä", "日"] {
+            let long = Error::new(letter.repeat(5_000)).inside("a scaler").inside("a trigger");
+            assert!(long.0.len() <= LONGEST + '…'.len_utf8(), "{}", long.0.len());
+            assert!(long.0.starts_with("a trigger: a scaler: ") && long.0.ends_with('…'), "{long}");
+        }
     }
 }

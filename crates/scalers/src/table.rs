@@ -101,7 +101,7 @@ pub fn nearest(name: &str) -> Option<&'static Type> {
 /// Makes the scaler of a trigger: `no scaler found for type: X` (and what was probably meant) if there is none.
 pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     if let Some(scaler) = find(&trigger.type_) {
-        return (scaler.build)(trigger, backends).map_err(Error::brief);
+        return (scaler.build)(trigger, backends);
     }
     let mut text = format!("no scaler found for type: {}", trigger.type_);
     if !backends.compat.is_strict()
@@ -109,5 +109,5 @@ pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, 
     {
         text.push_str(&format!("; did you mean {}?", meant.name));
     }
-    Err(Error::new(text).brief())
+    Err(Error::new(text))
 }

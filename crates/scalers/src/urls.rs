@@ -10,16 +10,23 @@ pub(crate) fn host(url: &str) -> &str {
 /// An address without user and password, for errors.
 pub(crate) fn shown(url: &str) -> String {
     let end = url.find("://").map_or(0, |at| at + 3);
-    let rest = url.get(end..).unwrap_or_default();
+    let (scheme, rest) = url.split_at_checked(end).unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((user, _)) => format!(
-            "{}{}",
-            url.get(..end).unwrap_or_default(),
-            rest.get(user.len() + 1..).unwrap_or_default()
-        ),
-        None => url.to_owned(),
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        return format!("{scheme}{}", rest.get(user.len() + 1..).unwrap_or_default());
     }
+    // `user:pass/word@host`: what looks like a port is the beginning of a password that nobody escaped.
+    match rest.rsplit_once('@') {
+        Some((user, host)) if !is_place(authority) && user.contains(':') => format!("{scheme}{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Whether it is a host, or a host and a port.
+fn is_place(authority: &str) -> bool {
+    let port = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
+    let port = port.and_then(|at| authority.get(at + 1..)).unwrap_or_default();
+    port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What follows the host.
@@ -78,8 +85,11 @@ mod tests {
     fn secrets_are_not_shown() {
         assert_eq!(shown("http://u:p@h:1/a@b?c"), "http://h:1/a@b?c");
         assert_eq!(shown("u:p@h/x"), "h/x");
-        for plain in ["http://h/a@b", "", "日本", "http://h"] {
+        for plain in ["http://h/a@b", "http://h:80/a:b@c", "http://[::1]:80/a@b", "", "日本", "http://h"] {
             assert_eq!(shown(plain), plain);
+        }
+        for forgotten in ["http://u:pa/ss@h:1/x", "http://u:p?a#ss@h:1/x"] {
+            assert!(!shown(forgotten).contains("ss"), "{forgotten}: {}", shown(forgotten));
         }
     }
 

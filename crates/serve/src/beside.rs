@@ -36,12 +36,25 @@ impl Beside {
     /// Health without TLS, for anybody: `/healthz` and `/livez` say whether the program should go on, `/readyz` whether it
     /// should be asked. A probe that restarts programs must not do so while one still begins.
     pub async fn health(address: SocketAddr, checks: Checks) -> Result<Self, StartError> {
-        Self::start(address, Greeting::Plain, Health(checks), small()).await
+        let page = move |path: &str, query: Query| {
+            let endpoint = match Endpoint::of(path)? {
+                Endpoint::Healthz => Endpoint::Livez,
+                endpoint => endpoint,
+            };
+            Some(checks.all(endpoint, &query))
+        };
+        Self::start(address, Greeting::Plain, Open(Box::new(page)), small()).await
     }
 
     /// Figures without TLS, for anybody: `/metrics`.
     pub async fn figures(address: SocketAddr, metrics: Metrics) -> Result<Self, StartError> {
-        Self::start(address, Greeting::Plain, Figures(metrics), small()).await
+        let page = move |path: &str, _: Query| {
+            (path == "metrics").then(|| {
+                let made = metrics();
+                answer::with_type(200, &made.content_type, answer::full(made.text))
+            })
+        };
+        Self::start(address, Greeting::Plain, Open(Box::new(page)), small()).await
     }
 
     /// A service over HTTP/2 for those who show a certificate that the keyring's authorities have signed.
@@ -114,9 +127,13 @@ fn small() -> Limits {
     }
 }
 
-struct Health(Checks);
+/// Answers a path and a query; none if there is nothing at that path.
+type Page = dyn Fn(&str, Query) -> Option<Response<Body>> + Send + Sync;
 
-impl tls::Site for Health {
+/// What may be read by anybody, and never written.
+struct Open(Box<Page>);
+
+impl tls::Site for Open {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -124,42 +141,12 @@ impl tls::Site for Health {
         activity: Activity,
     ) -> Response<Body> {
         let _busy = activity.begin();
-        let path = request.uri().path().trim_matches('/');
-        let endpoint = match Endpoint::of(path) {
-            Some(Endpoint::Healthz) => Endpoint::Livez,
-            Some(endpoint) => endpoint,
-            None => return answer::text(404, "404 page not found\n"),
-        };
-        let query = Query::parse(request.uri().query().unwrap_or_default());
-        read(request.method(), || self.0.all(endpoint, &query))
-    }
-}
-
-struct Figures(Metrics);
-
-impl tls::Site for Figures {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        _: Option<Arc<Peer>>,
-        activity: Activity,
-    ) -> Response<Body> {
-        let _busy = activity.begin();
-        if request.uri().path() != "/metrics" {
-            return answer::text(404, "404 page not found\n");
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return answer::text(405, "Method Not Allowed\n");
         }
-        read(request.method(), || {
-            let made = (self.0)();
-            answer::with_type(200, &made.content_type, answer::full(made.text))
-        })
-    }
-}
-
-/// Nothing is written here.
-fn read(method: &Method, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
-    match *method {
-        Method::GET | Method::HEAD => answer(),
-        _ => answer::text(405, "Method Not Allowed\n"),
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let found = (self.0)(request.uri().path().trim_matches('/'), query);
+        found.unwrap_or_else(|| answer::text(404, "404 page not found\n"))
     }
 }
 

@@ -38,6 +38,18 @@ pub struct PeerOptions {
     pub args: Vec<String>,
 }
 
+impl PeerOptions {
+    /// For a test: one namespace, several autoscalers together, each as often as this.
+    pub fn of_test(namespace: &str, period: Duration) -> Self {
+        Self {
+            namespace: Some(namespace.to_owned()),
+            sync_period: Some(period),
+            concurrent_syncs: Some(5),
+            ..Self::default()
+        }
+    }
+}
+
 /// A running controller; it ends when this is dropped, and also when the process that holds it is killed.
 pub struct Peer {
     component: Component,

@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         ScalingModifiers { formula: text.into_owned(), target: "2".into(), ..ScalingModifiers::default() };
     let mut object = ScaledObject::default();
     object.spec.triggers = names.iter().map(trigger).collect();
-    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
     if let Ok(compiled) = Compiled::new(&object, Compat::Better) {
         let _ = compiled.evaluate(&object, &[], Timestamp::UNIX_EPOCH);
     }

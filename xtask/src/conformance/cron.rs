@@ -25,8 +25,9 @@ fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let crashed = out.get("recoveredPanic").is_some();
     let error = |at: &str, got: Error| {
         let wanted = out.get(at).and_then(Value::as_str).unwrap_or_default();
-        let same = crashed || same_error(wanted, &got.0);
-        let difference = Difference { at: at.to_owned(), expected: wanted.to_owned(), got: got.0 };
+        let got = String::from(got);
+        let same = crashed || same_error(wanted, &got);
+        let difference = Difference { at: at.to_owned(), expected: wanted.to_owned(), got };
         Ok(if same { Vec::new() } else { vec![difference] })
     };
     let cron = match Cron::new(&trigger) {

@@ -320,6 +320,11 @@ const TABLE: &[Improvement] = &[
         "the custom strategy does not go beyond maxReplicaCount",
         "scaledjob-00849 scaledjob-00852 scaledjob-01231 scaledjob-01291",
     ),
+    Improvement {
+        file: "scaledjob",
+        reason: "the condition of a ScaledJob says which trigger failed and why",
+        shown: Shown::Wherever(rounds::only_causes),
+    },
 ];
 
 impl Improvement {

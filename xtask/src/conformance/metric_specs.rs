@@ -53,7 +53,7 @@ fn check(
     let backends = Backends::without_cluster(Settings::default(), compat);
     let built = table::build(&trigger, &backends)
         .and_then(|scaler: Arc<dyn Scaler>| runtime.block_on(scaler.specs()));
-    let mut found = differences(out, built.map_err(|error| error.0))?;
+    let mut found = differences(out, built.map_err(String::from))?;
     let (saw, got) = (out.get("serverSaw").cloned().unwrap_or_default(), server.saw());
     if saw != got {
         found.push(Difference::json("serverSaw", &saw, &got));

@@ -119,7 +119,7 @@ fn scaled_object(given: &In) -> ScaledObject {
         target: given.target.clone(),
         ..ScalingModifiers::default()
     };
-    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
     object.spec.triggers = given
         .triggers
         .iter()

@@ -255,7 +255,7 @@ fn poll(input: &PollInput, show_job: bool, compat: Compat) -> Result<Value, Stri
     let fails = |index: i64| input.create_errors.as_ref().and_then(|errors| errors.get(&index.to_string()));
     let created: Vec<Result<(), String>> =
         (0..create).map(|index| fails(index).map_or(Ok(()), |error| Err(error.clone()))).collect();
-    let report = report(scaled, &round, &created, input.now);
+    let report = report(scaled, &round, &created, input.now, compat);
     let deleted = history(scaled, &jobs).into_iter().map(|name| json!(format!("{name}/Background")));
     let first = if show_job { job(scaled).map(without_type) } else { None };
     Ok(object([

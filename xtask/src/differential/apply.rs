@@ -11,6 +11,7 @@ use quantity::Quantity;
 use serde_json::Value;
 
 use super::compare::View;
+use super::deed::Ask;
 use super::ground::Ground;
 use super::scenario::Scenario;
 use super::scenario::deed::{Age, Deed, Usage};
@@ -28,9 +29,9 @@ impl Ground {
         let mut refused = Vec::new();
         for deed in deeds {
             let done = match deed {
-                Deed::Ask { method, path, body } => {
-                    let (path, body) = (path.replace("{ns}", namespace), body.clone());
-                    self.send(method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
+                Deed::Ask(Ask { method, path, body }) => {
+                    let path = path.replace("{ns}", namespace);
+                    self.send(method.clone(), &path, body).await.map(drop).map_err(|error| error.to_string())
                 }
                 told => self.tell(namespace, told, now),
             };
@@ -43,7 +44,7 @@ impl Ground {
     fn tell(&self, namespace: &str, deed: &Deed, now: Timestamp) -> Result<(), String> {
         let script = &self.script;
         match deed {
-            Deed::Ask { .. } => {}
+            Deed::Ask(_) => {}
             Deed::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
             Deed::Usage { pod, usage: Some(usage) } => script.set_pod(namespace, pod, sample(usage, now)?),
             Deed::OfPod { pod, metric, value: None } => {

@@ -267,8 +267,18 @@ pub(super) async fn until_found(client: &Client, path: &str) -> anyhow::Result<(
     Ok(())
 }
 
-async fn send(client: &Client, method: Method, path: &str, body: &Value) -> Result<Value, ApiError> {
-    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+/// Asks the API server; a list as the body of a patch is a JSON patch.
+pub(super) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> Result<Value, ApiError> {
+    let content = match (&method, body) {
+        (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
+        (&Method::PATCH, _) => "application/merge-patch+json",
+        _ => "application/json",
+    };
     let request = Request {
         method,
         uri: path.to_owned(),

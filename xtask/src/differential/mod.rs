@@ -17,12 +17,14 @@
 
 mod apply;
 mod compare;
+mod deed;
 mod ground;
 mod keda;
 mod report;
 mod rounds;
 mod scenario;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -53,6 +55,18 @@ pub(crate) struct Args {
     /// Let ours decide otherwise (by another tolerance, without secrets): the run must find differences, else it proves nothing.
     #[arg(long, hide = true)]
     sabotage: bool,
+    /// Change objects also while their sources are asked, which take their time: what KEDA then does is chance, and differs.
+    #[arg(long, hide = true)]
+    rush: bool,
+    /// Show what each entry of the list of deliberate differences excused (KEDA).
+    #[arg(long)]
+    explain: bool,
+    /// Write down what was seen after each step, one JSON object a line (KEDA).
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Judge again what was written down, without a cluster (KEDA).
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    replay: Option<PathBuf>,
     /// How the outcome is shown.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,

@@ -59,7 +59,7 @@ pub struct ScaledObjectSpec {
     pub max_replica_count: Option<i32>,
     /// Restoring, the HPA's name and behavior, formulas.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub advanced: Option<Advanced>,
+    pub advanced: Option<Box<Advanced>>,
     /// The event sources.
     #[serde(deserialize_with = "nullable")]
     pub triggers: Vec<Trigger>,

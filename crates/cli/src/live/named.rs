@@ -38,6 +38,29 @@ const KINDS: [(Kind, &[&str]); 3] = [
     ),
 ];
 
+/// The words for ScaledJobs. Of what is decided about them nothing is kept: they have no count that could be explained, and
+/// the jobs that were created are there to be looked at.
+const JOBS: [&str; 5] = ["sj", "scaledjob", "scaledjobs", "scaledjob.keda.sh", "scaledjobs.keda.sh"];
+
+/// Says where to look if somebody asks for a ScaledJob: `sj/mails`, or `sj mails`.
+pub(crate) fn no_jobs<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
+    let words: Vec<&str> = words.into_iter().collect();
+    let of_job = |kind: &str| JOBS.contains(&kind.to_ascii_lowercase().as_str());
+    let before_slash = words.iter().filter_map(|word| word.split_once('/')).find(|(kind, _)| of_job(kind));
+    let name = match (before_slash, words.as_slice()) {
+        (Some((_, name)), _) => name,
+        (None, [kind]) if of_job(kind) => "NAME",
+        (None, [kind, name, ..]) if of_job(kind) => name,
+        _ => return Ok(()),
+    };
+    Err(Failure::input(format!(
+        "decisions about ScaledJobs are not kept; what there is to see:\n  \
+         kubectl describe scaledjob {name}  (conditions and events)\n  \
+         kubectl get jobs -l scaledjob.keda.sh/name={name}  (what was created)\n  \
+         plimsoll scalers check FILE --cluster  (what its sources say now)"
+    )))
+}
+
 /// The kind that a word means.
 pub(crate) fn kind(word: &str) -> Option<Kind> {
     let word = word.to_ascii_lowercase();
@@ -154,6 +177,17 @@ mod tests {
             assert_eq!(all(words, &[]).as_deref(), expected, "{words:?}");
         }
         assert_eq!(all(&["hpa/web"], &["hpa/web"]), None, "a file of that name comes first");
+    }
+
+    #[test]
+    fn who_asks_for_a_scaled_job_is_told_where_to_look() {
+        for words in [&["sj/mails"][..], &["sj", "mails"], &["hpa/web", "ScaledJobs.keda.sh/mails"]] {
+            let told = no_jobs(words.iter().copied()).unwrap_err();
+            assert!(format!("{told:?}").contains("kubectl describe scaledjob mails "), "{told:?}");
+        }
+        assert!(no_jobs(["sj"]).is_err());
+        assert!(no_jobs(["so/sj", "hpa", "web"]).is_ok());
+        assert!(no_jobs(["hpa", "sj"]).is_ok(), "an HPA of that name");
     }
 
     #[test]

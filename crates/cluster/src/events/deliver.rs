@@ -1,9 +1,11 @@
-//! Events, delivered one after the other.
+//! Events, delivered one after the other for each object, and of several objects at once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
 use kube::Client;
 use tokio::sync::mpsc;
@@ -23,18 +25,90 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// How many are under way at once.
+const TOGETHER: usize = 8;
+
+/// How many may stand aside because another event of their object is under way: only when so many do does one that cannot be
+/// delivered hold up other objects.
+const ASIDE: usize = 512;
+
 /// Delivers what is told until nobody is left to tell anything.
 pub(super) async fn run(client: Client, mut waiting: mpsc::Receiver<Told>, shared: Arc<Shared>) {
     let mut correlator = Correlator::new();
-    let mut desk = Desk { client, refusal: None };
-    while let Some(told) = waiting.recv().await {
-        let counter = match correlator.observe(told) {
-            Some(notice) => desk.deliver(&notice).await.counter(&shared),
-            None => &shared.held_back,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        shared.settle();
+    let desk = Desk { client, refusal: AtomicU16::new(0) };
+    let mut under_way = FuturesUnordered::new();
+    let mut line = Line::default();
+    let mut is_open = true;
+    while is_open || !line.is_empty() || !under_way.is_empty() {
+        while under_way.len() < TOGETHER
+            && let Some(notice) = line.next()
+        {
+            let desk = &desk;
+            under_way.push(async move {
+                let outcome = desk.deliver(&notice).await;
+                (notice.about, outcome)
+            });
+        }
+        tokio::select! {
+            Some((about, outcome)) = under_way.next() => {
+                line.done(&about);
+                outcome.counter(&shared).fetch_add(1, Ordering::Relaxed);
+                shared.settle();
+            }
+            told = waiting.recv(), if is_open && under_way.len() < TOGETHER && line.len() < ASIDE => match told {
+                None => is_open = false,
+                Some(told) => match correlator.observe(told) {
+                    Some(notice) => line.add(notice),
+                    None => {
+                        shared.held_back.fetch_add(1, Ordering::Relaxed);
+                        shared.settle();
+                    }
+                },
+            },
+        }
     }
+}
+
+/// Those who are to be delivered, in the order in which they were told. Never two of one object at once: what is counted in an
+/// event comes after that event.
+#[derive(Debug, Default)]
+struct Line {
+    aside: VecDeque<Notice>,
+    /// Whose events are under way; these are few.
+    busy: Vec<About>,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.aside.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.aside.is_empty()
+    }
+
+    fn add(&mut self, notice: Notice) {
+        self.aside.push_back(notice);
+    }
+
+    /// The first one whose object has none under way; it is from now on.
+    fn next(&mut self) -> Option<Notice> {
+        let is_free = |notice: &Notice| !self.busy.iter().any(|about| is_same(about, &notice.about));
+        let place = self.aside.iter().position(is_free)?;
+        let notice = self.aside.remove(place)?;
+        self.busy.push(notice.about.clone());
+        Some(notice)
+    }
+
+    /// One of an object is delivered, or dropped.
+    fn done(&mut self, about: &About) {
+        self.busy.retain(|own| !is_same(own, about));
+    }
+}
+
+/// Whether both are about the same object, in whichever version.
+fn is_same(one: &About, other: &About) -> bool {
+    (one.kind, &one.namespace, &one.name, &one.uid) == (other.kind, &other.namespace, &other.name, &other.uid)
 }
 
 /// What became of an event.
@@ -60,16 +134,16 @@ impl Outcome {
 /// Where requests are made.
 struct Desk {
     client: Client,
-    /// The last refusal, if nothing was accepted since: the same one is not logged for every event.
-    refusal: Option<u16>,
+    /// The last refusal, zero if something was accepted since: the same one is not logged for every event.
+    refusal: AtomicU16,
 }
 
 impl Desk {
-    async fn deliver(&mut self, notice: &Notice) -> Outcome {
+    async fn deliver(&self, notice: &Notice) -> Outcome {
         for attempt in 1..=ATTEMPTS {
             let error = match self.attempt(notice).await {
                 Ok(outcome) => {
-                    self.refusal = None;
+                    self.refusal.store(0, Ordering::Relaxed);
                     return outcome;
                 }
                 Err(error) => error,
@@ -109,9 +183,9 @@ impl Desk {
         send(&self.client, request(Method::POST, all, notice, create)).await.map(|_| Outcome::Created)
     }
 
-    fn log_refusal(&mut self, notice: &Notice, error: &ApiError) {
+    fn log_refusal(&self, notice: &Notice, error: &ApiError) {
         let About { kind, namespace, name, .. } = &notice.about;
-        if self.refusal.replace(error.code) == Some(error.code) {
+        if self.refusal.swap(error.code, Ordering::Relaxed) == error.code {
             tracing::debug!(%error, kind, namespace, name, "the server refused an event");
         } else {
             tracing::warn!(%error, kind, namespace, name, "the server refused an event; it is dropped");

@@ -10,6 +10,7 @@ use keda::fallback;
 use keda::status::Changes;
 
 use super::core::Core;
+use super::ears::Asker;
 use super::id::Id;
 use super::poll::after_query;
 use super::tell::Subject;
@@ -49,12 +50,14 @@ impl Answers {
         let settings = &core.settings;
         let how = How {
             age: settings.age(settings.sample_age),
+            failures: settings.age(settings.sample_age),
             others: settings.age(settings.sample_age),
             deadline: settings.source_deadline,
             wanted: &wanted,
             records: Some(&records),
         };
         let heard = triggers.ask(&core.maker, &owner, how).await;
+        core.ears.hear(Asker::Hpa, core.clock.now(), &id, &triggers, &heard);
         let told: Vec<Told> = told(heard, settings.compat);
         let needs = fallback::needs(&object, &told, settings.compat);
         let facts = core.eyes.facts(&object, needs).await;

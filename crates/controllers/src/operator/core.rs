@@ -12,6 +12,7 @@ use keda::activity::Record;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::ears::Ears;
 use super::eyes::Eyes;
 use super::figures::Counters;
 use super::hand::{Hand, Place};
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) samples: Option<cluster::metrics::Metrics>,
     pub(crate) tell: Tell,
     pub(crate) push: PushSender,
+    pub(crate) ears: Ears,
     pub(crate) counters: Counters,
     /// What was decided, for people who ask why.
     pub(crate) records: Records,
@@ -82,6 +84,8 @@ pub(crate) struct Notes {
     pub(crate) pushing: Pushing,
     /// When its sources were last asked because of that.
     pub(crate) pushed: Option<Instant>,
+    /// When its triggers were last asked by a poll.
+    pub(crate) asked: Option<Instant>,
     /// The generation in which it was last polled.
     pub(crate) generation: Option<i64>,
     /// How late the last poll began.
@@ -173,7 +177,7 @@ impl Core {
     pub(crate) async fn write_object(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
         let place = Place::keda(Kind::Object.plural(), &id.namespace, &id.name);
         let written: ScaledObject = self.hand.merge(place, of, patch).await?;
-        self.world().wrote_object(&id.full_name(), Arc::new(written.without_managers()));
+        self.world().wrote_object(&id.full_name(), Arc::new(written.small()));
         Ok(())
     }
 
@@ -181,26 +185,31 @@ impl Core {
     pub(crate) async fn write_job(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
         let place = Place::keda(Kind::Job.plural(), &id.namespace, &id.name);
         let written: ScaledJob = self.hand.merge(place, of, patch).await?;
-        self.world().wrote_scaled_job(&id.full_name(), Arc::new(written.without_managers()));
+        self.world().wrote_scaled_job(&id.full_name(), Arc::new(written.small()));
         Ok(())
     }
 }
 
-/// Objects without the record of who owns which field, as watches tell them.
-trait WithoutManagers: Sized {
-    fn without_managers(self) -> Self;
+/// Objects as they are kept: without the record of who owns which field, and without room for more.
+pub(crate) trait Small: Sized {
+    fn small(self) -> Self;
 }
 
-impl WithoutManagers for ScaledObject {
-    fn without_managers(mut self) -> Self {
+impl Small for ScaledObject {
+    fn small(mut self) -> Self {
         self.metadata.managed_fields = Vec::new();
+        self.metadata.finalizers.shrink_to_fit();
+        self.spec.triggers.shrink_to_fit();
+        self.status.conditions.0.shrink_to_fit();
+        self.status.external_metric_names.shrink_to_fit();
         self
     }
 }
 
-impl WithoutManagers for ScaledJob {
-    fn without_managers(mut self) -> Self {
+impl Small for ScaledJob {
+    fn small(mut self) -> Self {
         self.metadata.managed_fields = Vec::new();
+        self.spec.triggers.shrink_to_fit();
         self
     }
 }

@@ -9,9 +9,12 @@ use api::provide::Compat;
 use api::selector::Selector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cluster::discovery::Discovery;
 use cluster::index::TargetKind;
+use cluster::lease::Leadership;
 use keda::executor::NO_TARGET;
 use keda::fallback::{Facts, Needs, is_ready};
+use kube::Client;
 use scalers::backends::{Cluster, FromCluster, Holder, PodView};
 use serde::Deserialize;
 use serde_json::Value;
@@ -125,6 +128,12 @@ struct Endpoint {
 #[serde(default)]
 struct Port {
     port: Option<u16>,
+}
+
+/// What scalers ask of a cluster, for whoever is no operator.
+pub fn of_cluster(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
+    let hand = Hand::new(client, discovery, Leadership::alone());
+    Arc::new(Eyes::new(hand, Arc::default(), compat))
 }
 
 impl Eyes {

@@ -219,7 +219,8 @@ impl Hand {
     }
 }
 
-fn resource(of: &GroupVersionKindResource) -> Resource {
+/// A resource as discovery knows it.
+pub(crate) fn resource(of: &GroupVersionKindResource) -> Resource {
     Resource {
         group: of.group.clone(),
         version: of.version.clone(),

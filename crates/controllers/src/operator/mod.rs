@@ -12,6 +12,7 @@
 //! triggers   the built scalers of each object, and what they last said
 //! auth       what a TriggerAuthentication gives; reader: what that is read from  needs a client
 //! answer     external metrics for whoever asks
+//! ears       whoever wants to hear every value as it is read
 //! admission  which writes are refused                                           needs a client
 //! eyes       what is looked up: counts, pods, endpoints                          needs a client
 //! hand       what is written, at the edge: only a leader writes                  needs a client
@@ -28,6 +29,7 @@ pub mod auth;
 mod cloud_events;
 mod core;
 mod direct;
+mod ears;
 mod eyes;
 mod figures;
 mod hand;
@@ -48,6 +50,8 @@ pub mod wheel;
 mod world;
 
 pub use admission::Admission;
+pub use ears::{Asker, Listener, Overheard};
+pub use eyes::of_cluster;
 pub use run::{Handle, Operator, Parts};
 pub use settings::{Act, Settings};
 pub use triggers::Build;

@@ -43,12 +43,12 @@ impl Said<'_> {
     pub(crate) fn round(&self) -> Round {
         let trigger = |told: &Told| {
             let written = self.object.spec.triggers.get(told.trigger)?;
-            let metrics = told.samples().take(MOST_METRICS).map(|sample| self.heard(sample)).collect();
+            let metrics = exactly(told.samples().take(MOST_METRICS).map(|sample| self.heard(sample)));
             let failure = told.metrics.as_ref().err().map(|error| cut(error, LONGEST_ERROR));
             Some(Trigger { metrics, failure, ..trigger(written) })
         };
         Round {
-            triggers: self.told.iter().filter_map(trigger).collect(),
+            triggers: exactly(self.told.iter().filter_map(trigger)),
             formula: self.composite(),
             cooldown: cooldown(self.object),
             hpa: None,
@@ -95,6 +95,11 @@ impl Said<'_> {
             active: self.active,
         })
     }
+}
+
+/// Without room for more: most have one, and a list that grows by itself has room for four.
+fn exactly<T>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.collect::<Box<[T]>>().into_vec()
 }
 
 /// What is kept of a source that told of activity by itself.

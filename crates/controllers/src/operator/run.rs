@@ -25,6 +25,7 @@ use super::answer::Answers;
 use super::auth::{Auth, Rules};
 use super::cloud_events::CloudEvents;
 use super::core::Core;
+use super::ears::{Ears, Listener};
 use super::eyes::Eyes;
 use super::figures::{self, Counters, Durations};
 use super::hand::Hand;
@@ -137,6 +138,7 @@ impl Operator {
             samples: parts.samples,
             tell: Tell::new(&parts.recorder, cloud_events, settings.compat),
             push: PushSender(push),
+            ears: Ears::default(),
             counters: Counters::default(),
             records: parts.records,
             items: Mutex::default(),
@@ -215,7 +217,10 @@ impl Operator {
             chores.push(attend(core.clone(), name, false));
         }
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
-        let mut check = Instant::now() + settings.secrets_check;
+        let looks = settings.looks();
+        let mut check = Instant::now() + looks;
+        // Held by whoever looks at secrets: nobody begins anew while that takes its time.
+        let looking = Arc::new(());
         loop {
             let now = Instant::now();
             while let Some(next) = wheel.take(now) {
@@ -236,7 +241,7 @@ impl Operator {
                 }
                 Some(told) = self.pushes.recv() => {
                     let core = core.clone();
-                    chores.push(Box::pin(async move { pushed(&core, &told).await }));
+                    chores.push(Box::pin(async move { pushed(&core, told).await }));
                 }
                 Some((id, ended)) = running.next() => {
                     let now = Instant::now();
@@ -254,9 +259,14 @@ impl Operator {
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 _ = heartbeat.tick() => {
                     self.beat();
-                    if !settings.secrets_check.is_zero() && Instant::now() >= check {
-                        check = Instant::now() + settings.secrets_check;
-                        chores.push(Box::pin(look(core.clone())));
+                    let is_due = !looks.is_zero() && Instant::now() >= check;
+                    if is_due && Arc::strong_count(&looking) == 1 {
+                        check = Instant::now() + looks;
+                        let (core, held) = (core.clone(), Arc::clone(&looking));
+                        chores.push(Box::pin(async move {
+                            look(core).await;
+                            drop(held);
+                        }));
                     }
                 }
             }
@@ -288,7 +298,7 @@ impl Operator {
             }
             Signal::Authentication(name, is_edited) => {
                 self.renew(&name);
-                let users = self.core.world().users(&name);
+                let users = self.concerned(&name);
                 // Many may use the same.
                 for (place, id) in (0..).zip(&users) {
                     self.wake(wheel, id, now + NEXT * place);
@@ -326,9 +336,20 @@ impl Operator {
         wheel.wake(id, now);
     }
 
-    /// Who uses a TriggerAuthentication is built anew.
+    /// Whom a change of a TriggerAuthentication concerns: all that use it. To the original it matters when triggers are built
+    /// (spec 2.9): what works is left alone.
+    fn concerned(&self, name: &Name) -> Vec<Id> {
+        let mut users = self.core.world().users(name);
+        if self.core.settings.compat.is_strict() {
+            let is_failing = |id: &Id| self.core.known_item(id).is_some_and(|item| item.notes().failures > 0);
+            users.retain(is_failing);
+        }
+        users
+    }
+
+    /// Whoever is concerned is built anew.
     fn renew(&self, name: &Name) {
-        for id in self.core.world().users(name) {
+        for id in self.concerned(name) {
             if let Some(triggers) = self.core.known_item(&id).and_then(|item| item.triggers()) {
                 triggers.renew_users(|reference| authentication_name(&id.namespace, reference) == *name);
             }
@@ -338,7 +359,7 @@ impl Operator {
     /// What is done every second.
     fn beat(&mut self) {
         let (wanted, has_jobs) = {
-            let world = self.core.world();
+            let mut world = self.core.world();
             (world.target_kinds(), world.scaled_jobs.len() > 0)
         };
         self.core.eyes.watched(self.watches.targets(&wanted));
@@ -412,6 +433,11 @@ impl Handle {
     ) -> Result<Vec<MetricValue>, String> {
         let found = self.answers.metric(namespace, name, metric).await;
         found.map_err(|error| format!("error when getting metric values {error}"))
+    }
+
+    /// Lets somebody hear every value as it is read.
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        self.core.ears.open(listener);
     }
 
     /// Figures for Prometheus, as text.

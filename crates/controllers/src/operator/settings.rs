@@ -91,6 +91,12 @@ impl Settings {
         if self.compat.is_strict() { Duration::ZERO } else { age }
     }
 
+    /// How often secrets and config maps in use are looked at: the original reads them when it builds a trigger, and not again
+    /// before that fails or is edited.
+    pub(crate) fn looks(&self) -> Duration {
+        self.age(self.secrets_check)
+    }
+
     /// Whether objects of this namespace are ours.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|own| own == namespace)

@@ -284,8 +284,16 @@ fn counted(trigger: &Trigger, milli: i64) -> String {
     let value = amount(milli);
     match trigger.unit.as_str() {
         "" => format!("is {value}"),
-        unit if milli == 1000 => format!("has 1 {}", unit.strip_suffix('s').unwrap_or(unit)),
+        unit if milli == 1000 => format!("has 1 {}", singular(unit)),
         unit => format!("has {value} {unit}"),
+    }
+}
+
+/// `message` of `messages`, `entry` of `entries`.
+fn singular(unit: &str) -> String {
+    match unit.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => unit.strip_suffix('s').unwrap_or(unit).to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What all triggers told, with numbers in place of sources that fail too often.
 
+use std::borrow::Cow;
+
 use api::keda::{COMPOSITE_METRIC, ScaledObject};
 use api::provide::Compat;
 use jiff::Timestamp;
@@ -13,7 +15,7 @@ use crate::status::Changes;
 /// What all triggers told.
 pub(super) struct Gathered<'a> {
     /// The object, with the health that its metrics have now.
-    pub(super) object: ScaledObject,
+    pub(super) object: Cow<'a, ScaledObject>,
     /// One per sample.
     pub(super) metrics: Vec<Gathering<'a>>,
     /// Triggers that failed, and why, in the order of the triggers.
@@ -56,14 +58,14 @@ pub(super) enum Of {
 impl<'a> Gathered<'a> {
     /// Samples that are not wanted are passed over.
     pub(super) fn of(
-        object: &ScaledObject,
+        object: &'a ScaledObject,
         told: &'a [Told],
         facts: &Facts,
         compat: Compat,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Self {
         let mut gathered = Self {
-            object: object.clone(),
+            object: Cow::Borrowed(object),
             metrics: Vec::new(),
             failures: Vec::new(),
             changes: Changes::default(),
@@ -87,7 +89,9 @@ impl<'a> Gathered<'a> {
         if is_touched {
             gathered.changes = fallback::changes(object, &health, compat);
         }
-        gathered.changes.apply(&mut gathered.object.status);
+        if gathered.changes != Changes::default() {
+            gathered.changes.apply(&mut gathered.object.to_mut().status);
+        }
         gathered
     }
 

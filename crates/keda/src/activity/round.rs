@@ -66,7 +66,7 @@ fn compose(round: &Round<'_>, gathered: &Gathered<'_>, compat: Compat, state: &m
     state.active = false;
     state.active_triggers.clear();
     if state.error.is_none() {
-        match is_composite_active(round, gathered) {
+        match is_composite_active(round, gathered, compat) {
             Ok((active, value)) => {
                 (state.active, state.composite) = (active, Some(value));
                 if active {
@@ -97,13 +97,24 @@ enum Unknown {
 }
 
 /// Whether a formula is active, and what it yields.
-fn is_composite_active(round: &Round<'_>, gathered: &Gathered<'_>) -> Result<(bool, Quantity), Unknown> {
+fn is_composite_active(
+    round: &Round<'_>,
+    gathered: &Gathered<'_>,
+    compat: Compat,
+) -> Result<(bool, Quantity), Unknown> {
     let composite = gathered.composite(round.formula, round.now).map_err(Unknown::Value);
     let limit = match round.object.modifiers().map(|modifiers| modifiers.activation_target.as_str()) {
         None | Some("") => 0.0,
-        Some(text) => crate::modifiers::parse_float(text).map_err(|error| {
-            Unknown::Limit(format!("scalingModifiers.ActivationTarget parsing error {text:?}: {error}"))
-        })?,
+        Some(text) => {
+            let wrong = |why: &dyn std::fmt::Display| {
+                Unknown::Limit(format!("scalingModifiers.ActivationTarget parsing error {text:?}: {why}"))
+            };
+            let limit = crate::modifiers::parse_float(text).map_err(|error| wrong(&error))?;
+            if limit.is_nan() && !compat.is_strict() {
+                return Err(wrong(&"nothing is above that"));
+            }
+            limit
+        }
     };
     let value = composite?.value;
     Ok((value.as_f64() > limit, value))

@@ -261,14 +261,14 @@ proptest! {
         let mut object = object(readings.len());
         if formula {
             let sum: Vec<String> = (0..readings.len()).map(|index| format!("t{index}")).collect();
-            object.spec.advanced = Some(api::keda::Advanced {
+            object.spec.advanced = Some(Box::new(api::keda::Advanced {
                 scaling_modifiers: api::keda::ScalingModifiers {
                     formula: sum.join(" + "),
                     target: "2".to_owned(),
                     ..Default::default()
                 },
                 ..Default::default()
-            });
+            }));
         }
         let told = told(&readings);
         let mut places: Vec<usize> = (0..readings.len()).collect();

@@ -351,7 +351,7 @@ fn a_plan_has_what_the_hpa_would_have() {
     };
     let config = HpaConfig { behavior: Some(behavior), name: String::new() };
     object.spec.advanced =
-        Some(Advanced { horizontal_pod_autoscaler_config: Some(config), ..Advanced::default() });
+        Some(Box::new(Advanced { horizontal_pod_autoscaler_config: Some(config), ..Advanced::default() }));
     let found = plan(&object, &[vec![cpu()], vec![redis()]], Compat::Better).unwrap();
     let spec = &found.spec;
     assert_eq!((spec.name.as_str(), spec.min, spec.max), ("worker", 1, 20));
@@ -372,7 +372,7 @@ fn a_formula_is_one_metric() {
         metric_type: "Value".into(),
         ..ScalingModifiers::default()
     };
-    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
     let spec = plan(&object, &[vec![redis()], vec![cpu()]], Compat::Better).unwrap().spec;
     let names: Vec<&str> = spec
         .metrics

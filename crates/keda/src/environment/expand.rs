@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 /// Puts variables in the place of `$(NAME)`; `$$` is one `$`, and what is unknown stays as it is.
 pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
+    expand_within(text, variables, usize::MAX).unwrap_or_default()
+}
+
+/// The same; none if that is longer than `most`. Variables are made of variables, and few words can make a great many.
+pub(super) fn expand_within(text: &str, variables: &BTreeMap<String, String>, most: usize) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -21,7 +26,10 @@ pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
             out.push('$');
             rest = after;
         }
+        if out.len() > most {
+            return None;
+        }
     }
     out.push_str(rest);
-    out
+    (out.len() <= most).then_some(out)
 }

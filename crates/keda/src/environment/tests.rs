@@ -73,6 +73,23 @@ fn secrets_that_may_not_be_read_are_left_out() {
 }
 
 #[test]
+fn few_words_do_not_fill_the_memory() {
+    let twice = |(name, of): (String, String)| json!({"name": name, "value": format!("$({of})$({of})")});
+    let mut env = vec![json!({"name": "V0", "value": "a long word"})];
+    env.extend((1..64).map(|n| (format!("V{n}"), format!("V{}", n - 1))).map(twice));
+    let doubled = container(json!({"name": "app", "env": env}));
+    let too_large = Error::TooLarge("app".to_owned());
+    assert_eq!(resolve(&doubled, "ns", true, &Fetched::default()), Err(too_large.clone()));
+    // Nor does one that is taken again and again.
+    let large = Ok(keys(&[("k", &"x".repeat(1 << 20))]));
+    let fetched = Fetched { config_maps: [("c".to_owned(), large)].into(), ..Fetched::default() };
+    let from: Vec<Value> =
+        (0..100).map(|n| json!({"configMapRef": {"name": "c"}, "prefix": format!("P{n}")})).collect();
+    let repeated = container(json!({"name": "app", "envFrom": from}));
+    assert_eq!(resolve(&repeated, "ns", true, &fetched), Err(too_large));
+}
+
+#[test]
 fn the_container_is_the_one_named_or_the_first() {
     let template =
         PodTemplate::of_job(&json!({"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}))

@@ -73,7 +73,7 @@ pub(super) fn is_refused(conditions: &Conditions) -> bool {
 }
 
 /// The cause of a failure behind the words for it; the original does not tell it.
-pub(super) fn because(cause: &str, compat: Compat) -> String {
+pub(crate) fn because(cause: &str, compat: Compat) -> String {
     if compat.is_strict() || cause.is_empty() {
         return String::new();
     }

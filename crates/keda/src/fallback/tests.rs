@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -144,4 +145,36 @@ fn without_a_formula_there_is_no_placeholder() {
     let down = sample("AverageValue", "10", Err("down"));
     assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Strict), "-1");
     assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Better), "down");
+}
+
+proptest! {
+    /// What is served makes an HPA want as many replicas as are fallen back to, whatever the target: none fewer, for that
+    /// would take replicas away.
+    #[test]
+    fn the_value_stands_for_its_replicas(
+        milli in 1..10_000_000_i64, own in 0..2000_i32, current in 0..2000_i32, ready in 1..50_u32,
+        behavior in prop::sample::select(vec!["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]),
+        each in any::<bool>(),
+    ) {
+        let object = object(&json!({"failureThreshold": 0, "replicas": own, "behavior": behavior}));
+        let type_ = if each { "AverageValue" } else { "Value" };
+        let sample = sample(type_, &format!("{milli}m"), Err("down"));
+        let facts = facts(current, ready);
+        let served = serve(&object, &mut BTreeMap::new(), &sample, &facts, Compat::Better).unwrap();
+        let expected = match behavior {
+            "static" => own,
+            "currentReplicas" => current,
+            "currentReplicasIfHigher" => own.max(current),
+            _ => own.min(current),
+        };
+        prop_assert_eq!(served.replicas, Some(expected));
+        // As an HPA computes it, in whole thousandths.
+        let value = i128::from(served.values[0].value.milli_value());
+        let share = |pods: i128| (value * pods + i128::from(milli) - 1) / i128::from(milli);
+        let wanted = if each { share(1) } else { share(ready.into()) };
+        let expected = i128::from(expected);
+        // A share of a pod may be less than a thousandth of the target, and is cut off.
+        let lost = if each { 0 } else { i128::from(ready) / i128::from(milli) };
+        prop_assert!((expected - lost..=expected).contains(&wanted), "{wanted} for {expected}");
+    }
 }

@@ -1,11 +1,13 @@
 //! What is told and remembered after a poll (spec 5.4).
 
 use api::keda::{Activity, Condition, ScaledJob, ScaledJobStatus, State, types};
+use api::provide::Compat;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Round, generate_name};
 use crate::event::Event;
+use crate::executor::because;
 use crate::status::merge_patch;
 
 /// What is told and remembered.
@@ -20,13 +22,19 @@ pub struct Report {
 }
 
 /// What is told and remembered after a poll in which these jobs were created, or were not for these reasons.
-pub fn report(object: &ScaledJob, round: &Round, created: &[Result<(), String>], now: Timestamp) -> Report {
+pub fn report(
+    object: &ScaledJob,
+    round: &Round,
+    created: &[Result<(), String>],
+    now: Timestamp,
+    compat: Compat,
+) -> Report {
     let active = round.queue.active;
     let mut status = object.status.clone();
     let mut events: Vec<Event> =
         round.errors.iter().map(|error| Event::warning("KEDAScalerFailed", error.clone())).collect();
     events.extend(creation(object, created));
-    let (ready, activity) = (ready(round), activity(active));
+    let (ready, activity) = (ready(round, compat), activity(active));
     let was = status.conditions.state(types::ACTIVE) == State::True;
     if was != active {
         let reason = if active { "ScaledJobActive" } else { "ScaledJobInactive" };
@@ -57,7 +65,7 @@ fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
     events
 }
 
-fn ready(round: &Round) -> Condition {
+fn ready(round: &Round, compat: Compat) -> Condition {
     let (status, reason, message) = match (round.errors.is_empty(), round.queue.active) {
         (true, _) => {
             (State::True, "ScaledJobReady", "ScaledJob is defined correctly and is ready for scaling")
@@ -71,7 +79,8 @@ fn ready(round: &Round) -> Condition {
             (State::False, "TriggerError", "Triggers defined in ScaledJob are not working correctly")
         }
     };
-    Condition::new(types::READY, status, reason, message)
+    let because = because(round.cause.as_deref().unwrap_or_default(), compat);
+    Condition::new(types::READY, status, reason, format!("{message}{because}"))
 }
 
 fn activity(active: bool) -> Condition {

@@ -74,10 +74,16 @@ fn a_source_that_fails_takes_nothing_away_from_others() {
     broken.samples[0].1 = Err("broken source".to_owned());
     let round = gather(&object, &[answer("s0-q", "1", "2", true), broken]);
     assert_eq!(decide(&object, &round, &[], Compat::Better), 2);
-    let report = report(&object, &round, &[Ok(()), Err("quota".to_owned())], Timestamp::UNIX_EPOCH);
+    let created = [Ok(()), Err("quota".to_owned())];
+    let told = |compat| report(&object, &round, &created, Timestamp::UNIX_EPOCH, compat);
+    let report = told(Compat::Strict);
     let reasons: Vec<_> = report.events.iter().map(|event| event.reason).collect();
     assert_eq!(reasons, ["KEDAScalerFailed", "KEDAJobCreateFailed", "KEDAJobsCreated", "ScaledJobActive"]);
-    assert_eq!(report.status.conditions.get("Ready").unwrap().reason, "PartialTriggerError");
+    let ready = report.status.conditions.get("Ready").unwrap();
+    let message = "Some triggers defined in ScaledJob are not working correctly";
+    assert_eq!((&*ready.reason, &*ready.message), ("PartialTriggerError", message));
+    let better = told(Compat::Better).status.conditions.get("Ready").unwrap().message.clone();
+    assert_eq!(better, format!("{message}: broken source"), "whose triggers nobody knows");
 }
 
 #[test]

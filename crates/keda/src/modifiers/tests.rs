@@ -11,7 +11,7 @@ fn object(formula: &str, target: &str, names: &[(&str, &str)]) -> ScaledObject {
     let mut object = ScaledObject::default();
     let scaling_modifiers =
         ScalingModifiers { formula: formula.into(), target: target.into(), ..ScalingModifiers::default() };
-    object.spec.advanced = Some(Advanced { scaling_modifiers, ..Advanced::default() });
+    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
     object.spec.triggers = names
         .iter()
         .map(|(type_, name)| Trigger { type_: (*type_).into(), name: (*name).into(), ..Trigger::default() })

@@ -95,8 +95,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 
 impl Queue {
     fn call(&self, question: Question, date: &str) -> Result<Call, Error> {
-        // The time is when it is asked, which does not make it another question; the signature does, though.
+        // The count stands in a header.
         let call = Call::get(question.url, self.within)
+            .alone()
             .header("x-ms-date", date)?
             .header("x-ms-version", VERSION)?;
         match question.authorization {

@@ -1,7 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
+use api::provide::Compat;
+
 use super::query::{connection, counted, peeked};
+use crate::backends::Backends;
 use crate::stage::{Act, read, server, texts, trigger};
+use crate::web::Settings;
 
 #[test]
 fn connections() {
@@ -73,4 +79,24 @@ async fn asks() {
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "9");
     trigger.metadata.insert("queueLengthStrategy".into(), "visibleonly".into());
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+}
+
+/// Those who ask the same at the same moment have the same signature, and each needs the header of the answer.
+#[tokio::test]
+async fn each_of_many_that_ask_for_the_same_queue_is_told() {
+    let url = server(|_| {
+        Act::Raw(
+            b"HTTP/1.1 200 OK\r\nx-ms-approximate-messages-count: 9\r\ncontent-length: 0\r\n\r\n".to_vec(),
+        )
+    })
+    .await;
+    let text = format!("QueueEndpoint={url}/acc;SharedAccessSignature=sig=x");
+    let mut trigger = trigger("azure-queue", &[("queueName", "q")]);
+    trigger.auth = texts(&[("connection", &text)]);
+    let settings = Settings { fresh: Duration::from_mins(1), ..Settings::default() };
+    let backends = Backends::without_cluster(settings, Compat::Better);
+    for _ in 0..20 {
+        let reading = crate::table::build(&trigger, &backends).unwrap().read("m").await;
+        assert_eq!(reading.unwrap().values.first().unwrap().value.canonical(), "9");
+    }
 }

@@ -12,6 +12,7 @@ use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
 use crate::single::{Single, Source, ask};
 use crate::table::Type;
+use crate::urls::is_request_uri;
 use crate::web::{Call, Web};
 use crate::{Answer, Error, Scaler, Trigger};
 
@@ -100,7 +101,15 @@ impl Source for CouchDb {
                     Call::post(query::url(&format!("{host}:{port}"), db_name), body, self.within)
                 }
                 "" => Call::post(query::url(&format!("http://{host}:{port}"), db_name), body, self.within),
-                given => Call::post(query::url(given, db_name), body, self.within),
+                given if given.starts_with("http") && is_request_uri(given) => {
+                    Call::post(query::url(given, db_name), body, self.within)
+                }
+                // Not repeated: there is a password in it.
+                _ => {
+                    return Err(Error::new(
+                        "connectionString is not a URL such as http://USER:PASSWORD@HOST:5984",
+                    ));
+                }
             };
             let call =
                 if connection_string.reveal().is_empty() { call.basic(username, password) } else { call };

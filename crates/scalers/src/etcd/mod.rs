@@ -38,7 +38,7 @@ crate::parameters! {
         value: f64 = "value" in [Metadata], required;
         /// The trigger is active above it.
         activation_value: f64 = "activationValue" in [Metadata], default "0";
-        /// After so many seconds without news a watch is made anew.
+        /// Has no effect: etcd is asked, not watched.
         watch_progress_notify_interval: isize = "watchProgressNotifyInterval" in [Metadata], default "600";
         /// User.
         username: String = "username" in [Authentication, Metadata, Environment];

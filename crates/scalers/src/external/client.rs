@@ -18,6 +18,7 @@ use tonic::{Code, Request, Status};
 use super::query::{self, Place};
 use crate::Error;
 use crate::tls::Tls;
+use crate::urls::shown;
 
 /// How long an answer may take, the connection included. KEDA sets no limit: a server that hangs blocks its object.
 const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
@@ -82,9 +83,9 @@ impl Channel {
         channel
     }
 
-    /// As the trigger writes it.
-    pub(super) fn address(&self) -> &str {
-        &self.destination.address
+    /// As the trigger writes it, for errors.
+    pub(super) fn address(&self) -> String {
+        shown(&self.destination.address)
     }
 
     pub(super) async fn metric_spec(&self, object: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Error> {

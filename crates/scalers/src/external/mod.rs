@@ -84,7 +84,7 @@ impl External {
     fn build(trigger: &Trigger, backends: &Backends, push: bool) -> Result<Arc<dyn Scaler>, Error> {
         let parameters = Parameters::read(trigger)?;
         metric::target_type(trigger).map_err(|Error(text)| {
-            Error(text.replacen("error getting scaler", "error getting external scaler", 1))
+            Error::new(text.replacen("error getting scaler", "error getting external scaler", 1))
         })?;
         let tls = parameters.enable_tls
             || !parameters.ca.is_empty()

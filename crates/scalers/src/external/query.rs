@@ -7,6 +7,7 @@ use api::provide::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::{MetricSpec, MetricValue};
 
+use crate::urls::shown;
 use crate::{Trigger, metric};
 
 /// How long to wait after a stream ended for the first time; it doubles each time.
@@ -40,7 +41,7 @@ pub(super) fn place(address: &str) -> Result<Place, String> {
         // Between the slashes stands a name server; we ask the system's.
         Some(("dns" | "passthrough", rest)) => rest.split_once('/').map_or("", |(_, host)| host),
         Some((scheme @ ("http" | "https" | "grpc" | "grpcs"), rest)) => {
-            let rest = rest.split('/').next().unwrap_or_default();
+            let rest = shown(rest.split('/').next().unwrap_or_default());
             return Err(format!("{scheme}:// does not belong here: write {rest}"));
         }
         Some((scheme, _)) => return Err(format!("{scheme}: is no scheme of gRPC that is known here")),

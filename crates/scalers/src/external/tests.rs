@@ -270,6 +270,7 @@ fn addresses_are_those_of_grpc() {
         assert!(query::place(bad).is_err(), "{bad}");
     }
     assert_eq!(query::place("http://mail:1/x").unwrap_err(), "http:// does not belong here: write mail:1");
+    assert_eq!(query::place("http://u:p@mail:1").unwrap_err(), "http:// does not belong here: write mail:1");
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl pool::Server for Server {
                 // What follows the first row is thrown away as it comes.
                 if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
                     let field = row.try_get(0).map_err(|error| said(&error))?;
-                    return query::number(field).map_err(|reason| Fault::Answer(Error(reason)));
+                    return query::number(field).map_err(|reason| Fault::Answer(Error::new(reason)));
                 }
             }
             Err(Fault::Answer(Error::new(query::NO_ROWS)))

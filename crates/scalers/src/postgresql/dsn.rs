@@ -160,7 +160,13 @@ impl Parts {
             let port_at = host.rfind(':').filter(|at| host.rfind(']').is_none_or(|end| end < *at));
             let (name, port) = port_at.and_then(|at| host.split_at_checked(at)).unwrap_or((host, ""));
             names.push(decoded(name.trim_start_matches('[').trim_end_matches(']'))?);
-            ports.push(port.trim_start_matches(':').to_owned());
+            let port = port.trim_start_matches(':');
+            if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+                // Not repeated: it is the beginning of a password that has a `/` in it.
+                let what = "a port of the connection string is no number";
+                return Err(format!("{what}; write / ? # @ : in a password as %2F %3F %23 %40 %3A"));
+            }
+            ports.push(port.to_owned());
         }
         self.host = names.join(",");
         self.port = if ports.iter().all(String::is_empty) { String::new() } else { ports.join(",") };

@@ -53,6 +53,8 @@ fn what_is_wrong_is_said_without_the_password() {
         "password=hunter2\\",
         "postgres://u:hunter2@h:port/d",
         "postgres://u:hunter2%zz@h/d",
+        "postgres://u:hunter2/word@h/d",
+        "postgres://u:hunter2?word@h:1/d",
         "postgres://:hunter2@h/d",
         "user=u password=hunter2 port=x",
         "user=u password=hunter2 sslmode=maybe",

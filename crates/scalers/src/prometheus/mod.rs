@@ -7,8 +7,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::autoscaling::v2::MetricSpec;
+use api::autoscaling::v2::{ExternalMetricSource, MetricSpec};
+use http::HeaderMap;
 use jiff::Timestamp;
+use query::Address;
+use sources::http::Endpoint;
 
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
@@ -60,12 +63,16 @@ crate::parameters! {
     }
 }
 
+/// There may be ten thousand of these: it has what is needed to ask, and not what that was made of.
 struct Prometheus {
-    spec: MetricSpec,
-    parameters: Parameters,
+    metric: Box<ExternalMetricSource>,
+    query: Box<str>,
+    address: Address,
+    /// Trust, credentials and headers where there are any, or why it cannot be asked.
+    access: Result<Option<Box<(Endpoint, HeaderMap)>>, Error>,
+    activation_threshold: f64,
+    ignore_null_values: bool,
     within: Duration,
-    /// Of a cloud, if one was given.
-    identity: String,
     web: Arc<Web>,
 }
 
@@ -74,35 +81,51 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let identity = match &*trigger.identity.provider {
-        "" | "none" => String::new(),
+        "" | "none" => None,
         _ if parameters.auth.is_enabled() => {
             return Err(Error::new("pod identity cannot be enabled with other auth types").inside(PREFIX));
         }
-        other => other.to_owned(),
+        other => Some(other),
     };
+    let metric = external(trigger, "prometheus", milli(parameters.threshold));
     Ok(Arc::new(Prometheus {
-        spec: external(trigger, "prometheus", milli(parameters.threshold)),
+        metric: Box::new(metric.external.unwrap_or_default()),
+        address: Address::of(&parameters),
+        access: access(&parameters, identity),
+        activation_threshold: parameters.activation_threshold,
+        ignore_null_values: parameters.ignore_null_values,
         within: parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout),
-        parameters,
-        identity,
+        query: parameters.query.into(),
         web: Arc::clone(&backends.web),
     }))
 }
 
+/// What goes with every question, where there is anything.
+fn access(
+    parameters: &Parameters,
+    identity: Option<&str>,
+) -> Result<Option<Box<(Endpoint, HeaderMap)>>, Error> {
+    if let Some(identity) = identity {
+        return Err(Error::new(format!("identity {identity} cannot be used for prometheus yet")));
+    }
+    let Parameters { auth, custom_headers, unsafe_ssl, aws_region, .. } = parameters;
+    if aws_region.is_some() && !auth.is_enabled() {
+        return Err(Error::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
+    }
+    let mut call = auth.sign(Call::get("", Duration::ZERO), *unsafe_ssl)?;
+    for (name, value) in custom_headers.iter().flat_map(|headers| &headers.0) {
+        call = call.header(name, value)?;
+    }
+    let is_any = call.access != Endpoint::default() || !call.headers.is_empty();
+    Ok(is_any.then(|| Box::new((call.access, call.headers))))
+}
+
 impl Prometheus {
     fn call(&self, now: Timestamp) -> Result<Call, Error> {
-        if !self.identity.is_empty() {
-            return Err(Error::new(format!("identity {} cannot be used for prometheus yet", self.identity)));
-        }
-        let Parameters { auth, custom_headers, unsafe_ssl, aws_region, .. } = &self.parameters;
-        if aws_region.is_some() && !auth.is_enabled() {
-            return Err(Error::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
-        }
-        let call = Call::get(query::url(&self.parameters, Some(now)), self.within);
         // The time is when it is asked, which does not make it another question.
-        let mut call = auth.sign(call, *unsafe_ssl)?.same_as(query::url(&self.parameters, None));
-        for (name, value) in custom_headers.iter().flat_map(|headers| &headers.0) {
-            call = call.header(name, value)?;
+        let mut call = Call::get(self.address.at(now), self.within).same_as(self.address.whenever());
+        if let Some(access) = self.access.as_ref().map_err(Clone::clone)? {
+            (call.access, call.headers) = (access.0.clone(), access.1.clone());
         }
         Ok(call)
     }
@@ -110,17 +133,19 @@ impl Prometheus {
 
 impl Scaler for Prometheus {
     fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
-        Box::pin(async { Ok(vec![self.spec.clone()]) })
+        let external = Some((*self.metric).clone());
+        Box::pin(async {
+            Ok(vec![MetricSpec { type_: "External".into(), external, ..MetricSpec::default() }])
+        })
     }
 
     fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
         Box::pin(async move {
-            let Parameters { query, ignore_null_values, activation_threshold, .. } = &self.parameters;
             let answer = self.web.ask(self.call(Timestamp::now())?).await;
             let answer = answer.map_err(|error| Error::new(error.to_string()))?;
             let (status, mut empty) = (answer.status.as_u16(), crate::web::empty);
-            let value = query::find(status, &answer.body, query, *ignore_null_values, &mut empty)?;
-            Ok(Reading::one(metric, milli(value), value > *activation_threshold))
+            let value = query::find(status, &answer.body, &self.query, self.ignore_null_values, &mut empty)?;
+            Ok(Reading::one(metric, milli(value), value > self.activation_threshold))
         })
     }
 }

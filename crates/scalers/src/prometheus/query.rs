@@ -10,21 +10,41 @@ use super::Parameters;
 use crate::Error;
 use crate::web::escaped;
 
-/// The address to ask, at a time or whenever.
-pub fn url(parameters: &Parameters, at: Option<Timestamp>) -> String {
-    let Parameters { server_address, query, namespace, query_parameters, .. } = parameters;
-    let mut url = format!("{}/api/v1/query?query={}", server_address.trim_end_matches('/'), escaped(query));
-    // Writing to a string cannot fail.
-    if let Some(at) = at {
-        let _ = write!(url, "&time={}", at.strftime("%Y-%m-%dT%H:%M:%SZ"));
+/// Where to ask for a query.
+pub struct Address {
+    /// Without the time.
+    whenever: Box<str>,
+    /// Where the time stands.
+    time: usize,
+}
+
+impl Address {
+    /// What parameters say.
+    pub fn of(parameters: &Parameters) -> Self {
+        let Parameters { server_address, query, namespace, query_parameters, .. } = parameters;
+        let server = server_address.trim_end_matches('/');
+        let mut url = format!("{server}/api/v1/query?query={}", escaped(query));
+        let time = url.len();
+        // Writing to a string cannot fail.
+        if let Some(namespace) = namespace {
+            let _ = write!(url, "&namespace={namespace}");
+        }
+        for (key, value) in query_parameters.iter().flat_map(|pairs| &pairs.0) {
+            let _ = write!(url, "&{}={}", escaped(key), escaped(value));
+        }
+        Self { whenever: url.into(), time }
     }
-    if let Some(namespace) = namespace {
-        let _ = write!(url, "&namespace={namespace}");
+
+    /// To ask at a time.
+    pub fn at(&self, now: Timestamp) -> String {
+        let (before, after) = self.whenever.split_at_checked(self.time).unwrap_or((&self.whenever, ""));
+        format!("{before}&time={}{after}", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
     }
-    for (key, value) in query_parameters.iter().flat_map(|pairs| &pairs.0) {
-        let _ = write!(url, "&{}={}", escaped(key), escaped(value));
+
+    /// What is the same whenever it is asked.
+    pub fn whenever(&self) -> &str {
+        &self.whenever
     }
-    url
 }
 
 #[derive(Deserialize)]

@@ -76,10 +76,10 @@ fn the_address_is_that_of_the_api() {
     let parameters = Parameters::read(&given("http://p:9090/prefix/", &more)).unwrap();
     let now = "2025-06-03T12:00:00.75Z".parse().unwrap();
     assert_eq!(
-        query::url(&parameters, Some(now)),
+        query::Address::of(&parameters).at(now),
         "http://p:9090/prefix/api/v1/query?query=sum%28x%7Ba%3D%22b%22%7D%29&time=2025-06-03T12:00:00Z&namespace=n&c=d&k=a+b"
     );
-    assert!(!query::url(&parameters, None).contains("time="));
+    assert!(!query::Address::of(&parameters).whenever().contains("time="));
 }
 
 #[tokio::test]

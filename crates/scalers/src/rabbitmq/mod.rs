@@ -79,7 +79,8 @@ crate::parameters! {
         username: String = "username" in [Authentication, Environment];
         /// Password, instead of the address's.
         password: Secret = "password" in [Authentication, Environment];
-        /// Whether certificates are used: `enable` or `disable`.
+        /// `enable` or `disable`. Certificates that are given are used in any case, and TLS is spoken where the address says
+        /// so.
         tls: String = "tls" in [Authentication], default "disable";
         /// An authority that is trusted besides the system's (PEM).
         ca: String = "ca" in [Authentication];
@@ -110,7 +111,7 @@ crate::parameters! {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
     let parameters = Parameters::read(trigger)?;
     metric::target_type(trigger)?;
-    let bad = |reason| Error(format!("error parsing RabbitMQ metadata: {reason}"));
+    let bad = |reason| Error::new(format!("error parsing RabbitMQ metadata: {reason}"));
     let Measured { mode, value } = parameters.measured().map_err(bad)?;
     let address = query::address(parameters.host.reveal()).map_err(|reason| format!("host: {reason}"));
     let source = match parameters.protocol().map_err(bad)? {
@@ -173,7 +174,7 @@ impl Scaler for Rabbitmq {
 
     fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
         Box::pin(async move {
-            let fail = |reason| Error(format!("error inspecting RabbitMQ: {reason}"));
+            let fail = |reason| Error::new(format!("error inspecting RabbitMQ: {reason}"));
             let queue = self.source.ask().await.map_err(fail)?;
             let (value, active) = self.mode.measure(&queue, self.activation);
             Ok(Reading::one(metric, metric::milli(value), active))

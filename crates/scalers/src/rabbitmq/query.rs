@@ -262,8 +262,7 @@ struct Rate {
 
 #[derive(Debug, Deserialize)]
 struct Page {
-    #[serde(default)]
-    items: Vec<Told>,
+    items: Option<Vec<Told>>,
     #[serde(default)]
     page_count: i64,
 }
@@ -275,15 +274,20 @@ pub(super) fn queues(
     only_ready: bool,
     strict: bool,
 ) -> Result<Vec<Queue>, String> {
-    let no_json = |_| "the answer is not what the management API says".to_owned();
+    let no_json = || "the answer is not what the management API says".to_owned();
     let told = if pattern {
-        let page: Page = serde_json::from_slice(body).map_err(no_json)?;
+        let page: Page = serde_json::from_slice(body).map_err(|_| no_json())?;
         if page.page_count > 1 {
             return Err("regex matches more queues than can be recovered at once".to_owned());
         }
-        page.items
+        match page.items {
+            Some(items) => items,
+            // KEDA takes whatever is JSON for a page without queues, and so for an empty one.
+            None if strict => Vec::new(),
+            None => return Err(no_json()),
+        }
     } else {
-        vec![serde_json::from_slice(body).map_err(no_json)?]
+        vec![serde_json::from_slice(body).map_err(|_| no_json())?]
     };
     told.into_iter().map(|told| queue(&told, only_ready, strict)).collect()
 }

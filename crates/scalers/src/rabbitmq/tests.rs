@@ -157,6 +157,15 @@ async fn patterns_take_many_queues_none_or_too_many() {
     assert!(error.ends_with("regex matches more queues than can be recovered at once"), "{error}");
 }
 
+#[test]
+fn what_is_no_page_is_not_a_page_without_queues() {
+    for body in ["{}", r#"{"error": "not_authorised"}"#, r#"{"items": null}"#, "[]", "7"] {
+        assert!(query::queues(body.as_bytes(), true, false, false).is_err(), "{body}");
+    }
+    assert_eq!(query::queues(br#"{"items": []}"#, true, false, false), Ok(Vec::new()));
+    assert_eq!(query::queues(b"{}", true, false, true), Ok(Vec::new()), "as KEDA has it");
+}
+
 #[tokio::test]
 async fn servers_that_hang_close_or_talk_nonsense_are_errors() {
     let hangs = stage::server(|_| Act::Hang).await;

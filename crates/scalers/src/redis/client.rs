@@ -19,6 +19,7 @@ use super::{Connection as Parameters, Kind};
 use crate::Error;
 use crate::pool::{self, Fault, Step};
 use crate::tls::{Belief, Tls};
+use crate::urls::shown;
 
 /// How long an answer may take, the connection included.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -183,7 +184,8 @@ impl pool::Server for Server {
     const AT_ONCE: usize = 4;
 
     fn name(&self) -> String {
-        format!("redis {}", self.addresses.join(","))
+        let addresses: Vec<String> = self.addresses.iter().map(|address| shown(address)).collect();
+        format!("redis {}", addresses.join(","))
     }
 
     fn within(&self) -> Duration {

@@ -1,5 +1,7 @@
 //! What is asked and what answers mean, without IO.
 
+use crate::urls::shown;
+
 /// The port of addresses without one.
 const PORT: u16 = 6379;
 /// From this version on a server knows how far a group is behind.
@@ -64,7 +66,10 @@ pub(super) fn addresses(
 
 /// Host and port of an address.
 pub(super) fn place(address: &str) -> Result<(String, u16), String> {
-    let bad = || format!("{address:?} is no address: write host:port");
+    let bad = || format!("{:?} is no address: write host:port", shown(address));
+    if address.contains("://") {
+        return Err(bad());
+    }
     let (host, port) = match address.strip_prefix('[') {
         Some(inside) => {
             let (host, port) = inside.split_once(']').ok_or_else(bad)?;

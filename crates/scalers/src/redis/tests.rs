@@ -33,9 +33,11 @@ fn addresses_have_a_host_and_maybe_a_port() {
     assert_eq!(query::place("redis").unwrap(), ("redis".to_owned(), 6379));
     assert_eq!(query::place("[::1]:7").unwrap(), ("::1".to_owned(), 7));
     assert_eq!(query::place("::1").unwrap(), ("::1".to_owned(), 6379));
-    for bad in ["", ":1", "a:b", "a:99999", "[::1", "a b:1"] {
+    for bad in ["", ":1", "a:b", "a:99999", "[::1", "a b:1", "redis://h:1"] {
         assert!(query::place(bad).is_err(), "{bad}");
     }
+    let error = query::place("redis://:hunter2@h:1").unwrap_err();
+    assert_eq!(error, "\"redis://h:1\" is no address: write host:port");
 }
 
 #[test]

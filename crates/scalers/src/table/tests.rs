@@ -3,6 +3,7 @@
 
 mod bad_servers;
 mod bad_values;
+mod secrets;
 mod valid;
 
 use std::collections::BTreeSet;

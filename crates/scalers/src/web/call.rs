@@ -1,5 +1,6 @@
 //! What is asked, and of whom.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,12 +9,13 @@ use sources::http::{Auth, Endpoint, Secret};
 
 use super::Settings;
 use crate::Error;
+use crate::urls::shown;
 
 /// Answers that scalers read are small; what is larger is not one of them.
 const AT_MOST: usize = 8 << 20;
 
 /// What is asked, and of whom.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Call {
     /// How.
     pub method: Method,
@@ -31,6 +33,20 @@ pub struct Call {
     pub at_most: usize,
     /// What makes it the same question as others, if it is not path and query: for those that have the time in them.
     pub same_as: Option<String>,
+    /// Whether it is asked anew each time: for those who need the headers of the answer, which are not kept.
+    pub alone: bool,
+}
+
+impl fmt::Debug for Call {
+    /// Without anything that could be a secret: keys stand in queries, headers and bodies.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = shown(&self.url);
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("url", &url.split('?').next().unwrap_or_default())
+            .field("within", &self.within)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Call {
@@ -45,6 +61,7 @@ impl Call {
             within,
             at_most: AT_MOST,
             same_as: None,
+            alone: false,
         }
     }
 
@@ -87,8 +104,13 @@ impl Call {
         Self { same_as: Some(name.into()), ..self }
     }
 
+    /// Not the same question as any other.
+    pub fn alone(self) -> Self {
+        Self { alone: true, ..self }
+    }
+
     pub(super) fn is_shared(&self) -> bool {
-        self.method == Method::GET && self.body.is_empty()
+        self.method == Method::GET && self.body.is_empty() && !self.alone
     }
 
     /// Whom to ask, and the path.

@@ -212,3 +212,14 @@ fn variables() {
     assert!(!settings(&[("KEDA_HTTP_DISABLE_KEEP_ALIVE", "true")]).keep_alive);
     assert!(settings(&[("KEDA_HTTP_MIN_TLS_VERSION", "TLS13")]).only_tls13);
 }
+
+#[test]
+fn a_question_is_printed_without_its_secrets() {
+    let password = sources::http::Secret::new("hunter2");
+    let call = Call::post("http://me:hunter2@h/p?key=hunter2", "secret=hunter2", SECOND)
+        .basic("me", &password)
+        .header("x-key", "hunter2")
+        .unwrap();
+    let text = format!("{call:?}");
+    assert!(text.contains("http://h/p") && !text.contains("hunter2"), "{text}");
+}

@@ -3,19 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{
-    CertificateError as Wrong, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
-};
+use rustls::{CertificateError as Wrong, Error, ServerConfig};
 use tokio::sync::watch;
 
 use super::certificate::CertificateError;
+use super::handshake::Clients;
 use super::material::{Material, verifier};
 
 /// What is shown to others and whom to believe. Cheap to clone; all clones change together.
@@ -93,65 +91,25 @@ impl Keyring {
 
     /// How to speak with those who show a certificate of our authorities, and with nobody else.
     pub(crate) fn mutual(&self) -> Result<ServerConfig, Error> {
-        let clients = Arc::new(OurClients(self.clone()));
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(clients)
-            .with_cert_resolver(Arc::new(self.clone()));
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        // An authority that is gone must not live on in what is remembered of connections.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        Ok(config)
+        let clients = Clients { provider: Arc::clone(&self.provider), only: Some(self.clone()) };
+        clients.config(Arc::new(self.clone()), &[b"h2"])
+    }
+
+    /// Whether one of the authorities has signed what a client shows.
+    pub(super) fn believes(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let clients = self.held.borrow().clients.clone();
+        let clients = clients.ok_or(Error::InvalidCertificate(Wrong::UnknownIssuer))?;
+        clients.verify_client_cert(own, between, now)
     }
 }
 
 impl ResolvesServerCert for Keyring {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.held.borrow().shown))
-    }
-}
-
-#[derive(Debug)]
-struct OurClients(Keyring);
-
-impl ClientCertVerifier for OurClients {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let clients = self.0.held.borrow().clients.clone();
-        let clients = clients.ok_or(Error::InvalidCertificate(Wrong::UnknownIssuer))?;
-        clients.verify_client_cert(own, between, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.provider.signature_verification_algorithms.supported_schemes()
     }
 }

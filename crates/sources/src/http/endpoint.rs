@@ -139,6 +139,9 @@ impl Place {
         if host.is_empty() || host.starts_with(':') {
             return Err(bad("it has no host"));
         }
+        if !has_plain_port(host) {
+            return Err(bad("its port is no number"));
+        }
         let user = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (decoded(name), Secret::new(decoded(password)))
@@ -156,16 +159,23 @@ pub(super) fn basic(user: &str, password: &Secret) -> String {
 
 /// A URL without user, password, query and fragment.
 pub(super) fn without_user(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let end = rest.find('/').unwrap_or(rest.len());
-            let (authority, path) = rest.split_at(end);
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.rsplit_once('@').map_or(url, |(_, host)| host).to_owned(),
-    }
+    let before_query = |text: &str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
+    let (scheme, whole) = url.split_once("://").unwrap_or(("", url));
+    let authority = whole.split(['/', '?', '#']).next().unwrap_or_default();
+    let shown = match (authority.rfind('@'), whole.rsplit_once('@')) {
+        (Some(at), _) => before_query(whole.get(at + 1..).unwrap_or_default()),
+        // `user:pass/word@host`: what looks like a port is the beginning of a password that nobody escaped.
+        (None, Some((_, host))) if !has_plain_port(authority) => before_query(host),
+        _ => before_query(whole),
+    };
+    if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
+}
+
+/// Whether what follows the host, if anything does, is a number.
+fn has_plain_port(authority: &str) -> bool {
+    let port = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
+    let port = port.and_then(|at| authority.get(at + 1..)).unwrap_or_default();
+    port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Text without `%XX`.

@@ -186,6 +186,12 @@ async fn says_what_is_wrong_in_one_sentence() {
     let error = client(moved).send(Ask::get("/")).await.unwrap_err();
     assert_eq!(error.cause, Cause::Redirected("https://login/page".to_owned()));
 
+    for forgotten in
+        ["http://user:secret/word@host/", "http://user:secret?word@host/", "http://u:secret#word@h"]
+    {
+        let error = Client::new(Endpoint::at(forgotten)).unwrap_err().to_string();
+        assert!(!error.contains("secret") && !error.contains("word"), "{forgotten}: {error}");
+    }
     let error = Client::new(Endpoint::at("ftp://user:secret@host/")).unwrap_err();
     assert!(
         error.to_string().contains("only http and https") && !error.to_string().contains("secret"),

@@ -9,7 +9,7 @@ use futures::stream;
 use http::request::Parts;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::{Body as _, Frame, Incoming};
+use hyper::body::{Frame, Incoming};
 use tokio::sync::oneshot;
 
 /// What can go wrong with a body.
@@ -65,7 +65,10 @@ pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
 }
 
 /// A body of which `keep` gets a copy when it has arrived whole.
-pub(super) fn remembered(body: Incoming, keep: impl FnOnce(Bytes) + Send + 'static) -> Body {
+pub(super) fn remembered<B>(body: B, keep: impl FnOnce(Bytes) + Send + 'static) -> Body
+where
+    B: hyper::body::Body<Data = Bytes, Error: Into<Fault>> + Send + Unpin + 'static,
+{
     let start = (body, Some((BytesMut::new(), keep)));
     let frames = stream::unfold(start, |(mut body, mut copy)| async move {
         match body.frame().await {

@@ -11,6 +11,9 @@ use localkube::request::{Path, Query};
 /// How many requests are remembered one by one; all are counted.
 const KEPT: usize = 50_000;
 
+/// How much is remembered of why a request was refused, in bytes.
+const WORDS: usize = 1024;
+
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -22,6 +25,8 @@ pub struct Entry {
     pub path: String,
     /// The code of the answer; none while there is none, and where the connection was closed instead.
     pub status: Option<u16>,
+    /// Why it was refused, where it was (401, 403): the beginning of the answer.
+    pub refusal: Option<String>,
     /// Who the client says it is.
     pub user_agent: String,
 }
@@ -52,16 +57,29 @@ impl Log {
             method: parts.method.clone(),
             path,
             status: None,
+            refusal: None,
             user_agent: agent.unwrap_or_default().to_owned(),
         });
         self.forgotten + self.entries.len() - 1
     }
 
     pub(super) fn answered(&mut self, number: usize, status: u16) {
-        let place = number.checked_sub(self.forgotten);
-        if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
+        if let Some(entry) = self.entry(number) {
             entry.status = Some(status);
         }
+    }
+
+    /// Notes the answer to a request that was refused.
+    pub(super) fn refused(&mut self, number: usize, answer: &[u8]) {
+        if let Some(entry) = self.entry(number) {
+            let words = answer.get(..WORDS).unwrap_or(answer);
+            entry.refusal = Some(String::from_utf8_lossy(words).into_owned());
+        }
+    }
+
+    fn entry(&mut self, number: usize) -> Option<&mut Entry> {
+        let place = number.checked_sub(self.forgotten)?;
+        self.entries.get_mut(place)
     }
 
     pub(super) fn entries(&self) -> Vec<Entry> {
@@ -134,9 +152,12 @@ mod tests {
         };
         let mut log = Log::default();
         let (one, two) = (log.begin(&parts("/api/v1/pods")), log.begin(&parts("/api/v1/nodes?limit=1")));
-        log.answered(two, 404);
+        log.answered(two, 403);
+        log.refused(two, &[b'x'; WORDS + 1]);
         let entries = log.entries();
-        assert_eq!((entries[one].status, entries[two].status), (None, Some(404)));
+        assert_eq!((entries[one].status, entries[two].status), (None, Some(403)));
+        assert_eq!(entries[one].refusal, None);
+        assert_eq!(entries[two].refusal, Some("x".repeat(WORDS)));
         assert_eq!(
             (entries[two].path.as_str(), entries[two].user_agent.as_str()),
             ("/api/v1/nodes?limit=1", "test/1")
@@ -145,7 +166,8 @@ mod tests {
         log.clear();
         let three = log.begin(&parts("/api/v1/pods"));
         log.answered(one, 500);
-        assert_eq!(log.entries()[0].status, None);
+        log.refused(one, b"no");
+        assert_eq!((log.entries()[0].status, &log.entries()[0].refusal), (None, &None));
         log.answered(three, 200);
         assert_eq!(log.entries()[0].status, Some(200));
     }

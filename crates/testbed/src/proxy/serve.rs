@@ -100,8 +100,18 @@ async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Res
         parts.uri = rewrite(path).parse().map_err(|_| Closed)?;
     }
     let answer = settle(shared, &original, Request::from_parts(parts, body::whole(body)), sentence).await?;
-    shared.lock().log.answered(number, answer.status().as_u16());
-    Ok(answer)
+    let status = answer.status();
+    shared.lock().log.answered(number, status.as_u16());
+    if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return Ok(answer);
+    }
+    let weak = Arc::downgrade(shared);
+    let keep = move |words: bytes::Bytes| {
+        if let Some(shared) = weak.upgrade() {
+            shared.lock().log.refused(number, &words);
+        }
+    };
+    Ok(answer.map(|body| body::remembered(body, keep)))
 }
 
 /// Does to a request what its sentence says.

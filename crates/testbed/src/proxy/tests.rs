@@ -266,3 +266,17 @@ async fn an_answer_comes_late_and_what_was_asked_is_done_at_once() {
     assert!(asked.is_err(), "no answer yet");
     assert!(get(&ground.client, MAPS).await.unwrap().1.contains("soon"));
 }
+
+#[tokio::test]
+async fn why_something_was_refused_is_written_down() {
+    let ground = ground().await;
+    for (code, reason) in [(403, "Forbidden"), (404, "NotFound")] {
+        let (message, retry_after) = (format!("not you, {code}"), None);
+        ground.rules.add(Rule::new(Fault::Status { code, reason, message, retry_after }).times(1));
+        assert_eq!(get(&ground.client, MAPS).await.unwrap().0, code);
+    }
+    assert_eq!(get(&ground.client, MAPS).await.unwrap().0, 200);
+    let log = ground.rules.log();
+    assert!(log[0].refusal.as_ref().is_some_and(|words| words.contains("not you, 403")), "{log:#?}");
+    assert!(log[1..].iter().all(|entry| entry.refusal.is_none()), "{log:#?}");
+}

@@ -13,11 +13,6 @@ pub(crate) struct Account {
     _proxy: Proxy,
 }
 
-/// What is applied for real; of the rest it is enough that the server would take it.
-pub(crate) fn really(kind: &str) -> bool {
-    kind == "Namespace" || kind == "ServiceAccount" || kind.contains("Role")
-}
-
 impl Ground {
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Account {
         let options = ProxyOptions { caller: Caller::Itself, remember_lists: false };

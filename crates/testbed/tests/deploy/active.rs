@@ -10,10 +10,12 @@ use localkube::metrics::{Described, Series};
 use serde_json::json;
 use testbed::twin::{Failure, REAL};
 
-use crate::account::{Account, really};
+use crate::account::Account;
 use crate::ground::{Ground, Ours, alone_on_both};
-use crate::manifests::{ask, folder, may, path};
-use crate::{roles, serving};
+use crate::manifests::may;
+use crate::serving;
+use crate::shared::manifests::{folder, is_quiet, path};
+use crate::shared::{roles, send};
 
 const SYSTEM: &str = "plimsoll-system";
 const CONTROLLER: &str = "plimsoll-controller";
@@ -131,7 +133,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
     alone_on_both(async |ground| {
         ground.define().await;
         let manifests = folder("deploy");
-        ground.apply(&manifests, really).await;
+        ground.apply(&manifests, is_quiet).await;
         ground.autoscalers().await;
         let account = ground.account(SYSTEM, CONTROLLER).await;
 
@@ -167,7 +169,7 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
         ours.stop().await;
         election.release().await;
         for object in registered.iter().rev() {
-            ask(&ground.client, Method::DELETE, &path(object), None).await;
+            send(&ground.client, Method::DELETE, &path(object), None).await;
         }
         assert!(ground.events("web").await.iter().any(|event| event.contains("New size: 7")));
         let mut role = roles::granted(&manifests, CONTROLLER);
@@ -213,25 +215,25 @@ async fn is_shown(ground: &Ground, served: &serving::Served) {
     let (viewer, stranger) = (ground.user("viewer", Some("view")).await, ground.user("stranger", None).await);
     ground
         .until("decisions", async || {
-            let (code, said) = ask(&viewer.client, Method::GET, &decisions, None).await;
+            let (code, said) = send(&viewer.client, Method::GET, &decisions, None).await;
             let seen = said["items"].as_array().map_or(0, Vec::len);
             if code == 200 && seen > 3 { Ok(()) } else { Err((code, said)) }
         })
         .await;
     if ground.cluster == REAL {
-        let (code, said) = ask(&stranger.client, Method::GET, &decisions, None).await;
+        let (code, said) = send(&stranger.client, Method::GET, &decisions, None).await;
         assert_eq!(code, 403, "{said}");
         assert_eq!(
-            ask(&viewer.client, Method::GET, &decisions.replace(&ground.namespace, "default"), None).await.0,
+            send(&viewer.client, Method::GET, &decisions.replace(&ground.namespace, "default"), None).await.0,
             403
         );
     }
     let token = ground.token(&ground.namespace, "stranger").await;
-    let (code, said) = ask(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
+    let (code, said) = send(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
     assert_eq!(code, if ground.cluster == REAL { 403 } else { 200 }, "{said}");
     let nobody = served.client(None).await;
-    assert_eq!(ask(&nobody, Method::GET, "/readyz", None).await.0, 200);
-    let code = ask(&nobody, Method::GET, "/metrics", None).await.0;
+    assert_eq!(send(&nobody, Method::GET, "/readyz", None).await.0, 200);
+    let code = send(&nobody, Method::GET, "/metrics", None).await.0;
     assert!(matches!(code, 401 | 403), "{code}");
 }
 
@@ -246,9 +248,9 @@ async fn is_confined(ground: &Ground, account: &Account) {
     );
     assert!(may(&account.client, "update", "apps/deployments/scale", &ground.namespace).await);
     let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", ground.namespace);
-    let (code, _) = ask(&account.client, Method::DELETE, &deployment, None).await;
+    let (code, _) = send(&account.client, Method::DELETE, &deployment, None).await;
     assert_eq!(code, 403);
     let (code, _) =
-        ask(&account.client, Method::PUT, &deployment, Some(&ground.get(&deployment).await)).await;
+        send(&account.client, Method::PUT, &deployment, Some(&ground.get(&deployment).await)).await;
     assert_eq!(code, 403);
 }

@@ -8,7 +8,8 @@ use testbed::twin::{Failure, REAL};
 
 use crate::full;
 use crate::ground::{Ground, on_both};
-use crate::manifests::{ask, folder, objects, repository};
+use crate::shared::manifests::{folder, objects, repository};
+use crate::shared::send;
 
 const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
@@ -20,7 +21,7 @@ impl Ground {
             metadata.shift_remove("namespace");
         }
         let uri = format!("{}?fieldValidation=Strict", ALL.replace("{ns}", &self.namespace));
-        ask(&self.client, Method::POST, &uri, Some(&object)).await
+        send(&self.client, Method::POST, &uri, Some(&object)).await
     }
 }
 
@@ -35,9 +36,9 @@ fn every_field_is_accepted_and_comes_back() -> Result<(), Failure> {
         for status in [full.status.clone(), full::blind()] {
             let uri =
                 format!("{}/full/status?fieldValidation=Strict", ALL.replace("{ns}", &ground.namespace));
-            let mut told = ask(&ground.client, Method::GET, &uri, None).await.1;
+            let mut told = send(&ground.client, Method::GET, &uri, None).await.1;
             told["status"] = json!(status);
-            let (code, said) = ask(&ground.client, Method::PUT, &uri, Some(&told)).await;
+            let (code, said) = send(&ground.client, Method::PUT, &uri, Some(&told)).await;
             assert_eq!(code, 200, "{said}");
             assert_eq!(said["status"], json!(status));
         }

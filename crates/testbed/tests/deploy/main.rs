@@ -6,7 +6,8 @@
 //! | `definition` | the definition of Autoscaler takes every field, defaults as documented, and refuses nonsense |
 //! | `active` | the controller does all it does under its role, and needs all of it |
 //! | `shadow` | so does shadow mode, which cannot write status or scale |
-//! | `manifests`, `account`, `serving`, `roles`, `full` | what these stand on |
+//! | `image` | what the Dockerfile names is there |
+//! | `manifests`, `account`, `serving`, `full` | what these stand on |
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +25,10 @@ mod full;
 #[path = "../controller/ground/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]
 mod ground;
+mod image;
 mod manifests;
-mod roles;
 mod serving;
 mod shadow;
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod shared;

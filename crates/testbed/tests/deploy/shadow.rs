@@ -7,10 +7,10 @@ use localkube::metrics::Series;
 use serde_json::{Value, json};
 use testbed::twin::{Failure, REAL};
 
-use crate::account::really;
 use crate::ground::{Ours, alone_on_both};
-use crate::manifests::{ask, folder, may};
-use crate::roles;
+use crate::manifests::may;
+use crate::shared::manifests::{folder, is_quiet};
+use crate::shared::{roles, send};
 
 const NAME: &str = "plimsoll-shadow";
 const HPA: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web/status";
@@ -32,7 +32,7 @@ fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
     alone_on_both(async |ground| {
         ground.define().await;
         let manifests = folder("deploy/shadow");
-        ground.apply(&manifests, really).await;
+        ground.apply(&manifests, is_quiet).await;
         ground.workload("web", 2).await;
         ground.script.set_external(&ground.namespace, "queue", Series::milli(40_000));
         let metric = json!([{"type": "External", "external": {
@@ -83,7 +83,7 @@ fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
                 );
             }
             let uri = HPA.replace("{ns}", &ground.namespace);
-            assert_eq!(ask(&account.client, Method::PUT, &uri, Some(&after)).await.0, 403);
+            assert_eq!(send(&account.client, Method::PUT, &uri, Some(&after)).await.0, 403);
         }
     })
 }

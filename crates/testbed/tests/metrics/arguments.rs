@@ -155,7 +155,7 @@ fn it_is_alive_before_it_is_ready() -> Result<(), Failure> {
         let trusted = room.write("nobody.crt", nobody.certificate()).unwrap();
         arguments.push(format!("--kubelet-certificate-authority={}", trusted.display()));
         arguments.extend(flags(&METRICS_SERVER));
-        let mut server = Program::start("plimsoll", &program(), &arguments, room).unwrap();
+        let mut server = Program::start("plimsoll", program(), &arguments, room).unwrap();
         let lives =
             async || direct(port, &Caller::nobody(), "/livez").await.is_some_and(|answer| answer.code == 200);
         server.until(Duration::from_mins(1), lives).await.unwrap();

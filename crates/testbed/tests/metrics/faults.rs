@@ -177,7 +177,7 @@ fn a_broken_configuration_is_not_taken_over() -> Result<(), Failure> {
         arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
         arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
         arguments.extend(prometheus_flags(&room, &plot.site.front.url()));
-        let mut server = started("plimsoll", &program(), &arguments, room, port).await.unwrap();
+        let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
         let admin = admin(&plot);
         let code = async |metric: &str| {
             let path =

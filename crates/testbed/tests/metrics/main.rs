@@ -29,15 +29,15 @@ mod access;
 mod arguments;
 mod doctor;
 mod faults;
-#[path = "../deploy/roles.rs"]
-#[allow(dead_code, reason = "shared with the tests of what is deployed, which use more of it")]
-mod granted;
 #[path = "../controller/ground/ours.rs"]
 #[allow(dead_code, reason = "shared with the tests of the controller, which use more of it")]
 mod ours;
 mod replicas;
 mod roles;
 mod scaling;
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod shared;
 mod site;
 mod top;
 mod urls;

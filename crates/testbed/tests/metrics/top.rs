@@ -33,7 +33,7 @@ async fn pods(plot: &Plot) {
 #[test]
 fn kubectl_prints_what_pods_and_nodes_use() -> Result<(), Failure> {
     on_both(async |plot| {
-        let Some(kubectl) = Kubectl::new(&plot) else { return };
+        let Some(kubectl) = plot.kubectl() else { return };
         pods(&plot).await;
         tokio::task::block_in_place(|| look(&plot, &kubectl));
     })

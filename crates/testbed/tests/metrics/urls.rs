@@ -6,7 +6,7 @@ use kube::client::Body;
 use serde_json::Value;
 use testbed::twin::Failure;
 
-use crate::site::{Kubectl, Plot, on_both, peers};
+use crate::site::{Plot, on_both, peers};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -139,7 +139,7 @@ async fn furnish(plot: &Plot) {
 fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> {
     on_both(async |plot| {
         furnish(&plot).await;
-        let kubectl = Kubectl::new(&plot);
+        let kubectl = plot.kubectl();
         let mut forms: Vec<(String, &str, Option<usize>)> = Vec::new();
         for (path, kind, items) in RESOURCE.iter().chain(&EXTERNAL) {
             forms.push(((*path).to_owned(), kind, *items));
@@ -196,7 +196,7 @@ fn what_is_not_there_is_refused_in_the_usual_words() -> Result<(), Failure> {
 fn the_apis_are_discovered() -> Result<(), Failure> {
     on_both(async |plot| {
         furnish(&plot).await;
-        let Some(kubectl) = Kubectl::new(&plot) else { return };
+        let Some(kubectl) = plot.kubectl() else { return };
         let (good, said) =
             tokio::task::block_in_place(|| kubectl.run("api-resources --api-group=metrics.k8s.io -o name"));
         assert!(

@@ -10,7 +10,7 @@ use testbed::program::{Program, Room};
 use testbed::twin::{Cluster, Failure, REAL};
 use testbed::{ControlPlane, Options};
 
-use crate::site::{Says, Sources, free_port, program, send, until};
+use crate::site::{Says, Sources, deployment, free_port, program, send, until};
 
 const HOME: &str = "keda";
 const OBJECT: &str = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects";
@@ -38,7 +38,7 @@ async fn operator(plane: &ControlPlane, service: u16) -> Program {
         "--sample-age=0s".to_owned(),
     ];
     let home = [("POD_NAMESPACE", HOME)];
-    let mut started = Program::start_with("plimsoll", &program(), &arguments, &home, room).unwrap();
+    let mut started = Program::start_with("plimsoll", program(), &arguments, &home, room).unwrap();
     let ready = async || tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok();
     started.until(Duration::from_mins(1), ready).await.unwrap();
     started
@@ -63,15 +63,7 @@ fn keda_s_own_adapter_asks_us() -> Result<(), Failure> {
         let sources = Sources::start().await;
         sources.say("default", "letters", Says::Value(25));
         let metadata = json!({"scalerAddress": sources.scaler, "source": "letters"});
-        let deployment = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {
-                "replicas": 1, "selector": {"matchLabels": {"app": "web"}},
-                "template": {
-                    "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}
-                }
-            }
-        });
+        let deployment = deployment("web", 1);
         let object = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "web"},
             "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [{"type": "external", "metadata": metadata}]}

@@ -15,6 +15,30 @@ fn refused(webhook: &str, why: &str) -> String {
 }
 
 impl Plot {
+    /// Two triggers of one name.
+    fn named_twice(&self, kind: &str) -> Value {
+        let mut trigger = scripted(self, "x");
+        trigger["name"] = json!("mails");
+        let mut object = self.scaled_object("judged-twice", &json!({"triggers": [trigger, trigger]}));
+        object["kind"] = json!(kind);
+        if kind == "ScaledJob" {
+            let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+            object["spec"] = json!({"jobTargetRef": {"template": pods}, "triggers": [trigger, trigger]});
+        }
+        object
+    }
+
+    /// Waits until the API server asks the webhooks of the stage: their configurations reach it after a while, and until
+    /// then all is taken. Nothing is stored meanwhile: what the operator then wrote to it would be refused by its own webhook.
+    pub(crate) async fn until_judged(&self) {
+        let (kubectl, object) = (self.kubectl(), self.named_twice("ScaledObject"));
+        self.until("a refusal", async || {
+            let (good, said) = kubectl.try_dry(&object);
+            if good { Err((said, self.site.stage().await.operator.log_end())) } else { Ok(()) }
+        })
+        .await;
+    }
+
     fn is_refused(&self, object: &Value, why: &str) {
         let (good, said) = self.kubectl().try_apply(object);
         assert!(!good, "{object} was taken: {said}");
@@ -34,30 +58,10 @@ fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
             if all { Ok(()) } else { Err(found) }
         })
         .await;
-        let twice = |kind: &str| {
-            let mut trigger = scripted(&plot, "x");
-            trigger["name"] = json!("mails");
-            let mut object = plot.scaled_object("judged-twice", &json!({"triggers": [trigger, trigger]}));
-            object["kind"] = json!(kind);
-            if kind == "ScaledJob" {
-                let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
-                object["spec"] = json!({"jobTargetRef": {"template": pods}, "triggers": [trigger, trigger]});
-            }
-            object
-        };
-        // Configurations reach the API server after a while; until then all is taken.
-        plot.until("a refusal", async || {
-            let (good, said) = kubectl.try_apply(&twice("ScaledObject"));
-            if !good {
-                return Ok(());
-            }
-            kubectl.say("delete so judged-twice");
-            Err((said, operator.log_end()))
-        })
-        .await;
+        plot.until_judged().await;
         let why = "triggerName \"mails\" is defined multiple times in the ScaledObject/ScaledJob, but it must be unique";
-        plot.is_refused(&twice("ScaledObject"), &refused("vscaledobject.kb.io", why));
-        plot.is_refused(&twice("ScaledJob"), &refused("vscaledjob.kb.io", why));
+        plot.is_refused(&plot.named_twice("ScaledObject"), &refused("vscaledobject.kb.io", why));
+        plot.is_refused(&plot.named_twice("ScaledJob"), &refused("vscaledjob.kb.io", why));
 
         kubectl.apply(&deployment("judged", 1));
         let mut good = plot.scaled_object("judged", &json!({}));

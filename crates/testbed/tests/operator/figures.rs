@@ -36,7 +36,7 @@ const FAMILIES: [(&str, &str); 24] = [
 ];
 
 /// What a server without TLS answers: code and body.
-async fn plain(port: u16, path: &str) -> Option<(u16, String)> {
+pub(crate) async fn plain(port: u16, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;

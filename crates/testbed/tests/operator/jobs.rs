@@ -3,23 +3,18 @@
 use serde_json::{Value, json};
 use testbed::twin::Failure;
 
-use crate::site::{Operator, Plot, Says, deployment, on_both, scripted};
+use crate::site::{Operator, Plot, Says, deployment, on_both};
 
 const NAME: &str = "batch";
 const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs/batch";
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 
 impl Plot {
-    fn scaled_job(&self, most: u32) -> Value {
-        let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
-        let spec = json!({
-            "jobTargetRef": {"template": pods}, "pollingInterval": 1, "maxReplicaCount": most,
-            "successfulJobsHistoryLimit": 1, "triggers": [scripted(self, NAME)],
-        });
-        json!({
-            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob",
-            "metadata": {"name": NAME, "labels": {"team": "a"}}, "spec": spec
-        })
+    fn batch(&self, most: u32) -> Value {
+        let mut object = self.scaled_job(NAME, most);
+        object["metadata"]["labels"] = json!({"team": "a"});
+        object["spec"]["successfulJobsHistoryLimit"] = json!(1);
+        object
     }
 
     async fn jobs(&self) -> Vec<Value> {
@@ -81,7 +76,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
     on_both(async |plot| {
         let operator = Operator::start(&plot, &[]).await;
         let kubectl = plot.kubectl();
-        kubectl.apply(&plot.scaled_job(4));
+        kubectl.apply(&plot.batch(4));
         plot.until_job_condition("Ready", "True ScaledJobReady").await;
         plot.until_job_condition("Active", "False ScalerNotActive").await;
         let row = kubectl.words("get sj");
@@ -115,7 +110,7 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         plot.until_jobs("history", |jobs| jobs.len() == 3).await;
 
         // Another generation: what was made for the last one goes.
-        kubectl.apply(&plot.scaled_job(3));
+        kubectl.apply(&plot.batch(3));
         plot.until_jobs("old ones go", <[Value]>::is_empty).await;
         plot.until_event(
             NAME,
@@ -140,12 +135,16 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         assert!(plot.jobs().await.is_empty());
         kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused-"));
         plot.until_job_condition("Paused", "False ScaledJobUnpaused").await;
-        plot.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
+        let working = plot.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
 
         // An error makes no jobs and deletes none.
         plot.say(NAME, Says::Fails("the queue is closed"));
         plot.until_job_condition("Ready", "False TriggerError").await;
-        assert_eq!(plot.jobs().await.len(), 2);
+        plot.rounds(NAME, 4).await;
+        let uids = |jobs: &[Value]| -> Vec<Value> {
+            jobs.iter().map(|job| job["metadata"]["uid"].clone()).collect()
+        };
+        assert_eq!(uids(&plot.jobs().await), uids(&working), "those that run are let alone");
         kubectl.say(&format!("delete sj {NAME}"));
         assert_eq!(plot.get(SCALED_JOB).await.0, 404, "kubectl returns when the finalizer is gone");
         plot.until_jobs("jobs go with it", <[Value]>::is_empty).await;

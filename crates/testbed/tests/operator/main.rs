@@ -2,6 +2,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
+//! | `arguments` | it starts as KEDA's own Deployment starts KEDA, and works under its roles |
 //! | `adapter` | KEDA's own metrics adapter asks it |
 //! | `replicas` | two of them: one certificate, renewed while they run; both answer, one acts |
 //! | `figures` | health and figures in the open, and every figure of KEDA |
@@ -29,17 +30,18 @@
 
 mod adapter;
 mod admission;
+mod arguments;
 mod direct;
 mod edits;
 mod figures;
-#[path = "../deploy/roles.rs"]
-#[allow(dead_code, reason = "shared with the tests of what is deployed, which use more of it")]
-mod granted;
 mod jobs;
 mod life;
 mod pauses;
 mod replicas;
 mod roles;
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod shared;
 mod site;
 mod sources;
 mod switch;

@@ -58,7 +58,13 @@ fn a_full_pause_removes_the_hpa_and_pins_the_count_until_it_ends() -> Result<(),
             found["metadata"]["annotations"]["autoscaling.keda.sh/paused"] == "false"
         })
         .await;
-        assert_eq!(plot.hpa(HPA).await, Value::Null);
+        // As long as something else takes its time.
+        kubectl.apply(&deployment("other", 0));
+        plot.say("other", Says::Value(1));
+        kubectl.apply(&plot.scaled_object("other", &json!({})));
+        plot.until_replicas("other", 1).await;
+        plot.rounds("other", 4).await;
+        assert_eq!((plot.hpa(HPA).await, plot.replicas(NAME).await), (Value::Null, 0));
 
         // A source that has work is not heard while all is paused: what wakes it is the end of the pause.
         annotate(&kubectl, "paused-replicas-");

@@ -100,15 +100,20 @@ fn a_real_prometheus_is_asked_and_its_death_survived() -> Result<(), Failure> {
         let trigger = json!({"type": "prometheus", "metadata": metadata});
         kubectl.apply(&plot.scaled_object(NAME, &json!({"triggers": [trigger]})));
         plot.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
+        kubectl.apply(&deployment("graph-clock", 0));
+        kubectl.apply(&plot.scaled_object("graph-clock", &json!({})));
         series(34.0);
         plot.until_replicas(NAME, 4).await;
 
+        let before = plot.generation(NAME).await;
         prometheus.stop();
         plot.until_condition(NAME, "Ready", "False TriggerError").await;
-        assert_eq!(plot.replicas(NAME).await, 4);
+        // Far beyond the cooldown of a second, by the clock of another.
+        plot.rounds("graph-clock", 6).await;
         prometheus.resume().await.unwrap();
         plot.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
-        assert_eq!(plot.replicas(NAME).await, 4, "no false scale-down");
+        assert_eq!(plot.replicas(NAME).await, 4);
+        assert_eq!(plot.generation(NAME).await, before, "no false scale-down, however short");
         series(0.0);
         plot.until_replicas(NAME, 0).await;
         operator.check();

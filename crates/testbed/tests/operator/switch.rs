@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testbed::keda::{Keda, KedaOptions};
 use testbed::twin::Failure;
 
-use crate::site::{Operator, Plot, Says, deployment, on_both, scripted};
+use crate::site::{Operator, Plot, Says, deployment, on_both};
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 
@@ -88,11 +88,6 @@ impl Plot {
         assert_eq!(code, 201, "{said}");
         said
     }
-
-    /// What changes whenever somebody writes what is wanted.
-    async fn generation(&self, path: &str) -> Value {
-        self.get(path).await.1["metadata"]["generation"].clone()
-    }
 }
 
 #[test]
@@ -125,8 +120,7 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
         plot.left_hpa(&ending).await;
         kubectl.say("delete so ending --wait=false");
         let jobs = job(&plot).await;
-        let deployments = "/apis/apps/v1/namespaces/{ns}/deployments/worker";
-        let before = plot.generation(deployments).await;
+        let before = plot.generation("worker").await;
 
         let operator = Operator::start(&plot, &[]).await;
         plot.rounds("worker", 6).await;
@@ -142,7 +136,7 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
         {
             assert_eq!(object["status"][field], worker["status"][field], "{field}");
         }
-        assert_eq!(plot.generation(deployments).await, before, "its count was not written");
+        assert_eq!(plot.generation("worker").await, before, "its count was not written");
         assert_eq!(plot.events("worker").await, [""; 0], "nothing has happened");
 
         // What was paused stays so; what was to be deleted goes, and its first count comes back.
@@ -167,15 +161,8 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
 
 /// A ScaledJob with one job that KEDA made; the UIDs of its jobs.
 async fn job(plot: &Plot) -> Vec<Value> {
-    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
-    let object = json!({
-        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob",
-        "metadata": {"name": "batch", "finalizers": ["finalizer.keda.sh"]},
-        "spec": {
-            "jobTargetRef": {"template": template}, "pollingInterval": 1, "maxReplicaCount": 1,
-            "triggers": [scripted(plot, "batch")]
-        }
-    });
+    let mut object = plot.scaled_job("batch", 1);
+    object["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
     plot.say("batch", Says::Value(100));
     let path = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
     let (code, made) = plot.send(Method::POST, path, Some(&object)).await;
@@ -185,7 +172,7 @@ async fn job(plot: &Plot) -> Vec<Value> {
         "app.kubernetes.io/part-of": "batch", "app.kubernetes.io/managed-by": "keda-operator",
         "scaledjob.keda.sh/name": "batch"
     });
-    let mut pods = template;
+    let mut pods = object["spec"]["jobTargetRef"]["template"].clone();
     pods["metadata"] = json!({"labels": {"scaledjob.keda.sh/name": "batch"}});
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -245,16 +232,16 @@ fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(),
         // As an HPA would.
         kubectl.say("scale deployment worker --replicas=5");
         plot.rounds("worker", 4).await;
-        let path = "/apis/apps/v1/namespaces/{ns}/deployments/worker";
         let before =
-            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
         let hpa = plot.hpa("keda-hpa-worker").await;
         drop(keda);
 
         let operator = Operator::start(&plot, &[]).await;
         plot.rounds("worker", 6).await;
         assert_eq!(plot.hpa("keda-hpa-worker").await, hpa, "the HPA is as it was, to the version");
-        let after = (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+        let after =
+            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
         assert_eq!(after, before);
         operator.check();
         operator.kill();
@@ -266,7 +253,8 @@ fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(),
             assert_eq!(back["metadata"][field], hpa["metadata"][field]);
         }
         assert_eq!(back["spec"], hpa["spec"]);
-        let after = (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation(path).await);
+        let after =
+            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
         assert_eq!(after, before);
         plot.say("worker", Says::Value(0));
         plot.until_replicas("worker", 0).await;

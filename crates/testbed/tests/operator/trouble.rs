@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 use testbed::twin::Failure;
+use tokio::net::TcpListener;
 
-use crate::site::{Kubectl, Operator, Plot, Says, deployment, metrics_api, on_both};
+use crate::site::{Kubectl, Operator, Plot, Says, deployment, metrics_api, on_both, scripted};
+
+/// What must not be seen anywhere: words that nobody says by chance.
+const TOKENS: [&str; 3] = ["first-7d1c0b", "second-e93a41", "third-50f2aa"];
 
 fn secret(kubectl: &Kubectl, token: &str) {
     kubectl.say(&format!("create secret generic login --from-literal=token={token}"));
@@ -22,7 +26,8 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
         trigger["authenticationRef"] = json!({"name": "doorkeeper"});
         kubectl.apply(&plot.scaled_object("guarded", &json!({"triggers": [trigger]})));
         kubectl.apply(&plot.scaled_object("free", &json!({})));
-        plot.say("guarded", Says::Guarded(15, "first"));
+        let [first, second, third] = TOKENS;
+        plot.say("guarded", Says::Guarded(15, first));
         plot.say("free", Says::Value(5));
 
         // First the authentication is missing, then the secret that it names.
@@ -43,7 +48,7 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
         plot.until_replicas("free", 1).await;
         assert_eq!(plot.replicas("guarded").await, 2, "what is not known is not zero");
 
-        secret(&kubectl, "first");
+        secret(&kubectl, first);
         plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
         plot.until_condition("guarded", "Active", "True ScalerActive").await;
         plot.until_object("guarded", "names of authentications", |found| {
@@ -57,67 +62,119 @@ fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Fail
         plot.rounds("free", 4).await;
         assert_eq!(plot.replicas("guarded").await, 2);
         plot.until_condition("free", "Active", "True ScalerActive").await;
-        plot.say("guarded", Says::Guarded(15, "second"));
-        secret(&kubectl, "second");
+        plot.say("guarded", Says::Guarded(15, second));
+        secret(&kubectl, second);
         plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
 
         // One that is wrong is an error too, not a zero.
-        plot.say("guarded", Says::Guarded(15, "third"));
+        plot.say("guarded", Says::Guarded(15, third));
         plot.until_condition("guarded", "Ready", "False TriggerError").await;
         plot.rounds("guarded", 4).await;
         assert_eq!(plot.replicas("guarded").await, 2);
-        plot.say("guarded", Says::Guarded(0, "second"));
+        plot.say("guarded", Says::Guarded(0, second));
         plot.until_replicas("guarded", 0).await;
-        let log = operator.log();
-        assert!(["first", "second"].iter().all(|token| !log.contains(&format!("earer {token}"))));
+        let told = operator.log()
+            + &plot.object("guarded").await.to_string()
+            + &plot.events("guarded").await.join(" ");
+        assert!(!TOKENS.iter().any(|token| told.contains(token)), "a secret was told");
         operator.check();
     })
 }
 
-#[test]
-fn a_source_that_hangs_delays_nobody() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let operator = Operator::start(&plot, &[]).await;
-        let kubectl = plot.kubectl();
-        let hanging: Vec<String> = (0..6).map(|number| format!("hangs-{number}")).collect();
-        for name in &hanging {
-            kubectl.apply(&deployment(name, 2));
-            plot.say(name, Says::Hangs);
-            // One by one would take a minute a round.
-            let trigger = metrics_api(&plot, name, "10");
-            let triggers = if name == "hangs-0" { json!({}) } else { json!({"triggers": [trigger]}) };
-            kubectl.apply(&plot.scaled_object(name, &triggers));
+/// A server that takes connections and never says a word.
+async fn mute() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            held.push(connection);
         }
+    });
+    address
+}
+
+#[test]
+fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> Result<(), Failure> {
+    const LATE: &str = "no answer within 5 s";
+    on_both(async |plot| {
+        // Left to themselves, pages would be waited for a minute and external scalers for ten seconds.
+        let patient = [("KEDA_HTTP_DEFAULT_TIMEOUT", "60000")];
+        let operator = Operator::start_with(&plot, &["--source-deadline=5s"], &patient).await;
+        let kubectl = plot.kubectl();
+        let silent = json!({"type": "external", "metadata": {"scalerAddress": mute().await}});
+        let endless = [
+            ("hangs", scripted(&plot, "hangs"), Says::Hangs),
+            ("direct", scripted(&plot, "direct"), Says::Hangs),
+            ("page", metrics_api(&plot, "page", "10"), Says::Hangs),
+            ("drips", metrics_api(&plot, "drips", "10"), Says::Drips),
+        ];
+        for (name, trigger, _) in &endless {
+            plot.say(name, Says::Value(25));
+            kubectl.apply(&deployment(name, 3));
+            let mut object = plot.scaled_object(name, &json!({"triggers": [trigger]}));
+            if *name == "direct" {
+                object["metadata"]["annotations"] = json!({"plimsoll.dev/act": "direct"});
+            }
+            kubectl.apply(&object);
+        }
+        // One that has never said anything, not even what it measures.
+        kubectl.apply(&deployment("mute", 3));
+        kubectl.apply(&plot.scaled_object("mute", &json!({"triggers": [silent]})));
         kubectl.apply(&deployment("quick", 0));
         kubectl.apply(&plot.scaled_object("quick", &json!({})));
-        plot.until_condition("quick", "Active", "False ScalerNotActive").await;
+        for (name, ..) in &endless {
+            plot.until_condition(name, "Active", "True ScalerActive").await;
+        }
+        let names = ["hangs", "direct", "page", "drips", "mute"];
+        let written = async || {
+            let mut all = Vec::new();
+            for name in names {
+                all.push((plot.replicas(name).await, plot.generation(name).await));
+            }
+            all
+        };
+        let before = written().await;
+
+        for (name, _, says) in &endless {
+            plot.say(name, says.clone());
+        }
+        for name in names {
+            plot.until_object(name, LATE, |found| {
+                Plot::condition(found, "Ready").starts_with("False")
+                    && Plot::message(found, "Ready").contains(LATE)
+            })
+            .await;
+        }
+        // While a few questions are given up one after the other, others are asked every second.
         let asked = |name: &str| plot.site.sources.asked(&plot.namespace, name);
-        let before = (asked("quick"), asked("hangs-1"));
+        let begun = (asked("quick"), asked("drips"));
+        plot.rounds("drips", 3).await;
+        let (quick, slow) = (asked("quick") - begun.0, asked("drips") - begun.1);
+        assert!(quick >= 2 * slow, "{quick} and {slow}");
         plot.say("quick", Says::Value(5));
         plot.until_replicas("quick", 1).await;
-        plot.rounds("quick", 12).await;
-        // It is asked every second; what hangs is given up after three.
-        let (quick, slow) = (asked("quick") - before.0, asked("hangs-1") - before.1);
-        assert!(quick > slow, "{quick} and {slow}");
-        for name in &hanging {
-            plot.until_condition(name, "Ready", "False TriggerError").await;
-            assert_eq!(plot.replicas(name).await, 2);
+        // Long after the cooldown nobody has touched what nothing is known of.
+        assert_eq!(written().await, before);
+        assert!(before.iter().all(|(count, _)| *count == 3), "{before:?}");
+
+        // A zero that is said counts.
+        for (name, ..) in &endless {
+            plot.say(name, Says::Value(0));
         }
-        plot.say("hangs-1", Says::Value(5));
-        plot.until_condition("hangs-1", "Ready", "True ScaledObjectReady").await;
+        for (name, ..) in &endless {
+            plot.until_replicas(name, 0).await;
+            plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+        }
         operator.check();
     })
 }
 
 /// What must not change: counts were not written, and the HPA neither.
 async fn mark(plot: &Plot) -> [Value; 3] {
-    let generation = async |name: &str| {
-        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
-        plot.get(&path).await.1["metadata"]["generation"].clone()
-    };
     let hpa = plot.hpa("keda-hpa-served").await;
     let hpa = json!([hpa["metadata"]["uid"], hpa["metadata"]["resourceVersion"]]);
-    [generation("served").await, generation("direct").await, hpa]
+    [plot.generation("served").await, plot.generation("direct").await, hpa]
 }
 
 #[test]

@@ -6,6 +6,9 @@ mod check;
 mod external;
 mod metrics_api;
 mod postgresql;
+#[path = "../shared/program.rs"]
+#[allow(dead_code, reason = "shared with other test programs, which use more of it")]
+mod program;
 mod prometheus;
 mod rabbitmq;
 mod redis;
@@ -58,7 +61,7 @@ async fn read(scaler: &Arc<dyn Scaler>) -> Result<(String, bool), String> {
     let begun = Instant::now();
     let answer = scaler.read("s0-asked").await;
     assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
-    let Reading { values, active } = answer.map_err(|error| error.0)?;
+    let Reading { values, active } = answer.map_err(|error| error.to_string())?;
     assert!(values.iter().all(|value| value.name == "s0-asked"));
     Ok((values[0].value.to_string(), active))
 }

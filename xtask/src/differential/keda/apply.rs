@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::deed::{Deed, Ending};
-use super::ground::{Ground, Twin, send};
-use super::scenario::{AUTHENTICATIONS, HPAS, OBJECTS, PODS, SCALED_JOBS};
+use super::ground::{Ground, Twin};
+use super::scenario::{AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, OBJECTS, PODS, SCALED_JOBS, Scenario};
 use super::source::Script;
 use super::view::{Lists, text};
+use crate::differential::deed::Ask;
+use crate::differential::ground::send;
 use crate::differential::scenario::target::Kind;
 
 /// What all twins look like at one moment.
@@ -32,11 +34,25 @@ const TICK: Duration = Duration::from_millis(300);
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 const EVENTS: &str = "/api/v1/namespaces/{ns}/events";
 
-/// Does the deeds of one step to all twins; what was refused where not all refused it alike.
-pub(crate) async fn apply(client: &Client, script: &Script, deeds: &[Deed]) -> Vec<String> {
-    let mut refused = Vec::new();
+/// Does the deeds of one step to all twins, each request between two rounds of who polls this scenario; what was refused where
+/// not all refused it alike.
+pub(crate) async fn apply(ground: &Ground, polled: Option<&Scenario>, deeds: &[Deed]) -> Vec<String> {
+    let (client, script) = (&ground.client, &ground.sources.script);
+    let (mut refused, mut saying) = (Vec::new(), false);
     for deed in deeds {
-        let all = join_all(Twin::ALL.map(|twin| done(client, script, twin.namespace(), deed))).await;
+        if let (Deed::Say { .. }, Some(scenario), false) = (deed, polled, saying) {
+            // What sources say they say to all.
+            script.between_rounds(Twin::Theirs.namespace(), &scenario.name, scenario.interval()).await;
+        }
+        saying = matches!(deed, Deed::Say { .. } | Deed::Push { .. });
+        let all = join_all(Twin::ALL.map(async |twin| {
+            let namespace = twin.namespace();
+            if let (Some(scenario), false) = (polled, saying) {
+                script.between_rounds(namespace, &scenario.name, scenario.interval()).await;
+            }
+            done(client, script, namespace, deed).await
+        }))
+        .await;
         let codes: Vec<Option<String>> = all.iter().map(|done| done.as_ref().err().cloned()).collect();
         let alike = codes
             .windows(2)
@@ -53,7 +69,7 @@ pub(crate) async fn apply(client: &Client, script: &Script, deeds: &[Deed]) -> V
 
 async fn done(client: &Client, script: &Script, namespace: &str, deed: &Deed) -> Result<(), String> {
     match deed {
-        Deed::Ask { method, path, body } => {
+        Deed::Ask(Ask { method, path, body }) => {
             let path = path.replace("{ns}", namespace);
             let body = serde_json::from_str(&body.to_string().replace("{ns}", namespace)).unwrap_or_default();
             send(client, method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
@@ -94,18 +110,17 @@ async fn end_jobs(
         job.pointer("/metadata/annotations/scaledjob.keda.sh~1generation").map(Value::to_string)
     };
     jobs.sort_by_key(|job| (version(job), text(job, "/metadata/name")));
-    for job in jobs.into_iter().take(most) {
+    let all = jobs.into_iter().take(most).map(async |job| {
         let name = text(&job, "/metadata/name");
-        let sent = match how {
+        match how {
             Ending::Running => run_job(client, namespace, scenario, &name).await,
             Ending::Complete | Ending::Failed => {
                 let path = format!("{}/{name}/status", JOBS.replace("{ns}", namespace));
                 send(client, Method::PATCH, &path, &json!({"status": ended(how)})).await.map(drop)
             }
-        };
-        sent.map_err(|error| error.to_string())?;
-    }
-    Ok(())
+        }
+    });
+    try_join_all(all).await.map(drop).map_err(|error| error.to_string())
 }
 
 fn ended(how: Ending) -> Value {
@@ -159,19 +174,21 @@ async fn list(
 
 async fn lists(client: &Client, twin: Twin) -> anyhow::Result<Lists> {
     let kinds = [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::Worker];
-    let mut paths: Vec<String> = [OBJECTS, SCALED_JOBS, AUTHENTICATIONS, HPAS, JOBS, EVENTS]
-        .iter()
-        .map(|path| (*path).to_owned())
-        .collect();
+    let mut paths: Vec<String> =
+        [OBJECTS, SCALED_JOBS, AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, JOBS, EVENTS]
+            .iter()
+            .map(|path| (*path).to_owned())
+            .collect();
     paths.extend(kinds.iter().map(|kind| kind.collection()));
     let read = paths.iter().map(|path| list(client, twin.namespace(), path));
     let mut read = try_join_all(read).await.context("failed to look")?.into_iter();
     let mut next = || read.next().unwrap_or_default();
-    let (objects, scaled_jobs, authentications, hpas) = (next(), next(), next(), next());
+    let (objects, scaled_jobs) = (next(), next());
+    let (authentications, cluster_authentications, hpas) = (next(), next(), next());
     let (jobs, events) = (next(), next());
     let targets: BTreeMap<&'static str, Vec<Value>> =
         kinds.iter().map(|kind| (kind.kind(), next())).collect();
-    Ok(Lists { objects, scaled_jobs, authentications, hpas, targets, jobs, events })
+    Ok(Lists { objects, scaled_jobs, authentications, cluster_authentications, hpas, targets, jobs, events })
 }
 
 /// Looks at all twins again and again, for all lanes.
@@ -195,6 +212,7 @@ impl Ground {
     /// What a twin answers for a metric, as an HPA would hear it.
     pub(crate) async fn answer(&self, twin: Twin, object: &str, metric: &str) -> String {
         let namespace = twin.namespace();
+        let metric = &metric.replace("{ns}", namespace);
         let Some(ours) = self.ours.iter().find(|ours| ours.twin == twin) else {
             let path = format!(
                 "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{metric}?labelSelector=scaledobject.keda.sh%2Fname%3D{object}"
@@ -204,7 +222,7 @@ impl Ground {
                     let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
                     let item =
                         |item: &Value| format!("{}={}", text(item, "/metricName"), text(item, "/value"));
-                    items.iter().map(item).collect::<Vec<_>>().join(" ")
+                    items.iter().map(item).collect::<Vec<_>>().join(" ").replace(namespace, "{ns}")
                 }
                 Err(error) => format!("error: {}", bare(&error.to_string(), namespace)),
             };
@@ -214,7 +232,8 @@ impl Ground {
                 .iter()
                 .map(|value| format!("{}={}", value.name, value.value))
                 .collect::<Vec<_>>()
-                .join(" "),
+                .join(" ")
+                .replace(namespace, "{ns}"),
             Err(error) => format!("error: {}", bare(&error, namespace)),
         }
     }

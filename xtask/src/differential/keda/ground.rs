@@ -8,19 +8,18 @@ use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::Leadership;
-use cluster::request::{self, ApiError, Request};
 use controllers::hpa::Records;
 use controllers::operator::{Handle, Operator, Parts, Settings};
 use http::Method;
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use testbed::keda::{Keda, KedaOptions};
 use testbed::{Access, ControlPlane, Options};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::source::Sources;
-use crate::differential::ground::{NO_WORKLOADS, until_found};
+use crate::differential::ground::{NO_WORKLOADS, send, until_found};
 use crate::differential::scenario::target;
 
 /// Who acts on a twin.
@@ -51,6 +50,8 @@ pub(crate) struct Ours {
     _stop: watch::Sender<bool>,
 }
 
+/// So long a source takes whose rounds are to be met by a change.
+const SLOW: Duration = Duration::from_millis(400);
 const POLL: Duration = Duration::from_millis(30);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -78,7 +79,7 @@ pub(crate) fn plane() -> anyhow::Result<ControlPlane> {
 
 impl Ground {
     /// Starts all operators.
-    pub(crate) async fn start(plane: ControlPlane, sabotage: bool) -> anyhow::Result<Self> {
+    pub(crate) async fn start(plane: ControlPlane, sabotage: bool, rush: bool) -> anyhow::Result<Self> {
         let access = plane.access().clone();
         let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
         testbed::keda::prepare(&access, "keda").await?;
@@ -97,9 +98,10 @@ impl Ground {
                 until_found(&client, &kind.collection().replace("{ns}", namespace)).await?;
             }
         }
-        let sources = Sources::start().await?;
+        let sources = Sources::start(if rush { SLOW } else { Duration::ZERO }).await?;
         let options = KedaOptions {
-            namespace: Some(Twin::Theirs.namespace().to_owned()),
+            // Its own too, where the Secrets of ClusterTriggerAuthentications are.
+            namespace: Some(format!("{},keda", Twin::Theirs.namespace())),
             adapter: true,
             ..KedaOptions::default()
         };
@@ -172,28 +174,4 @@ impl Ours {
         }
         Ok(Self { twin, handle, task, _stop: stop })
     }
-}
-
-/// Asks the API server; a list as the body of a patch is a JSON patch.
-pub(crate) async fn send(
-    client: &Client,
-    method: Method,
-    path: &str,
-    body: &Value,
-) -> Result<Value, ApiError> {
-    let content = match (&method, body) {
-        (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
-        (&Method::PATCH, _) => "application/merge-patch+json",
-        _ => "application/json",
-    };
-    let request = Request {
-        method,
-        uri: path.to_owned(),
-        resource: String::new(),
-        name: String::new(),
-        body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
-        deadline: DEADLINE,
-    };
-    let answer = request::send(client, request).await?;
-    Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
 }

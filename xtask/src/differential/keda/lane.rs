@@ -10,13 +10,12 @@ use futures::future::join_all;
 use tokio::sync::watch;
 
 use super::apply::{Snapshot, apply};
-use super::deliberate::{Case, explains};
 use super::ground::{Ground, Twin};
-use super::report::{Difference, Outcome};
+use super::judge::{Known, Seen, judge};
+use super::report::Outcome;
 use super::scenario::Scenario;
 use super::scenario::trigger::Places;
 use super::view::View;
-use crate::differential::compare::Field;
 
 /// What is to be played.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +25,8 @@ pub(crate) struct Play {
     pub(crate) lanes: usize,
     /// Play this scenario alone.
     pub(crate) only: Option<u64>,
+    /// Whether changes come in the middle of rounds too.
+    pub(crate) rush: bool,
 }
 
 /// What all lanes share.
@@ -78,12 +79,11 @@ impl<'a> Game<'a> {
             };
             let mut scenario = Scenario::new(self.play.seed, number, places);
             self.outcome().scenarios += 1;
-            // What was found once in a scenario is not told again.
-            let mut known: BTreeSet<(Twin, String)> = BTreeSet::new();
+            let mut known = Known::default();
             while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.play.steps {
                 self.step(&mut scenario, &mut known).await?;
             }
-            apply(&self.ground.client, &self.ground.sources.script, &scenario.end()).await;
+            apply(self.ground, None, &scenario.end()).await;
             if self.play.only.is_some() {
                 break;
             }
@@ -95,40 +95,23 @@ impl<'a> Game<'a> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn step(
-        &self,
-        scenario: &mut Scenario,
-        known: &mut BTreeSet<(Twin, String)>,
-    ) -> anyhow::Result<()> {
+    async fn step(&self, scenario: &mut Scenario, known: &mut Known) -> anyhow::Result<()> {
         let step = scenario.step();
+        let polled = Some(&*scenario).filter(|_| !self.play.rush);
+        let refused = apply(self.ground, polled, &step.deeds).await;
         let asked = self.asked(scenario);
-        let refused = apply(&self.ground.client, &self.ground.sources.script, &step.deeds).await;
-        let mut views = self.settle(scenario, &asked).await?;
+        let mut views = self.settle(scenario, &asked, known).await?;
         self.ask(scenario, &mut views).await;
+        let seen = Seen {
+            scenario: scenario.name.clone(),
+            titles: scenario.done.iter().map(|step| step.title.clone()).collect(),
+            deeds: step.deeds.iter().map(ToString::to_string).collect(),
+            facts: scenario.facts(),
+            views,
+        };
         let mut outcome = self.outcome();
-        outcome.steps += 1;
         outcome.refused.extend(refused);
-        let [theirs, ours @ ..] = views.as_slice() else { return Ok(()) };
-        theirs.kinds().into_iter().for_each(|kind| *outcome.seen.entry(kind).or_default() += 1);
-        for (twin, view) in Twin::ALL.into_iter().skip(1).zip(ours) {
-            let mut fields = Vec::new();
-            for field in View::differences(theirs, view) {
-                if let Some(entry) = explains(&Case { twin, field: &field, theirs, ours: view }) {
-                    *outcome.deliberate.entry(entry).or_default() += 1;
-                } else if known.insert((twin, format!("{field:?}"))) {
-                    fields.push(field);
-                }
-            }
-            if !fields.is_empty() {
-                outcome.differences.push(Difference::new(
-                    self.play.seed,
-                    twin,
-                    &scenario.name,
-                    &scenario.done,
-                    fields,
-                ));
-            }
-        }
+        outcome.take(self.play.seed, seen, known);
         Ok(())
     }
 
@@ -138,11 +121,12 @@ impl<'a> Game<'a> {
     }
 
     /// Waits until nothing changes any more and all twins are the same, or until they had time enough.
-    async fn settle(&self, scenario: &Scenario, asked: &[usize]) -> anyhow::Result<Vec<View>> {
+    async fn settle(&self, scenario: &Scenario, asked: &[usize], known: &Known) -> anyhow::Result<Vec<View>> {
         let began = Instant::now();
         let calm = CALM + Duration::from_secs(scenario.memory());
         let mut seen = self.seen.clone();
-        let (mut before, mut since) = (Vec::new(), Instant::now());
+        let facts = scenario.facts();
+        let (mut before, mut since): (Vec<View>, _) = (Vec::new(), Instant::now());
         loop {
             let snapshot = seen
                 .wait_for(|snapshot| snapshot.as_ref().is_some_and(|snapshot| snapshot.at > began))
@@ -155,12 +139,13 @@ impl<'a> Game<'a> {
                 .zip(&snapshot.lists)
                 .map(|(twin, lists)| View::new(lists, scenario, twin))
                 .collect();
-            if views != before {
-                (before, since) = (views, Instant::now());
+            if !views.iter().map(|view| &view.fields).eq(before.iter().map(|view| &view.fields)) {
+                since = Instant::now();
             }
+            before = views;
             let now = self.asked(scenario);
             let heard = now.iter().zip(asked).all(|(now, before)| now == before || now - before >= QUESTIONS);
-            let same = alike(&before);
+            let same = judge(&before, &facts, known).differences.is_empty();
             let quiet = since.elapsed() >= calm && heard;
             let late = began.elapsed() >= LATEST;
             if quiet && (same || late) || began.elapsed() >= LONGEST {
@@ -177,7 +162,7 @@ impl<'a> Game<'a> {
         }
         let mut metrics: BTreeSet<String> = BTreeSet::new();
         if let Some(theirs) = views.first() {
-            for (name, value) in &theirs.0 {
+            for (name, value) in &theirs.fields {
                 if name.starts_with("hpa/") && name.contains(".external.metric.name") {
                     metrics.insert(value.clone());
                 }
@@ -189,7 +174,7 @@ impl<'a> Game<'a> {
                 let answers = join_all(answers).await;
                 let same = answers.windows(2).all(|pair| pair.first() == pair.get(1));
                 for (view, answer) in views.iter_mut().zip(answers) {
-                    view.0.insert(format!("answer {metric}"), answer);
+                    view.fields.insert(format!("answer {metric}"), answer);
                 }
                 if same || attempt == AGAIN {
                     break;
@@ -198,14 +183,4 @@ impl<'a> Game<'a> {
             }
         }
     }
-}
-
-/// Whether all differences are explained.
-fn alike(views: &[View]) -> bool {
-    let [theirs, ours @ ..] = views else { return true };
-    let explained = |(twin, view): (Twin, &View)| {
-        let explained = |field: &Field| explains(&Case { twin, field, theirs, ours: view }).is_some();
-        View::differences(theirs, view).iter().all(explained)
-    };
-    Twin::ALL.into_iter().skip(1).zip(ours).all(explained)
 }

@@ -8,7 +8,10 @@
 //! apply       deeds are done to all twins, and what can be seen is read
 //! lane        change, wait until nothing changes, compare
 //! view        what is compared, and the list of what is masked                     pure
+//! judge       what differs, and what of that is meant                              pure
 //! deliberate  the list of differences that are meant                               pure
+//! record      what was seen, on disk: it can be judged again without a cluster
+//! spoil       what was recorded is spoiled, and must be found                      pure
 //! report      what was found
 //! ```
 
@@ -16,10 +19,13 @@ mod apply;
 mod deed;
 mod deliberate;
 mod ground;
+mod judge;
 mod lane;
+mod record;
 mod report;
 mod scenario;
 mod source;
+mod spoil;
 mod view;
 
 use std::process::ExitCode;
@@ -31,18 +37,44 @@ use tokio::sync::watch;
 use ground::Ground;
 use lane::{Game, Play};
 use report::Outcome;
+use spoil::Spoiled;
 
 use super::{Args, Format};
 
-/// Runs it with these many steps.
+/// Runs it with these many steps, or judges again what was recorded.
 pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
     let since = Instant::now();
-    let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only };
+    let (outcome, spoiled) = match &args.replay {
+        Some(file) => record::judge_again(file, args.seed)?,
+        None => (play(args, steps)?, Spoiled::default()),
+    };
+    if let Some(file) = &args.record {
+        record::write(file, &outcome.record)?;
+    }
+    match args.output {
+        Format::Table => print!("{}", outcome.text(args.seed, since, args.explain)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&outcome)?),
+    }
+    if args.replay.is_some() && args.output == Format::Table {
+        print!("{}", spoiled.text());
+    }
+    let whole = args.only.is_none() && outcome.steps >= WHOLE;
+    let unused = if whole { outcome.unused() } else { Vec::new() };
+    for entry in &unused {
+        println!("no longer needed in the list of deliberate differences: {entry}");
+    }
+    let same = outcome.differences.is_empty() && outcome.refused.is_empty() && unused.is_empty();
+    let same = same && spoiled.missed.is_empty();
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn play(args: &Args, steps: usize) -> anyhow::Result<Outcome> {
+    let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
     let plane = ground::plane()?;
     let runtime = crate::local::runtime()?;
     let outcome = Mutex::new(Outcome::default());
     runtime.block_on(async {
-        let mut ground = Ground::start(plane, args.sabotage).await?;
+        let mut ground = Ground::start(plane, args.sabotage, args.rush).await?;
         let (told, seen) = watch::channel(None);
         let game = Game::new(&ground, play, seen, &outcome);
         let looking = apply::watch(ground.client.clone(), told);
@@ -57,18 +89,7 @@ pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
         played
     })?;
     runtime.shutdown_timeout(Duration::from_secs(5));
-    let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match args.output {
-        Format::Table => print!("{}", outcome.text(args.seed, since)),
-        Format::Json => println!("{}", serde_json::to_string_pretty(&outcome)?),
-    }
-    let whole = args.only.is_none() && steps >= WHOLE;
-    let unused = if whole { outcome.unused() } else { Vec::new() };
-    for entry in &unused {
-        println!("no longer needed in the list of deliberate differences: {entry}");
-    }
-    let same = outcome.differences.is_empty() && outcome.refused.is_empty() && unused.is_empty();
-    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A run of so many steps needs all that is listed.

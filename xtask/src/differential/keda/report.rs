@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde::Serialize;
 use testbed::progress::human;
 
-use super::deed::Step;
-use super::deliberate::{DELIBERATE, Deliberate};
+use super::deliberate::{self, Deliberate};
 use super::ground::Twin;
+use super::judge::{Known, Seen, judge};
 use super::view::MASKED;
 use crate::differential::compare::Field;
 
@@ -21,10 +21,13 @@ pub(crate) struct Outcome {
     /// Writes of the test itself that the API server refused to one twin and not to another.
     pub(crate) refused: Vec<String>,
     pub(crate) differences: Vec<Difference>,
-    /// How often each entry of the list of deliberate differences was needed.
-    pub(crate) deliberate: BTreeMap<usize, usize>,
+    /// What each entry of the list of deliberate differences excused, and where.
+    pub(crate) excused: BTreeMap<usize, Vec<String>>,
     /// What the steps ended with on their side: conditions and events, and in how many steps.
     pub(crate) seen: BTreeMap<String, usize>,
+    /// All that was seen, to be judged again.
+    #[serde(skip)]
+    pub(crate) record: Vec<Seen>,
 }
 
 /// A step after which a twin was not as theirs.
@@ -43,17 +46,14 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    pub(crate) fn new(seed: u64, twin: Twin, scenario: &str, done: &[Step], fields: Vec<Field>) -> Self {
+    fn new(seed: u64, twin: Twin, seen: &Seen, fields: Vec<Field>) -> Self {
         Self {
             seed,
             who: format!("{twin:?}").to_lowercase(),
-            scenario: scenario.to_owned(),
-            step: done.len(),
-            titles: done.iter().map(|step| step.title.clone()).collect(),
-            deeds: done
-                .last()
-                .map(|step| step.deeds.iter().map(ToString::to_string).collect())
-                .unwrap_or_default(),
+            scenario: seen.scenario.clone(),
+            step: seen.titles.len(),
+            titles: seen.titles.clone(),
+            deeds: seen.deeds.clone(),
             fields,
         }
     }
@@ -77,14 +77,34 @@ impl Difference {
 }
 
 impl Outcome {
-    /// Entries of the list that nothing needed.
-    pub(crate) fn unused(&self) -> Vec<&'static str> {
-        let unused =
-            |(place, entry): &(usize, &Deliberate)| entry.often && !self.deliberate.contains_key(place);
-        DELIBERATE.iter().enumerate().filter(unused).map(|(_, entry)| entry.why).collect()
+    /// Judges what was seen after a step.
+    pub(crate) fn take(&mut self, seed: u64, seen: Seen, known: &mut Known) {
+        self.steps += 1;
+        let judgement = judge(&seen.views, &seen.facts, known);
+        known.remember(&judgement);
+        let kinds = seen.views.first().map(super::view::View::kinds).unwrap_or_default();
+        for kind in kinds {
+            *self.seen.entry(kind).or_default() += 1;
+        }
+        for excused in judgement.excused {
+            let Field { name, theirs, ours } = excused.field;
+            let step = seen.titles.len();
+            let line = format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.twin);
+            self.excused.entry(excused.entry).or_default().push(line);
+        }
+        for (twin, fields) in judgement.differences {
+            self.differences.push(Difference::new(seed, twin, &seen, fields));
+        }
+        self.record.push(seen);
     }
 
-    pub(crate) fn text(&self, seed: u64, since: Instant) -> String {
+    /// Entries of the list that nothing needed.
+    pub(crate) fn unused(&self) -> Vec<&'static str> {
+        let unused = |(place, entry): &(usize, &Deliberate)| entry.often && !self.excused.contains_key(place);
+        deliberate::all().enumerate().filter(unused).map(|(_, entry)| entry.why).collect()
+    }
+
+    pub(crate) fn text(&self, seed: u64, since: Instant, explain: bool) -> String {
         let mut text: String = self.differences.iter().map(|difference| difference.text() + "\n").collect();
         for refused in &self.refused {
             text += &format!("refused by the API server: {refused}\n");
@@ -92,9 +112,11 @@ impl Outcome {
         text += "compared (steps that ended so):\n";
         self.seen.iter().for_each(|(what, count)| text += &format!("  {count:5}  {what}\n"));
         text += "deliberate (fields):\n";
-        for (place, entry) in DELIBERATE.iter().enumerate() {
-            let count = self.deliberate.get(&place).copied().unwrap_or_default();
-            text += &format!("  {count:5}  {:?}: {}\n", entry.who, entry.why);
+        for (place, entry) in deliberate::all().enumerate() {
+            let excused = self.excused.get(&place).map(Vec::as_slice).unwrap_or_default();
+            text += &format!("  {:5}  {:?}: {}\n", excused.len(), entry.who, entry.why);
+            let shown = excused.iter().filter(|_| explain);
+            shown.for_each(|line| text += &format!("           {line}\n"));
         }
         text += "masked:\n";
         for (what, why) in MASKED {

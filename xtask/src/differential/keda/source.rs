@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
@@ -41,8 +42,10 @@ pub(crate) struct Script(Arc<Mutex<Book>>);
 #[derive(Default)]
 struct Book {
     states: BTreeMap<String, State>,
-    /// How often each twin (namespace and key) asked.
+    /// How often each twin (namespace and key) asked for values.
     asked: BTreeMap<(String, String), usize>,
+    /// How often each twin (namespace and scenario) asked anything, and when it last did.
+    heard: BTreeMap<(String, String), (usize, Instant)>,
     pushes: BTreeMap<String, broadcast::Sender<()>>,
 }
 
@@ -58,6 +61,11 @@ pub(crate) struct Sources {
 
 /// No request of a scaler is longer.
 const LONGEST: usize = 16 * 1024;
+/// So long after its last question a round is over: it has acted, and has written what it found.
+const OVER: Duration = Duration::from_millis(250);
+/// A round may be late by so much.
+const LATE: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(20);
 
 impl State {
     pub(crate) fn new(value: i64, active: bool) -> Self {
@@ -100,6 +108,31 @@ impl Script {
             .sum()
     }
 
+    /// Waits until a twin that polls a scenario has just done so. Whoever edits an object in the middle of a round of KEDA
+    /// cuts the round off, and what it then believes (that nothing is active) and does (scale to zero) is chance.
+    pub(crate) async fn between_rounds(&self, namespace: &str, scenario: &str, interval: Duration) {
+        let key = (namespace.to_owned(), scenario.to_owned());
+        let heard = || self.book().heard.get(&key).copied();
+        let polls = |(_, at): &(usize, Instant)| at.elapsed() < interval + LATE;
+        let Some((before, _)) = heard().filter(polls) else { return };
+        let until = Instant::now() + interval + LATE;
+        while Instant::now() < until {
+            if heard().is_some_and(|(count, at)| count > before && at.elapsed() >= OVER) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Notes that a twin asks something.
+    fn hear(&self, namespace: &str, key: &str) {
+        let scenario = key.split('-').next().unwrap_or_default();
+        let mut book = self.book();
+        let now = Instant::now();
+        let heard = book.heard.entry((namespace.to_owned(), scenario.to_owned())).or_insert_with(|| (0, now));
+        *heard = (heard.0 + 1, now);
+    }
+
     fn state(&self, key: &str) -> Result<State, Status> {
         let state = self.book().states.get(key).cloned();
         state.ok_or_else(|| Status::not_found("no such source"))
@@ -107,11 +140,12 @@ impl Script {
 }
 
 impl Sources {
-    pub(crate) async fn start() -> anyhow::Result<Self> {
+    /// Starts them; the external scaler takes so long for each value.
+    pub(crate) async fn start(pause: Duration) -> anyhow::Result<Self> {
         let script = Script::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen")?;
         let scaler = listener.local_addr()?;
-        let server = Server::new(Scripted(script.clone()));
+        let server = Server::new(Scripted(script.clone(), pause));
         let serving = tokio::spawn(async move {
             // It ends with the run.
             let _ = server.serve_until(listener, std::future::pending()).await;
@@ -129,11 +163,14 @@ impl Drop for Sources {
     }
 }
 
-struct Scripted(Script);
+/// What the external scaler says, and how long it takes for a value.
+struct Scripted(Script, Duration);
 
 impl Scripted {
     fn state(&self, object: &ScaledObjectRef) -> Result<State, Status> {
-        self.0.state(object.text("key")?)
+        let key = object.text("key")?;
+        self.0.hear(&object.namespace, key);
+        self.0.state(key)
     }
 }
 
@@ -150,6 +187,7 @@ impl ExternalScaler for Scripted {
         let key = object.text("key")?;
         *self.0.book().asked.entry((object.namespace.clone(), key.to_owned())).or_default() += 1;
         let state = self.state(object)?;
+        tokio::time::sleep(self.1).await;
         match state.trouble {
             Trouble::Metrics => Err(Status::internal("no values today")),
             _ => Ok(vec![MetricValue::new(metric, state.value as f64)]),
@@ -199,6 +237,7 @@ async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     let text = String::from_utf8_lossy(&text);
     let path = text.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
     let (namespace, key) = path.split_once('/').unwrap_or_default();
+    script.hear(namespace, key);
     *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
     let (code, body) = match script.state(key) {
         Ok(state) if state.trouble == Trouble::None => {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ground::Twin;
 use super::scenario::Scenario;
+use super::scenario::trigger::{AUTH, CLUSTER};
 use crate::differential::compare::{Field, flatten};
 
 /// All that is listed in the namespace of one twin.
@@ -14,6 +16,8 @@ pub(crate) struct Lists {
     pub(crate) objects: Vec<Value>,
     pub(crate) scaled_jobs: Vec<Value>,
     pub(crate) authentications: Vec<Value>,
+    /// Of all twins.
+    pub(crate) cluster_authentications: Vec<Value>,
     pub(crate) hpas: Vec<Value>,
     /// By kind.
     pub(crate) targets: BTreeMap<&'static str, Vec<Value>>,
@@ -21,9 +25,16 @@ pub(crate) struct Lists {
     pub(crate) events: Vec<Value>,
 }
 
-/// What is compared: the text of every field.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View(pub(crate) BTreeMap<String, String>);
+/// What can be seen of one scenario of one twin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// What is compared: the text of every field. Each event is one.
+    pub(crate) fields: BTreeMap<String, String>,
+    /// Events that were told more than once; of KEDA's all but the first text are lost.
+    pub(crate) repeated: BTreeSet<String>,
+    /// How often something was told of the object of which most was, by the type of events.
+    pub(crate) told: BTreeMap<String, u64>,
+}
 
 /// What is left out of the comparison, and why; for people.
 pub(crate) const MASKED: &[(&str, &str)] = &[
@@ -43,6 +54,10 @@ pub(crate) const MASKED: &[(&str, &str)] = &[
         "the order of triggers in KEDAScaleTargetActivated",
         "KEDA tells them in the order in which they answered",
     ),
+    (
+        "how many Jobs an event tells of",
+        "as many as there were or were missing when somebody looked; how many there are is compared",
+    ),
     ("names of Jobs", "the API server makes them up; how many there are of each kind is compared"),
     ("status of HPAs", "nobody acts on them but the test"),
 ];
@@ -52,7 +67,8 @@ impl View {
     pub(crate) fn new(lists: &Lists, scenario: &Scenario, twin: Twin) -> Self {
         let name = &scenario.name;
         let namespace = twin.namespace();
-        let mut fields = BTreeMap::new();
+        let mut view = Self::default();
+        let fields = &mut view.fields;
         let find = |list: &[Value], wanted: &str| {
             list.iter().find(|item| text(item, "/metadata/name") == wanted).cloned()
         };
@@ -60,41 +76,53 @@ impl View {
         let object = find(list, name);
         let generation = object.as_ref().and_then(|object| object.pointer("/metadata/generation")?.as_i64());
         let object = object.map(|object| seen_object(&object));
-        add(&mut fields, "object", object, namespace);
-        let authentication = find(&lists.authentications, &format!("{name}-auth")).map(|object| {
-            json!({"finalizers": object.pointer("/metadata/finalizers"), "status": object.get("status")})
-        });
-        add(&mut fields, "authentication", authentication, namespace);
+        add(fields, "object", object, namespace);
+        let seen = |object: Value| json!({"finalizers": object.pointer("/metadata/finalizers"), "status": object.get("status")});
+        let authentication = find(&lists.authentications, &format!("{name}-{AUTH}")).map(seen);
+        add(fields, "authentication", authentication, namespace);
+        let authentication =
+            find(&lists.cluster_authentications, &format!("{namespace}-{name}-{CLUSTER}")).map(seen);
+        add(fields, "clusterAuthentication", authentication, namespace);
         if !scenario.is_job() {
             let target = lists.targets.get(scenario.target().kind()).and_then(|list| find(list, name));
             let replicas = target.map(|target| target.pointer("/spec/replicas").cloned().unwrap_or_default());
-            add(&mut fields, "target.replicas", replicas, namespace);
+            add(fields, "target.replicas", replicas, namespace);
         }
         for hpa in lists.hpas.iter().filter(|hpa| belongs(&text(hpa, "/metadata/name"), name)) {
-            add(&mut fields, &format!("hpa/{}", text(hpa, "/metadata/name")), Some(seen_hpa(hpa)), namespace);
+            add(fields, &format!("hpa/{}", text(hpa, "/metadata/name")), Some(seen_hpa(hpa)), namespace);
         }
         let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
         for job in lists.jobs.iter().filter(|job| belongs(&text(job, "/metadata/name"), name)) {
             *jobs.entry(masked(&seen_job(job, generation), namespace)).or_default() += 1;
         }
         fields.extend(jobs.into_iter().map(|(job, count)| (format!("jobs {job}"), count.to_string())));
+        let mut told: BTreeMap<(String, String), u64> = BTreeMap::new();
         for event in lists.events.iter().filter(|event| belongs(&text(event, "/involvedObject/name"), name)) {
-            fields.insert(masked(&seen_event(event), namespace), "told".to_owned());
+            let (line, count) = (masked(&seen_event(event), namespace), count(event));
+            if count > 1 {
+                view.repeated.insert(line.clone());
+            }
+            *told.entry((text(event, "/type"), text(event, "/involvedObject/uid"))).or_default() += count;
+            view.fields.insert(line, "told".to_owned());
         }
-        Self(fields)
+        for ((kind, _), count) in told {
+            let most = view.told.entry(kind).or_default();
+            *most = count.max(*most);
+        }
+        view
     }
 
     /// Where the two differ.
     pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
-        let names: BTreeSet<&String> = theirs.0.keys().chain(ours.0.keys()).collect();
+        let names: BTreeSet<&String> = theirs.fields.keys().chain(ours.fields.keys()).collect();
         let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "-".to_owned());
         names
             .into_iter()
-            .filter(|name| theirs.0.get(*name) != ours.0.get(*name))
+            .filter(|name| theirs.fields.get(*name) != ours.fields.get(*name))
             .map(|name| Field {
                 name: name.clone(),
-                theirs: shown(theirs.0.get(name)),
-                ours: shown(ours.0.get(name)),
+                theirs: shown(theirs.fields.get(name)),
+                ours: shown(ours.fields.get(name)),
             })
             .collect()
     }
@@ -102,13 +130,13 @@ impl View {
     /// Conditions and events, without their texts.
     pub(crate) fn kinds(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
-        for (name, value) in &self.0 {
+        for (name, value) in &self.fields {
             if let Some(event) = name.strip_prefix("event ") {
                 kinds.insert(format!("event {}", event.split(':').next().unwrap_or_default()));
             } else if let Some(kind) = name.strip_prefix("object.status.conditions.")
                 && let Some(kind) = kind.strip_suffix(".reason")
             {
-                let status = self.0.get(&format!("object.status.conditions.{kind}.status"));
+                let status = self.fields.get(&format!("object.status.conditions.{kind}.status"));
                 let status = status.map_or("", String::as_str);
                 kinds.insert(format!("condition {kind}={status} {value}"));
             }
@@ -116,14 +144,9 @@ impl View {
         kinds
     }
 
-    /// Whether an event is told whose line begins so.
-    pub(crate) fn tells(&self, key: &str) -> bool {
-        self.0.keys().any(|name| name.starts_with(key))
-    }
-
     /// The value of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.fields.get(name).map(String::as_str)
     }
 }
 
@@ -218,6 +241,14 @@ fn seen_job(job: &Value, generation: Option<i64>) -> String {
     seen.to_string()
 }
 
+/// How often it was told.
+fn count(event: &Value) -> u64 {
+    let counts = ["/count", "/series/count"].map(|path| event.pointer(path).and_then(Value::as_u64));
+    // A series is what comes after the first time.
+    let series = u64::from(event.pointer("/series").is_some_and(|series| !series.is_null()));
+    counts.into_iter().flatten().max().unwrap_or_default().max(1 + series)
+}
+
 fn seen_event(event: &Value) -> String {
     let component = match text(event, "/source/component") {
         none if none.is_empty() => text(event, "/reportingComponent"),
@@ -227,16 +258,23 @@ fn seen_event(event: &Value) -> String {
         "event {} {}: {} (about {} {} {}, from {component}, action {})",
         text(event, "/type"),
         text(event, "/reason"),
-        sorted(&text(event, "/message")),
+        plain(&text(event, "/message")),
         text(event, "/involvedObject/apiVersion"),
         text(event, "/involvedObject/kind"),
         text(event, "/involvedObject/name"),
-        text(event, "/action"),
+        plain(&text(event, "/action")),
     )
 }
 
-/// The triggers at the end of the text in the order of their names.
-fn sorted(text: &str) -> String {
+/// A text without what is chance: how many Jobs were made at once, and the order of triggers at its end.
+fn plain(text: &str) -> String {
+    let counted = ["Created ", "Deleting ", "Deleted "].iter().find_map(|start| {
+        let (count, rest) = text.strip_prefix(start)?.split_once(" jobs")?;
+        count.parse::<u32>().is_ok().then(|| format!("{start}N jobs{rest}"))
+    });
+    if let Some(counted) = counted {
+        return counted;
+    }
     let Some((head, triggers)) = text.split_once(", triggered by ") else { return text.to_owned() };
     let mut triggers: Vec<&str> = triggers.split(';').collect();
     triggers.sort_unstable();
@@ -291,7 +329,8 @@ mod tests {
         let theirs = View::new(&lists(Twin::Theirs, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Twin::Theirs);
         let ours = View::new(&lists(Twin::Strict, 9, "2026-01-01T00:00:09Z", "X"), &scenario, Twin::Strict);
         assert_eq!(View::differences(&theirs, &ours), []);
-        assert!(theirs.tells("event Normal A: from 0 to 1, triggered by s0-a;s1-b (about"), "{theirs:?}");
+        let told = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
+        assert!(theirs.fields.keys().any(|name| name.starts_with(told)), "{theirs:?}");
         let ours = View::new(&lists(Twin::Strict, 0, "2026-01-01T00:00:09Z", "Y"), &scenario, Twin::Strict);
         let names: Vec<String> =
             View::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();

@@ -1,20 +1,17 @@
-//! What is done to a twin: plain data, the same for both, with `{ns}` in the place of the namespace.
+//! What is done to a twin: plain data, the same for both.
 
-use http::Method;
 use jiff::SignedDuration;
-use serde_json::Value;
+
+use crate::differential::deed::{self, Ask};
+
+/// One step.
+pub(crate) type Step = deed::Step<Deed>;
 
 /// One thing that is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     /// A request to the API server.
-    Ask {
-        method: Method,
-        /// With `{ns}`.
-        path: String,
-        /// `null`: none.
-        body: Value,
-    },
+    Ask(Ask),
     /// What a pod uses from now on, as metrics.k8s.io says it; absent: nobody knows.
     Usage { pod: String, usage: Option<Usage> },
     /// A custom metric of a pod.
@@ -49,44 +46,16 @@ pub(crate) enum Age {
     Unknown,
 }
 
-/// One step: what is done at the same moment to both twins.
-#[derive(Clone, Debug)]
-pub(crate) struct Step {
-    /// For people.
-    pub(crate) title: String,
-    pub(crate) deeds: Vec<Deed>,
-}
-
-impl Step {
-    pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), deeds: Vec::new() }
-    }
-
-    pub(crate) fn with(mut self, deeds: impl IntoIterator<Item = Deed>) -> Self {
-        self.deeds.extend(deeds);
-        self
-    }
-}
-
-impl Deed {
-    pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
-        Self::Ask { method: Method::POST, path: path.into(), body }
-    }
-
-    pub(crate) fn patch(path: impl Into<String>, body: Value) -> Self {
-        Self::Ask { method: Method::PATCH, path: path.into(), body }
-    }
-
-    pub(crate) fn delete(path: impl Into<String>) -> Self {
-        Self::Ask { method: Method::DELETE, path: path.into(), body: Value::Null }
+impl From<Ask> for Deed {
+    fn from(ask: Ask) -> Self {
+        Self::Ask(ask)
     }
 }
 
 impl std::fmt::Display for Deed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Ask { method, path, body: Value::Null } => write!(f, "{method} {path}"),
-            Self::Ask { method, path, body } => write!(f, "{method} {path} {body}"),
+            Self::Ask(ask) => ask.fmt(f),
             Self::Usage { pod, usage: None } => write!(f, "usage of {pod}: unknown"),
             Self::Usage { pod, usage: Some(usage) } => {
                 write!(

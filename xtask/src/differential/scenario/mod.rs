@@ -19,6 +19,8 @@ use metric::Metric;
 use pod::{Condition, Level, Pod, Shape};
 use target::Kind;
 
+use super::deed::Asking as _;
+
 /// What a scenario must know to go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -177,7 +179,7 @@ impl Scenario {
     fn begin(&mut self, facts: Facts) -> Step {
         self.made = true;
         let replicas = self.chance.between(1, 5);
-        let mut deeds = self.kind.create(&self.name, replicas);
+        let mut deeds: Vec<Deed> = self.kind.create(&self.name, replicas);
         let pods = if self.chance.once_in(5) { self.chance.below(5) } else { replicas as usize };
         for _ in 0..pods {
             let (shape, condition) = (self.usual_shape(), self.usual_condition());

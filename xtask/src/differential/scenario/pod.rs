@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::chance::Chance;
 use super::deed::{Age, Deed, Usage};
+use crate::differential::deed::Asking as _;
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

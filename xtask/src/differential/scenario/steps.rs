@@ -10,6 +10,7 @@ use super::deed::{Deed, Step};
 use super::metric::Metric;
 use super::pod::{Condition, Level, Shape};
 use super::{Broken, Facts, MOST_PODS, Scenario};
+use crate::differential::deed::{Ask, Asking as _};
 
 type Make = fn(&mut Scenario, Facts) -> Step;
 
@@ -113,7 +114,7 @@ impl Scenario {
     fn catch_up(&mut self, facts: Facts) -> Step {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
         let wanted = usize::try_from(replicas).unwrap_or_default().min(MOST_PODS);
-        let mut deeds = vec![self.kind.tell(&self.name, replicas)];
+        let mut deeds: Vec<Deed> = vec![self.kind.tell(&self.name, replicas)];
         while self.pods.len() > wanted
             && let Some(pod) = self.pods.pop()
         {
@@ -168,7 +169,7 @@ impl Scenario {
         self.broken = Some(Broken::NoTarget);
         let orphan = json!({"propagationPolicy": "Orphan"});
         let delete =
-            Deed::Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan };
+            Deed::Ask(Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan });
         Step::new("the target is deleted").with([delete])
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::deed::Deed;
+use crate::differential::deed::Asking;
 
 /// The kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Kind {
     }
 
     /// Makes one whose pods have the label `app: {name}`.
-    pub(crate) fn create(self, name: &str, replicas: i64) -> Vec<Deed> {
+    pub(crate) fn create<D: Asking>(self, name: &str, replicas: i64) -> Vec<D> {
         let labels = json!({"app": name});
         let containers = json!([{"name": "app", "image": "app"}]);
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
@@ -107,22 +107,22 @@ impl Kind {
             "apiVersion": self.api_version(), "kind": self.kind(),
             "metadata": {"name": name, "labels": {"scenario": name}}, "spec": spec,
         });
-        vec![Deed::post(self.collection(), object), self.tell(name, replicas)]
+        vec![D::post(self.collection(), object), self.tell(name, replicas)]
     }
 
     /// Says how many replicas it has, as its controller would.
-    pub(crate) fn tell(self, name: &str, replicas: i64) -> Deed {
+    pub(crate) fn tell<D: Asking>(self, name: &str, replicas: i64) -> D {
         let status = match self {
             Self::Worker => json!({"replicas": replicas, "selector": format!("app={name}")}),
             Self::Blind => json!({"replicas": replicas}),
             _ => json!({"replicas": replicas, "observedGeneration": 1}),
         };
-        Deed::patch(format!("{}/status", self.path(name)), json!({"status": status}))
+        D::patch(format!("{}/status", self.path(name)), json!({"status": status}))
     }
 
     /// Scales it by hand.
-    pub(crate) fn scale(self, name: &str, replicas: i64) -> Deed {
-        Deed::patch(self.path(name), json!({"spec": {"replicas": replicas}}))
+    pub(crate) fn scale<D: Asking>(self, name: &str, replicas: i64) -> D {
+        D::patch(self.path(name), json!({"spec": {"replicas": replicas}}))
     }
 }
 

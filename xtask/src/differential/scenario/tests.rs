@@ -71,9 +71,9 @@ fn a_step_changes_the_autoscaler_in_one_write_or_the_world() {
         scenario.step(facts);
         while !scenario.is_over() {
             let step = scenario.step(facts);
-            let of_autoscaler = |deed: &&Deed| matches!(deed, Deed::Ask { path, .. } if path.contains("horizontalpodautoscalers"));
+            let of_autoscaler = |deed: &&Deed| matches!(deed, Deed::Ask(ask) if ask.path.contains("horizontalpodautoscalers"));
             let edits = step.deeds.iter().filter(of_autoscaler).count();
-            let asks = step.deeds.iter().filter(|deed| matches!(deed, Deed::Ask { .. })).count();
+            let asks = step.deeds.iter().filter(|deed| matches!(deed, Deed::Ask(_))).count();
             let anew = step.title.contains("anew");
             assert!(edits == 0 || edits == asks && (edits == 1 || anew), "{}: {:?}", step.title, step.deeds);
         }

@@ -109,6 +109,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn wanted(words: &[String]) -> Result<Wanted, Failure> {
+    named::no_jobs(words.iter().map(String::as_str))?;
     let Some((first, names)) = words.split_first() else {
         return Ok(Wanted { kinds: Kind::ALL.to_vec(), names: Vec::new() });
     };

@@ -7,10 +7,16 @@ use cluster::Clock;
 use controllers::metrics::Figures;
 use controllers::operator::Handle;
 use external_scaler::adapter::{BOUNDS, Calls, Source, Value, service};
+use external_scaler::raw::Raw;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use serve::{Beside, Body, Keyring, Route, StartError};
-use tower::ServiceExt as _;
+use tower::{ServiceExt as _, service_fn};
+
+use super::raw_metrics::{Mode, RawMetrics};
+
+/// How the paths of raw metrics begin.
+const RAW: &str = "/api.RawMetricsService/";
 
 /// Who answers: on every replica, whoever leads.
 struct Values {
@@ -31,19 +37,49 @@ impl Source for Values {
     }
 }
 
-/// Starts to serve, to those who show a certificate of ours.
+/// Who is asked, by what time, and what is counted.
+pub(super) struct Asked<'a> {
+    pub(super) handle: &'a Handle,
+    pub(super) clock: &'a Clock,
+    pub(super) calls: Arc<Calls>,
+}
+
+/// Starts to serve, to those who show a certificate of ours; raw metrics too, if somebody wants them.
 pub(super) async fn start(
     address: SocketAddr,
     keyring: &Keyring,
-    handle: &Handle,
-    clock: &Clock,
-    calls: Arc<Calls>,
+    asked: Asked<'_>,
+    raw_metrics: Option<Mode>,
 ) -> Result<Beside, StartError> {
-    let service = service(Values { handle: handle.clone(), clock: clock.clone() }, calls);
-    let service = service
-        .map_request(|request: Request<Body>| request)
+    let Asked { handle, clock, calls } = asked;
+    let raw = raw_metrics.map(|mode| RawMetrics { raw: Raw::default(), mode });
+    let values = Values { handle: handle.clone(), clock: clock.clone() };
+    let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
+    let beside = Beside::mutual(address, keyring, route).await?;
+    if let Some(raw) = raw {
+        handle.listen(Arc::new(raw));
+    }
+    Ok(beside)
+}
+
+/// Both services, each by its paths.
+fn route(source: impl Source, calls: Arc<Calls>, raw: Option<&Raw>) -> Route {
+    let whole = |request: Request<Body>| request;
+    let values = service(source, calls)
+        .map_request(whole)
         .map_response(|answer: Response<_>| answer.map(|body| body.map_err(Into::into).boxed_unsync()));
-    Beside::mutual(address, keyring, Route::new(service)).await
+    let values = Route::new(values);
+    // Without raw metrics the first says itself that it does not know them.
+    let Some(raw) = raw else { return values };
+    let told = raw
+        .service()
+        .map_request(whole)
+        .map_response(|answer: Response<_>| answer.map(|body| body.map_err(Into::into).boxed_unsync()));
+    let told = Route::new(told);
+    Route::new(service_fn(move |request: Request<Body>| {
+        let route = if request.uri().path().starts_with(RAW) { &told } else { &values };
+        route.clone().oneshot(request)
+    }))
 }
 
 /// What was asked and answered, under the names of the original's library.
@@ -85,4 +121,79 @@ pub(super) fn figures(page: &mut Figures, calls: &Calls) {
         "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
     )
     .histogram(&labels, BOUNDS.into_iter().zip(seen.within).chain([(f64::INFINITY, count)]), seen.seconds);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use controllers::operator::{Asker, Listener as _, Overheard};
+    use external_scaler::metrics_service::metrics_service_client::MetricsServiceClient;
+    use external_scaler::metrics_service::raw_metrics_service_client::RawMetricsServiceClient;
+    use external_scaler::metrics_service::{RawMetricsRequest, ScaledObjectRef, SubscriptionRequest};
+    use jiff::Timestamp;
+    use keda::activity::MetricValue;
+    use quantity::Quantity;
+    use tonic::Code;
+    use tower::util::BoxCloneSyncService;
+
+    use super::*;
+
+    /// Always the same.
+    struct Seven;
+
+    impl Source for Seven {
+        async fn values(&self, _: &str, _: &str, metric: &str) -> Result<Vec<Value>, String> {
+            Ok(vec![Value { metric: metric.to_owned(), quantity: "7".to_owned(), seconds: 1 }])
+        }
+    }
+
+    type Service = BoxCloneSyncService<Request<tonic::body::Body>, Response<Body>, std::convert::Infallible>;
+
+    /// What a client of gRPC takes for a connection.
+    fn service(raw: Option<&Raw>) -> Service {
+        let route = route(Seven, Arc::default(), raw);
+        Service::new(route.map_request(|request: Request<tonic::body::Body>| {
+            request.map(|body| body.map_err(Into::into).boxed_unsync())
+        }))
+    }
+
+    fn of(metric_name: &str) -> ScaledObjectRef {
+        ScaledObjectRef { name: "so".into(), namespace: "ns".into(), metric_name: metric_name.into() }
+    }
+
+    #[tokio::test]
+    async fn both_services_are_asked_at_one_address_and_the_second_only_if_it_is_wanted() {
+        let own = RawMetrics { raw: Raw::default(), mode: Mode::Hpa };
+        let service = service(Some(&own.raw));
+        let answer = MetricsServiceClient::new(service.clone()).get_metrics(of("s0-q")).await.unwrap();
+        let first = answer.into_inner().items.into_iter().next().unwrap();
+        assert_eq!(first.value.unwrap().string, "7");
+
+        let mut client = RawMetricsServiceClient::new(service);
+        let subscription =
+            SubscriptionRequest { subscriber: "me".into(), metric_metadata: Some(of("queue")) };
+        assert!(!client.subscribe_metric(subscription).await.unwrap().into_inner().was_subscribed);
+        let asked = RawMetricsRequest { subscriber: "me".into() };
+        let mut stream = client.get_raw_metrics_stream(asked).await.unwrap().into_inner();
+        for (by, value) in [(Asker::Poll, 3), (Asker::Hpa, 4)] {
+            let value = Quantity::new(value, quantity::Format::DecimalSi);
+            own.heard(&Overheard {
+                by,
+                at: Timestamp::from_second(5).unwrap(),
+                namespace: "ns",
+                object: "so",
+                trigger: "queue",
+                values: &[MetricValue { name: "s0-q".into(), value }],
+                active: true,
+            });
+        }
+        let told = stream.message().await.unwrap().unwrap().metrics;
+        let told: Vec<_> = told.iter().map(|one| (one.value, one.is_active)).collect();
+        assert_eq!(told, [(4.0, true)], "polls are not wanted in this mode");
+
+        let mut without = RawMetricsServiceClient::new(self::service(None));
+        let refused = without.get_raw_metrics_stream(RawMetricsRequest::default()).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unimplemented);
+    }
 }

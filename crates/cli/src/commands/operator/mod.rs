@@ -7,6 +7,7 @@
 //! service    what it serves: external metrics, admission, health, figures
 //! admission  answers the webhook
 //! metrics_service  answers KEDA's own adapter
+//! raw_metrics      tells those who have subscribed every value as it is read
 //! certificates     the certificate that replicas share
 //! trust      tells the cluster whom to trust
 //! ```
@@ -16,6 +17,7 @@ mod certificates;
 mod flags;
 mod metrics_service;
 mod options;
+mod raw_metrics;
 mod run;
 mod service;
 #[cfg(test)]

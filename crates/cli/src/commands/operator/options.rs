@@ -11,6 +11,7 @@ use cluster::lease::Settings as Lease;
 use controllers::operator::{Act, Settings};
 
 use super::flags::Flags;
+use super::raw_metrics::Mode;
 use crate::commands::controller::{home, identity};
 use crate::failure::Failure;
 use crate::logs::{LogArgs, LogFormat};
@@ -48,6 +49,8 @@ pub(crate) struct Serving {
     pub(crate) shared: Shared,
     /// Where KEDA's own adapter may ask.
     pub(crate) metrics_service: Option<Open>,
+    /// Which values are told there as they are read; none if nobody wants that.
+    pub(crate) raw_metrics: Option<Mode>,
     /// Where health is told without TLS.
     pub(crate) health: Option<Open>,
     /// Where figures are told without TLS.
@@ -86,7 +89,7 @@ impl Options {
             settings: settings(flags, &variable, &namespace, web.timeout)?,
             web,
             lease: lease(flags, &variable, &namespace)?,
-            serving: Serving::of(flags, &namespace)?,
+            serving: Serving::of(flags, &variable, &namespace)?,
             logs: logs(flags)?,
             idle: flags.idle(),
         })
@@ -176,7 +179,11 @@ fn lease(
 }
 
 impl Serving {
-    fn of(flags: &Flags, namespace: &str) -> Result<Self, Failure> {
+    fn of(
+        flags: &Flags,
+        variable: &impl Fn(&str) -> Option<String>,
+        namespace: &str,
+    ) -> Result<Self, Failure> {
         let certificate = serving::pair(flags.file("tls-cert-file")?, flags.file("tls-private-key-file")?)?;
         let services = ["operator-service-name", "metrics-server-service-name", "webhooks-service-name"];
         let domain = flags.text("k8s-cluster-domain")?;
@@ -197,6 +204,7 @@ impl Serving {
             port: serving::port(flags.number("secure-port")?)?,
             shared: shared(flags, namespace, certificate.is_some())?,
             metrics_service: open(flags, "metrics-service-bind-address")?,
+            raw_metrics: Mode::of(variable),
             // Health is no secret. Figures tell names of objects, and are told in the open only to who wants that.
             health: open(flags, "health-probe-bind-address")?,
             figures: open(flags, "metrics-bind-address")?

@@ -28,6 +28,16 @@ const KEPT: usize = 60;
 /// Threads at most: most of the work is waiting for others.
 const THREADS: usize = 2;
 
+/// Variables of KEDA's operator that mean nothing here.
+const IDLE_VARIABLES: [&str; 6] = [
+    "KEDA_HTTP_TLS_CIPHER_LIST",
+    "KEDA_SERVICE_MIN_TLS_VERSION",
+    "KEDA_SERVICE_TLS_CIPHER_LIST",
+    "KEDA_SCALEDOBJECT_CTRL_MAX_RECONCILES",
+    "KEDA_SCALEDJOB_CTRL_MAX_RECONCILES",
+    "KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS",
+];
+
 /// An operator that runs.
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
@@ -51,6 +61,10 @@ pub(super) fn run(options: &Options) -> Outcome {
         let process = start(&connection, options, Clock::system()).await?;
         for flag in &options.idle {
             tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
+        }
+        let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        for variable in IDLE_VARIABLES.into_iter().filter(is_set) {
+            tracing::info!(variable, "this variable has no effect here; see docs/operator.md");
         }
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.act,

@@ -85,7 +85,8 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
     }
     // Without a certificate that others have, nobody could show one.
     if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
-        let started = metrics_service::start(open.address, keyring, &handle, &clock, calls).await;
+        let asked = metrics_service::Asked { handle: &handle, clock: &clock, calls };
+        let started = metrics_service::start(open.address, keyring, asked, wanted.raw_metrics).await;
         beside.extend(had("metrics-service-bind-address", open, started)?);
     }
     Ok(Served { server, beside })

@@ -8,6 +8,7 @@ use controllers::operator::Act;
 
 use super::flags::{FLAGS, Flags};
 use super::options::{Options, Shared};
+use super::raw_metrics::Mode;
 use crate::flags::Does;
 
 #[derive(Parser)]
@@ -82,6 +83,19 @@ fn figures_are_told_in_the_open_only_to_who_asks_for_that() {
     assert!(health(&[]).is_some_and(|open| !open.wanted));
     assert!(health(&["--health-probe-bind-address=:8081"]).is_some_and(|open| open.wanted));
     assert_eq!(health(&["--health-probe-bind-address="]), None);
+}
+
+#[test]
+fn raw_metrics_are_told_only_where_somebody_wants_them() {
+    let mode =
+        |variables: &[(&'static str, &'static str)]| parse(&[], variables).unwrap().serving.raw_metrics;
+    let on = ("RAW_METRICS_GRPC_PROTOCOL", "enabled");
+    assert_eq!(mode(&[]), None);
+    assert_eq!(mode(&[("RAW_METRICS_GRPC_PROTOCOL", "true"), ("RAW_METRICS_MODE", "hpa")]), None);
+    assert_eq!(mode(&[on]), Some(Mode::All));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "hpa")]), Some(Mode::Hpa));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "pollinginterval")]), Some(Mode::Poll));
+    assert_eq!(mode(&[on, ("RAW_METRICS_MODE", "what?")]), Some(Mode::All));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `plimsoll scalers`: which triggers there are, what they accept, and what a source says.
 
+mod ask;
 mod both;
 mod check;
 mod describe;
+mod object;
 
 use scalers::table::TABLE;
 use serde_json::json;

@@ -65,6 +65,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    named::no_jobs(words.iter().filter(|word| !word.exists()).filter_map(|word| word.to_str()))?;
     if let Some(names) = Named::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         if args.autoscaler.is_some() {
             return Err(Failure::input(

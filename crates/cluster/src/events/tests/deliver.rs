@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{about, warning};
 use crate::clock::Clock;
-use crate::events::{Counts, Recorder};
+use crate::events::{Counts, QUEUE, Recorder};
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug)]
@@ -192,8 +192,9 @@ async fn an_answer_that_was_lost_makes_no_second_event() {
 #[tokio::test(start_paused = true)]
 async fn too_many_are_dropped_and_nobody_waits() {
     let case = Case::new().await;
-    case.fail([Fault::Down; 3]);
-    for n in 0..1_200 {
+    // The first eight fail twice: between the second and the third attempt is the whole pause.
+    case.fail([Fault::Down; 16]);
+    for n in 0..QUEUE + 200 {
         case.recorder.record(&place(&format!("web-{n}")), &warning("m"));
     }
     assert_eq!(case.recorder.counts().overflowed, 200);
@@ -202,7 +203,26 @@ async fn too_many_are_dropped_and_nobody_waits() {
     case.recorder.flush(Duration::from_secs(1)).await;
     assert_eq!(start.elapsed(), Duration::from_secs(1));
     case.recorder.flush(Duration::from_mins(10)).await;
-    assert_eq!(case.recorder.counts(), Counts { created: 1_000, overflowed: 200, ..Counts::default() });
+    let created = QUEUE as u64;
+    assert_eq!(case.recorder.counts(), Counts { created, overflowed: 200, ..Counts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_be_delivered_holds_up_its_own_object_alone() {
+    let case = Case::new().await;
+    case.fail([Fault::Down]);
+    let start = Instant::now();
+    for name in ["web", "web", "worker"] {
+        case.recorder.record(&place(name), &warning(name));
+    }
+    while case.recorder.counts().created == 0 {
+        // Time stands still while somebody has something to do.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(case.stored().await[0].involved_object.name.as_deref(), Some("worker"));
+    case.recorder.flush(Duration::from_mins(1)).await;
+    assert_eq!(case.recorder.counts(), Counts { created: 2, patched: 1, ..Counts::default() });
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use sources::http::{Ask, Client, Endpoint};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::event::{Message, wants};
 use super::{Shared, Which};
@@ -25,10 +26,12 @@ const LARGEST: usize = 64 << 10;
 /// Delivers until nobody is left to tell anything.
 pub(super) async fn run(mut waiting: mpsc::Receiver<Message>, shared: Arc<Shared>) {
     while let Some(message) = waiting.recv().await {
+        let now = Instant::now();
         let wanted: Vec<(Which, Arc<CloudEventSource>)> = {
             let held = shared.destinations();
             let wanting = held.iter().filter(|(_, destination)| {
-                destination.is_active && wants(&destination.source.spec.event_subscription, message.type_)
+                destination.is_due(now, shared.compat)
+                    && wants(&destination.source.spec.event_subscription, message.type_)
             });
             wanting.map(|(which, destination)| (which.clone(), Arc::clone(&destination.source))).collect()
         };
@@ -40,17 +43,24 @@ pub(super) async fn run(mut waiting: mpsc::Receiver<Message>, shared: Arc<Shared
 async fn deliver(shared: &Arc<Shared>, message: &Message, which: Which, source: Arc<CloudEventSource>) {
     let mut pause = PAUSE;
     let mut failure = String::new();
-    for attempt in 1..=ATTEMPTS {
+    let rested = shared.destinations().get(&which).is_some_and(|destination| destination.rests.is_some());
+    // Nobody waits long for one that took nothing before.
+    let attempts = if rested { 1 } else { ATTEMPTS };
+    for attempt in 1..=attempts {
         match send(shared, message, &source).await {
             Ok(()) => {
                 if let Some(destination) = shared.destinations().get_mut(&which) {
                     destination.emitted += 1;
+                    destination.rests = None;
+                }
+                if rested {
+                    shared.say(which, &source, true);
                 }
                 return;
             }
             Err(error) => failure = error,
         }
-        if attempt < ATTEMPTS {
+        if attempt < attempts {
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
@@ -58,7 +68,7 @@ async fn deliver(shared: &Arc<Shared>, message: &Message, which: Which, source: 
     tracing::warn!(destination = %which.name.name, failure, "a destination of CloudEvents takes none and is left alone");
     if let Some(destination) = shared.destinations().get_mut(&which) {
         destination.failed += 1;
-        destination.is_active = false;
+        destination.rests = Some(Instant::now());
     }
     shared.say(which, &source, false);
 }

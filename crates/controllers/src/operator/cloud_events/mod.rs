@@ -8,12 +8,15 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use api::keda::CloudEventSource;
 use api::meta::ObjectMeta;
+use api::provide::Compat;
 use cluster::Clock;
 use keda::event::Event;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::hand::Hand;
 use super::id::Name;
@@ -25,6 +28,8 @@ use event::Message;
 
 /// How many events may wait.
 const QUEUE: usize = 1024;
+/// So long a destination that takes nothing is left alone.
+const REST: Duration = Duration::from_mins(5);
 
 /// Tells CloudEvents in the background; never waits, never fails.
 pub(crate) struct CloudEvents {
@@ -38,6 +43,7 @@ struct Shared {
     /// `/{cluster}/{namespace}/keda`, where the destination does not name the cluster.
     cluster: String,
     namespace: String,
+    compat: Compat,
     destinations: Mutex<HashMap<Which, Destination>>,
     dropped: AtomicU64,
 }
@@ -53,10 +59,19 @@ struct Which {
 #[derive(Clone, Debug)]
 struct Destination {
     source: Arc<CloudEventSource>,
-    /// Whether it takes what it is sent; one that does not is left alone until it is changed.
-    is_active: bool,
+    /// Since when it takes nothing, if it does not: then it is left alone until it is changed, or for a while.
+    rests: Option<Instant>,
     emitted: u64,
     failed: u64,
+}
+
+impl Destination {
+    /// Whether it is sent anything. One that took nothing is tried again now and then; to the original it is dead until
+    /// somebody changes it.
+    fn is_due(&self, now: Instant, compat: Compat) -> bool {
+        let is_over = |since: Instant| now.saturating_duration_since(since) >= REST;
+        self.rests.is_none_or(|since| !compat.is_strict() && is_over(since))
+    }
 }
 
 impl CloudEvents {
@@ -66,6 +81,7 @@ impl CloudEvents {
             hand,
             cluster: settings.cluster_name.clone(),
             namespace: settings.cluster_object_namespace.clone(),
+            compat: settings.compat,
             destinations: Mutex::default(),
             dropped: AtomicU64::new(0),
         });
@@ -91,7 +107,7 @@ impl CloudEvents {
             }
             let known = held.remove(&which).filter(|known| known.source.spec == source.spec);
             let is_new = known.is_none();
-            let fresh = || Destination { source: Arc::clone(source), is_active: true, emitted: 0, failed: 0 };
+            let fresh = || Destination { source: Arc::clone(source), rests: None, emitted: 0, failed: 0 };
             let mut destination = known.unwrap_or_else(fresh);
             destination.source = Arc::clone(source);
             new.insert(which.clone(), destination);

@@ -40,6 +40,17 @@ fn what_is_included_wins_over_what_is_excluded() {
     assert!(!wants(&subscription(&["b"], &[]), "a"));
 }
 
+#[test]
+fn who_takes_nothing_is_left_alone_for_a_while() {
+    let now = Instant::now();
+    let rests = |since| Destination { source: Arc::default(), rests: since, emitted: 0, failed: 0 };
+    let later = now + REST;
+    assert!(rests(None).is_due(now, Compat::Better));
+    assert!(!rests(Some(now)).is_due(later.checked_sub(Duration::from_secs(1)).unwrap(), Compat::Better));
+    assert!(rests(Some(now)).is_due(later, Compat::Better));
+    assert!(!rests(Some(now)).is_due(later, Compat::Strict));
+}
+
 /// Takes one request and answers it; what was asked, as text.
 async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

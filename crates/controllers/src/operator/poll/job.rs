@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use api::keda::ScaledJob;
+use api::keda::{ScaledJob, annotations};
 use cluster::request::ApiError;
-use cluster::watch::Change;
 use futures::StreamExt as _;
 use keda::jobs::{Answer, Propagation, decide, gather, history, job, report};
 
@@ -26,6 +25,7 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let triggers = core.triggers(&item, &owner);
     let how = How {
         age: core.settings.age(SHARED),
+        failures: core.settings.age(SHARED),
         // What is as old as a poll is no answer to the next one.
         others: core.maker.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: core.settings.source_deadline,
@@ -55,7 +55,7 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     let jobs = core.world().jobs.of(&id.full_name());
     let wanted = decide(&object, &round, &jobs, core.settings.compat);
     let created = create(core, id, &object, wanted).await;
-    let report = report(&object, &round, &created, core.clock.now());
+    let report = report(&object, &round, &created, core.clock.now(), compat);
     for event in &report.events {
         core.tell.round(Subject::Job, &object.metadata, event);
     }
@@ -75,7 +75,8 @@ pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
     Polled::default()
 }
 
-/// Creates jobs, some at a time; how each fared.
+/// Creates jobs, some at a time; how each fared. When none of those is let in, or something else is asked for by now, the rest is
+/// left to the next poll: whoever waits for the object does not wait for that.
 async fn create(core: &Core, id: &Id, object: &ScaledJob, wanted: i64) -> Vec<Result<(), String>> {
     let wanted = usize::try_from(wanted).unwrap_or(0);
     let Some(body) = job(object).filter(|_| wanted > 0) else { return Vec::new() };
@@ -85,11 +86,32 @@ async fn create(core: &Core, id: &Id, object: &ScaledJob, wanted: i64) -> Vec<Re
         match made {
             Ok(made) => {
                 // It counts from now on, whether the watch has told it or not.
-                core.world().jobs.take_job("", Change::Applied(made));
+                core.world().jobs.made(made);
                 Ok(())
             }
             Err(error) => Err(error.message),
         }
     };
-    futures::stream::iter(0..wanted).map(one).buffered(TOGETHER).collect().await
+    let is_strict = core.settings.compat.is_strict();
+    let mut all = Vec::new();
+    while all.len() < wanted {
+        let some = (wanted - all.len()).min(TOGETHER);
+        let created: Vec<_> = futures::stream::iter(0..some).map(one).buffered(TOGETHER).collect().await;
+        let is_refused = created.iter().all(Result::is_err);
+        all.extend(created);
+        if !is_strict && (is_refused || !is_asked(core, id, object)) {
+            break;
+        }
+    }
+    all
+}
+
+/// Whether jobs as this ScaledJob asks for them are still asked for.
+fn is_asked(core: &Core, id: &Id, object: &ScaledJob) -> bool {
+    core.world().scaled_job(id).is_some_and(|now| {
+        let (was, now) = (&object.metadata, &now.metadata);
+        (&was.uid, was.generation) == (&now.uid, now.generation)
+            && now.deletion_timestamp.is_none()
+            && !annotations::is_set(&now.annotations, annotations::PAUSED)
+    })
 }

@@ -53,21 +53,26 @@ pub(super) fn leave_out(item: &Item, object: &ScaledObject, mut changes: Changes
     if let Some(time) = changes.last_active_time {
         notes.last_active = Some(time);
     } else {
-        // Along with the end of activity its time is written.
-        changes.last_active_time = notes.last_active;
+        // Along with the end of activity its time is written, unless it was that of an older object of this name.
+        let made = object.metadata.creation_timestamp;
+        changes.last_active_time = notes.last_active.filter(|time| made.is_none_or(|made| *time >= made));
     }
     drop(notes);
     let (Some(time), Some(written)) = (changes.last_active_time, object.status.last_active_time) else {
         return changes;
     };
     let is_recent = time.duration_since(written).unsigned_abs() < oldest(object);
-    let alone = Changes { last_active_time: None, ..changes.clone() };
-    let is_alone = is_recent && {
+    let alone = Changes { last_active_time: None, ..changes };
+    let is_alone = || {
         let mut status = object.status.clone();
         alone.apply(&mut status);
         status == object.status
     };
-    if is_alone || time < written { alone } else { changes }
+    if time < written || is_recent && is_alone() {
+        alone
+    } else {
+        Changes { last_active_time: Some(time), ..alone }
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +141,9 @@ mod tests {
         let item = Item::default();
         item.notes().last_active = Some(at(-5));
         assert_eq!(since(&item, &object(State::False, 100), 260), Some(at(100)));
+        let mut new = (*object(State::False, 100)).clone();
+        new.status.last_active_time = None;
+        assert_eq!(leave_out(&item, &new, Changes::default()), Changes::default());
     }
 
     #[test]

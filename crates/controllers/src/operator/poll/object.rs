@@ -4,45 +4,67 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::keda::{Condition, ScaledObject, types};
+use api::keda::{Condition, GroupVersionKindResource, ScaledObject, types};
 use keda::activity::{self, Metric, State, Told};
-use keda::executor::{self, Input, Scaled};
+use keda::executor::{self, Change, Input, Scaled, Why};
 use keda::{fallback, status};
+use tokio::time::Instant;
 
 use super::{Polled, SHARED, last_active};
 use crate::operator::core::{Core, Item};
 use crate::operator::direct::{self, Round};
+use crate::operator::ears::Asker;
 use crate::operator::id::{Id, Name};
 use crate::operator::reconcile::act;
 use crate::operator::record::{self, Said};
 use crate::operator::settings::Act;
 use crate::operator::tell::Subject;
-use crate::operator::triggers::{Heard, How, Owner, Slot, told};
+use crate::operator::triggers::{Heard, How, Owner, Slot, Triggers, told};
 
 /// How a reconcile begins to say that it did not find the target.
 const NO_TARGET: &str = "ScaledObject doesn't have correct scaleTargetRef specification";
 const REFUSED: &str = "ScaledObjectCheckFailed";
 
+/// How often it is decided anew when the count is another than it was taken for.
+const ATTEMPTS: u32 = 3;
+
 pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
-    round(core, id, core.settings.age(SHARED)).await
+    round(core, id, Ask::IfOld).await
 }
 
-/// The same, with samples that are no older than this.
-pub(super) async fn round(core: &Core, id: &Id, age: Duration) -> Polled {
+/// Whether sources are asked though there are samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// If nobody has asked them for a while.
+    IfOld,
+    /// In any case.
+    Now,
+}
+
+/// One round.
+pub(super) async fn round(core: &Core, id: &Id, ask: Ask) -> Polled {
     let Some(object) = core.world().object(id) else { return Polled::default() };
     let item = core.item(id);
     let owner = Owner::Object(Arc::clone(&object));
     let triggers = core.triggers(&item, &owner);
+    let (age, failures) = match ask {
+        Ask::IfOld => (core.settings.age(age(core, &item, &owner, &triggers)), core.settings.age(SHARED)),
+        Ask::Now => (Duration::ZERO, Duration::ZERO),
+    };
     let how = How {
         age,
+        failures,
         // What is as old as a poll is no answer to the next one.
         others: core.maker.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: core.settings.source_deadline,
         wanted: &|_| true,
         records: None,
     };
+    let asked = core.clock.now();
     // Sources may take their time; others may act on the object meanwhile.
     let heard = triggers.ask(&core.maker, &owner, how).await;
+    item.notes().asked = Some(Instant::now());
+    core.ears.hear(Asker::Poll, core.clock.now(), id, &triggers, &heard);
     let compat = core.settings.compat;
     let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| last(&object, slot));
     let specs: Vec<Vec<MetricSpec>> = triggers.slots().iter().zip(&heard).map(known).collect();
@@ -87,6 +109,13 @@ pub(super) async fn round(core: &Core, id: &Id, age: Duration) -> Polled {
         report(core, id, &state.changes).await;
         return Polled::default();
     }
+    // Times of activity are whole seconds.
+    let is_newer = |time: jiff::Timestamp| time.as_second() >= asked.as_second();
+    if !state.active && !compat.is_strict() && item.notes().last_active.is_some_and(is_newer) {
+        // A source has told of activity by itself since: what others were asked before says nothing about that.
+        report(core, id, &state.changes).await;
+        return Polled::default();
+    }
     let object =
         if state.active || compat.is_strict() { object } else { last_active::known(&item, &object, now) };
     let object = match unbuilt {
@@ -108,6 +137,16 @@ pub(super) async fn round(core: &Core, id: &Id, age: Duration) -> Polled {
     Polled { is_stale: is_stale(&object, &told) }
 }
 
+/// How old a sample may be for a poll. The HPA of a target that is awake asks more often than we do, and what it was told since
+/// our last poll does for us too; at rest nobody asks but we. A source that tells of activity itself has told since.
+fn age(core: &Core, item: &Item, owner: &Owner, triggers: &Triggers) -> Duration {
+    if triggers.are_pushed() {
+        return SHARED;
+    }
+    let since = item.notes().asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+    core.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED)
+}
+
 /// Decides, writes the count and the status, and tells (spec 3.6, 3.9). Whoever calls holds the object's gate.
 pub(crate) async fn decide_and_write(
     core: &Core,
@@ -117,31 +156,81 @@ pub(crate) async fn decide_and_write(
     changes: status::Changes,
     round: engine::Round,
 ) {
-    let current = core.eyes.current(object).await;
     let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
     let said = core.world().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
-    let input = input.with(current, said.as_ref().map(std::slice::from_ref));
-    let decision = executor::decide(&input, core.settings.compat);
-    if let Some(error) = &decision.error {
-        tracing::warn!(object = %id, error, "nothing can be decided");
-    }
-    let mut scaled = None;
-    if let (Some(change), Some(target)) = (decision.scale, &object.status.scale_target_gvkr) {
-        let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-        let outcome = core.hand.scale_to(namespace, name, target, change.to).await;
-        if let Scaled::NotRead(error) | Scaled::NotWritten { error, .. } = &outcome {
-            tracing::warn!(object = %id, to = change.to, error, "failed to scale a target");
-        } else {
-            tracing::info!(object = %id, to = change.to, why = ?change.why, "scaled");
+    let said = said.as_deref().map(std::slice::from_ref);
+    let mut current = core.eyes.current(object).await;
+    let mut attempt = 1;
+    let (input, decision, scaled) = loop {
+        let input = input.clone().with(current, said);
+        let decision = executor::decide(&input, core.settings.compat);
+        if let Some(error) = &decision.error {
+            tracing::warn!(object = %id, error, "nothing can be decided");
         }
-        scaled = Some(outcome);
-    }
+        let scaled = match (decision.scale, &object.status.scale_target_gvkr) {
+            (Some(change), Some(target)) => Some(scale(core, id, target, &input, change).await),
+            _ => None,
+        };
+        match scaled {
+            // What was watched is old by now: it is decided again from what was found.
+            Some(Outcome::Moved { to }) if attempt < ATTEMPTS => {
+                current = Ok(to);
+                attempt += 1;
+            }
+            scaled => break (input, decision, scaled.map(Outcome::told)),
+        }
+    };
     record::keep_activity(core, id, &input, &decision, scaled.as_ref(), round);
     let outcome = decision.finish(scaled.as_ref());
     for event in &outcome.events {
         core.tell.round(Subject::Object, &object.metadata, event);
     }
     report(core, id, &changes.then(outcome.changes)).await;
+}
+
+/// What came of a change of the count.
+enum Outcome {
+    /// It was tried.
+    Tried(Scaled),
+    /// It was not: the count is another than it was taken for.
+    Moved { to: i32 },
+}
+
+impl Outcome {
+    fn told(self) -> Scaled {
+        match self {
+            Self::Tried(scaled) => scaled,
+            Self::Moved { to } => {
+                let error = "others change the count all the time; the next round decides again".to_owned();
+                Scaled::NotWritten { from: to, error }
+            }
+        }
+    }
+}
+
+/// Writes a count. Who wakes or lifts must not take away what somebody else has added since the target was looked at.
+async fn scale(
+    core: &Core,
+    id: &Id,
+    target: &GroupVersionKindResource,
+    input: &Input<'_>,
+    change: Change,
+) -> Outcome {
+    let object = input.object;
+    let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    let adds = change.why != Why::Deactivate && !core.settings.compat.is_strict();
+    let expected = input.current.as_ref().ok().copied().filter(|_| adds);
+    let scaled = core.hand.scale_from(namespace, name, target, expected, change.to).await;
+    match &scaled {
+        Scaled::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
+            return Outcome::Moved { to: *from };
+        }
+        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
+            tracing::warn!(object = %id, to = change.to, error, "failed to scale a target");
+        }
+        Scaled::Written { .. } => tracing::info!(object = %id, to = change.to, why = ?change.why, "scaled"),
+    }
+    Outcome::Tried(scaled)
 }
 
 /// Writes what has changed into the newest status that is known.
@@ -152,7 +241,8 @@ pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
         changes = last_active::leave_out(&item, &object, changes);
     }
     let mut status = object.status.clone();
-    if let Some(patch) = status::merge(&mut status, &changes)
+    changes.apply(&mut status);
+    if let Some(patch) = status::difference(&object.status, &status)
         && let Err(error) = core.write_object(id, &patch, "status").await
         && !error.is_not_found()
     {
@@ -177,7 +267,10 @@ fn note(core: &Core, item: &Item, object: &ScaledObject, told: &[Told], state: &
     });
     let failed = failed.count();
     let mut notes = item.notes();
-    if state.skipped.is_none() {
+    let is_cached = |trigger: &api::keda::Trigger| trigger.use_cached_metrics;
+    if !object.spec.triggers.iter().any(is_cached) {
+        notes.records.clear();
+    } else if state.skipped.is_none() {
         notes.records.clone_from(&state.records);
     }
     notes.composite = object.modifiers().map(|_| state.active);

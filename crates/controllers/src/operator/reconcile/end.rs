@@ -16,6 +16,9 @@ use crate::operator::id::Id;
 use crate::operator::tell::Subject;
 use crate::operator::triggers::Owner;
 
+/// How often it is tried to restore the first count of a target.
+const RESTORES: u32 = 6;
+
 /// Cleans up behind a ScaledObject and lets it go.
 pub(super) async fn object(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> Reconciled {
     if !is_held(&object.metadata) {
@@ -31,7 +34,15 @@ pub(super) async fn object(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> 
                 tracing::warn!(object = %id, error, "failed to delete the HPA of an object that goes");
             }
         }
-        restore(core, object).await;
+        if let Err(error) = restore(core, object).await {
+            tracing::warn!(object = %id, error, "failed to restore the first count of a target");
+            // A server that is away for a moment is no reason to leave the target as it is for good; one that never lets us is
+            // none to keep the object.
+            let failures = item.notes().failures;
+            if failures < RESTORES && !core.settings.compat.is_strict() {
+                return Reconciled::Failed;
+            }
+        }
     }
     let place = Place::keda("scaledobjects", &id.namespace, &id.name);
     let event = Event::warning("ScaledObjectDeleted", "ScaledObject was deleted");
@@ -86,18 +97,22 @@ fn wants_first_count(object: &ScaledObject) -> bool {
     object.spec.advanced.as_ref().is_some_and(|advanced| advanced.restore_to_original_replica_count)
 }
 
-/// The first count comes back.
-async fn restore(core: &Core, object: &ScaledObject) {
+/// The first count comes back; where nobody may bring it back, or there is nothing left, that is all.
+async fn restore(core: &Core, object: &ScaledObject) -> Result<(), String> {
     let (Some(target), Some(count)) =
         (&object.status.scale_target_gvkr, object.status.original_replica_count)
     else {
-        return;
+        return Ok(());
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+    match core.hand.scale(namespace, name, target).await {
+        Ok(held) if held.scale.spec_replicas == count => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.message),
+    }
     match core.hand.scale_to(namespace, name, target, count).await {
-        Scaled::Written { .. } => {}
-        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
-            tracing::warn!(namespace, name, error, "failed to restore the first count of a target");
-        }
+        Scaled::Written { .. } => Ok(()),
+        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => Err(error),
     }
 }

@@ -39,9 +39,7 @@ pub(super) async fn ensure(
         let none = matches!(error, hpa::Error::NoMetrics { .. });
         broken.clone().filter(|_| none).unwrap_or_else(|| error.to_string())
     })?;
-    if is_new && !is_restart {
-        announce(core, object, &triggers, &specs);
-    }
+    announce(core, object, &triggers, &specs, is_restart);
     object.status.external_metric_names = status.external_metric_names;
     object.status.resource_metric_names = status.resource_metric_names;
     object.status.composite_scaler_name = status.composite_scaler_name;
@@ -143,14 +141,23 @@ fn last(
     if !told.is_empty() {
         return told;
     }
-    let (index, trigger) = (slot.index(), slot.trigger());
-    let held = found.map(|found| hpa::remembered(found, index, trigger)).unwrap_or_default();
+    let index = slot.index();
+    let written = found.zip(object.spec.triggers.get(index));
+    let held = written.map(|(found, trigger)| hpa::remembered(found, index, trigger)).unwrap_or_default();
     let by_name = object.modifiers().is_some() || act(core, object) == Act::Direct;
     if held.is_empty() && by_name { hpa::known(object, index) } else { held }
 }
 
-fn announce(core: &Core, object: &ScaledObject, triggers: &Triggers, specs: &[Vec<MetricSpec>]) {
-    for (slot, _) in triggers.slots().iter().zip(specs).filter(|(_, specs)| !specs.is_empty()) {
+/// Tells of each trigger once that it is built, be it late; those of an object that was there before we were are no news.
+fn announce(
+    core: &Core,
+    object: &ScaledObject,
+    triggers: &Triggers,
+    specs: &[Vec<MetricSpec>],
+    is_restart: bool,
+) {
+    let built = triggers.slots().iter().zip(specs).filter(|(_, specs)| !specs.is_empty());
+    for (slot, _) in built.filter(|(slot, _)| slot.is_news() && !is_restart) {
         let note = format!("Scaler {} is built", slot.trigger().type_);
         core.tell.round(Subject::Object, &object.metadata, &Event::normal("KEDAScalersStarted", note));
     }

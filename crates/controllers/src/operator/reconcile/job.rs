@@ -40,7 +40,8 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
     {
         return super::unwritten(core, Subject::Job, &job.metadata, &error);
     }
-    users::add(core, &Owner::Job(job)).await;
+    let before = job.status.authentications_types.clone().unwrap_or_default();
+    users::add(core, &Owner::Job(job), &before).await;
     outcome
 }
 

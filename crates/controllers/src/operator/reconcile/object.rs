@@ -49,7 +49,8 @@ pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
     {
         return super::unwritten(core, Subject::Object, &object.metadata, &error);
     }
-    users::add(core, &Owner::Object(object)).await;
+    let before = object.status.authentications_types.clone().unwrap_or_default();
+    users::add(core, &Owner::Object(object), &before).await;
     outcome
 }
 

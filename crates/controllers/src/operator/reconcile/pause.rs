@@ -1,5 +1,7 @@
 //! ScaledObjects that shall do nothing (spec 2.4).
 
+use std::num::IntErrorKind;
+
 use api::keda::{Condition, ScaledObject, State, annotations, types};
 use keda::event::Event;
 use keda::executor::Scaled;
@@ -37,7 +39,13 @@ pub(super) async fn stop(core: &Core, id: &Id, item: &Item, object: &mut ScaledO
         None => None,
         Some(Ok(count)) => Some(count),
         Some(Err((text, error))) => {
-            let cause = format!("failed to parse paused replica count: {text:?}: {error}");
+            // In the words of the original.
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            let cause =
+                format!("failed to parse paused replica count: strconv.ParseInt: parsing {text:?}: {why}");
             return Err(Fault::new("failed to scale target to paused replica count", cause));
         }
     };
@@ -61,9 +69,7 @@ async fn pin(core: &Core, object: &mut ScaledObject, count: i32) -> Result<(), S
     super::target::resolve(core, object).await?;
     let Some(target) = &object.status.scale_target_gvkr else { return Ok(()) };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    if core.eyes.cached(&target.group, &target.kind, namespace, name) == Some(count) {
-        return Ok(());
-    }
+    // Read, not remembered: an HPA may have scaled a moment ago, and nobody looks again later.
     match core.hand.scale(namespace, name, target).await {
         Ok(held) if held.scale.spec_replicas == count => return Ok(()),
         Ok(_) => {}
@@ -91,16 +97,21 @@ pub(super) async fn delete_hpa(
         known => known.to_owned(),
     };
     let full = crate::operator::id::Name::new(&object.metadata.namespace, &name);
-    let owner = core.world().hpas.get(&full).and_then(|hpa| hpa.owner.clone());
-    item.notes().hpa = None;
+    let (known, owner) = {
+        let world = core.world();
+        let found = world.hpas.get(&full);
+        (found.is_some(), found.and_then(|hpa| hpa.owner.clone()))
+    };
     // One that was never adopted is somebody else's. One that is not seen yet may still be ours.
-    let known = core.world().hpas.get(&full).is_some();
     if known && owner.as_ref() != Some(id) {
         return Ok(());
     }
-    if known || !object.status.hpa_name.is_empty() {
+    // Made a moment ago, whether that could be noted in the status or not.
+    let is_made = item.notes().hpa.is_some();
+    if known || is_made || !object.status.hpa_name.is_empty() {
         let place = Place::hpa(&object.metadata.namespace, &name);
         core.hand.delete(place, "Background").await.map_err(|error| error.message)?;
     }
+    item.notes().hpa = None;
     Ok(())
 }

@@ -1,13 +1,19 @@
 //! What is scaled (spec 2.5).
 
 use api::keda::{GroupVersionKindResource, ScaledObject};
+use cluster::discovery::ScaleKind;
 use keda::admission::{Target, TargetError};
 use keda::event::Event;
 use serde_json::Value;
 
 use crate::operator::core::Core;
-use crate::operator::hand::Place;
+use crate::operator::hand::{Place, resource};
 use crate::operator::tell::Subject;
+
+/// What an API server answers to whom it does not allow something.
+const FORBIDDEN: u16 = 403;
+const NOT_THERE: &str = "Target resource doesn't exist";
+const NOT_SCALABLE: &str = "Target resource doesn't expose /scale subresource";
 
 /// Finds the target, and notes in the status what it is and how many replicas it had at first.
 pub(super) async fn resolve(core: &Core, object: &mut ScaledObject) -> Result<(), String> {
@@ -64,11 +70,17 @@ async fn replicas(
         Ok(held) => return Ok(held.scale.spec_replicas),
         Err(error) => error,
     };
+    if error.code == FORBIDDEN && !core.settings.compat.is_strict() {
+        // Nobody knows whether it is there; what is missing is a right.
+        return Err(format!("{}; {}", error.message, missing_right(target)));
+    }
     let place =
         Place { group: &target.group, version: &target.version, plural: &target.resource, namespace, name };
     let note = match core.hand.get_metadata::<Value>(place).await {
-        Ok(_) => Some("Target resource doesn't expose /scale subresource"),
-        Err(error) if error.is_not_found() => Some("Target resource doesn't exist"),
+        Ok(_) => Some(NOT_SCALABLE),
+        Err(error) if error.is_not_found() => Some(NOT_THERE),
+        // To scale a target nobody needs to get it; what its kind offers is known to all.
+        Err(other) if other.code == FORBIDDEN && error.is_not_found() => by_kind(core, target).await,
         // Nobody knows; the error of the reconcile says why.
         Err(_) => None,
     };
@@ -77,4 +89,22 @@ async fn replicas(
         core.tell.controller(Subject::Object, &object.metadata, &event);
     }
     Err(error.message)
+}
+
+/// Why a scale is not there, as far as the kind of its object tells.
+async fn by_kind(core: &Core, target: &GroupVersionKindResource) -> Option<&'static str> {
+    match core.hand.discovery.scale_kind(&resource(target)).await {
+        ScaleKind::Served(_) => Some(NOT_THERE),
+        ScaleKind::Absent => Some(NOT_SCALABLE),
+        ScaleKind::Unknown => None,
+    }
+}
+
+/// What is to be allowed so that a target can be scaled.
+fn missing_right(target: &GroupVersionKindResource) -> String {
+    let GroupVersionKindResource { group, resource, .. } = target;
+    format!(
+        "the operator needs a role that allows to get and update {resource}/scale of API group {group:?} (that of \
+         deploy/operator allows it for all kinds)"
+    )
 }

@@ -1,18 +1,28 @@
 //! TriggerAuthentications: who uses them, as their status says; held until we know that they are gone (spec 1.3, 2.9).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::keda::{FINALIZER, TriggerAuthentication};
+use api::keda::{AuthenticationRef, FINALIZER, TriggerAuthentication};
+use cluster::request::ApiError;
 use keda::event::Event;
 use serde_json::json;
 
 use super::end::{is_held, release};
+use super::pause;
 use crate::operator::core::Core;
 use crate::operator::hand::Place;
 use crate::operator::id::{Id, Kind, Name};
 use crate::operator::tell::Subject;
 use crate::operator::triggers::Owner;
-use crate::operator::world::users_of;
+use crate::operator::world::{World, users_of};
+
+/// The kind of those that are in no namespace.
+const CLUSTER: &str = "ClusterTriggerAuthentication";
+/// How often a status is written anew when somebody else wrote in between.
+const ATTEMPTS: u32 = 8;
+/// How often it is tried to hold one, or to let it go: with the pauses in between, for about half an hour.
+const PATIENCE: u32 = 18;
 
 fn place(name: &Name) -> Place<'_> {
     let plural =
@@ -24,97 +34,151 @@ fn subject(name: &Name) -> Subject {
     if name.namespace.is_empty() { Subject::ClusterAuthentication } else { Subject::Authentication }
 }
 
-/// Notes in the status of TriggerAuthentications who uses them.
-pub(super) async fn add(core: &Core, owner: &Owner) {
-    note(core, owner, true).await;
+/// Notes in the status of TriggerAuthentications who uses them; `before` are names of those it used until now, with commas.
+pub(super) async fn add(core: &Core, owner: &Owner, before: &str) {
+    note(core, owner, before, true).await;
 }
 
 /// Somebody uses them no longer.
 pub(super) async fn remove(core: &Core, owner: &Owner) {
-    note(core, owner, false).await;
+    note(core, owner, "", false).await;
 }
 
-/// Whether a ClusterTriggerAuthentication is used from another namespace under the same name: names stand there without
-/// namespaces.
-fn is_namesake(core: &Core, name: &Name, id: &Id) -> bool {
-    let users = core.world().users(name);
-    users.iter().any(|other| other != id && (other.kind, &other.name) == (id.kind, &id.name))
-}
-
-async fn note(core: &Core, owner: &Owner, adds: bool) {
-    let id = &owner.id();
-    for name in users_of(&id.full_name(), owner.triggers()) {
-        let Some(found) = find(core, &name) else { continue };
-        if !adds && is_namesake(core, &name, id) {
-            continue;
-        }
-        let (field, old) = match id.kind {
-            Kind::Object => ("scaledobjects", &found.status.scaledobjects),
-            Kind::Job => ("scaledjobs", &found.status.scaledjobs),
-        };
-        let mut names: Vec<String> =
-            old.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        match adds {
-            true if !names.iter().any(|name| **name == *id.name) => names.push(id.name.to_string()),
-            true => {}
-            false => names.retain(|name| **name != *id.name),
-        }
-        let new = names.join(",");
-        if new == *old {
-            continue;
-        }
-        let patch = json!({"status": {field: Some(&new).filter(|new| !new.is_empty())}});
-        match core.hand.merge::<TriggerAuthentication>(place(&name), "status", &patch).await {
-            Ok(written) => core.world().wrote_authentication(&name, written),
-            Err(error) => {
-                tracing::warn!(authentication = %name.name, %error, "failed to note who uses a TriggerAuthentication");
-            }
+async fn note(core: &Core, owner: &Owner, before: &str, adds: bool) {
+    let id = owner.id();
+    let used = users_of(&id.full_name(), owner.triggers());
+    // Of what it used until now only the names are known. The original leaves it there for good.
+    let before = before.split(',').filter(|name| !name.is_empty() && !core.settings.compat.is_strict());
+    let before = before.flat_map(|name| [Name::new(&id.namespace, name), Name::new("", name)]);
+    let before: Vec<Name> = before.filter(|name| !used.contains(name)).collect();
+    let all = used.iter().map(|name| (name, adds)).chain(before.iter().map(|name| (name, false)));
+    for (name, uses) in all {
+        if let Err(error) = settle(core, name, &id, uses).await {
+            tracing::warn!(authentication = %name.name, %error, "failed to note who uses a TriggerAuthentication");
         }
     }
 }
 
-fn find(core: &Core, name: &Name) -> Option<Arc<TriggerAuthentication>> {
-    let world = core.world();
-    world.all_authentications().find(|(known, _)| *known == name).map(|(_, found)| Arc::clone(found))
+/// Says of one TriggerAuthentication who uses it. Many may want to at once, and each reads what it changes: who comes too late
+/// reads again.
+async fn settle(core: &Core, name: &Name, id: &Id, uses: bool) -> Result<(), ApiError> {
+    let Some(mut found) = find(core, name) else { return Ok(()) };
+    let mut attempt = 1;
+    loop {
+        let (field, old) = match id.kind {
+            Kind::Object => ("scaledobjects", &found.status.scaledobjects),
+            Kind::Job => ("scaledjobs", &found.status.scaledjobs),
+        };
+        let Some(new) = users(core, name, id, uses, old) else { return Ok(()) };
+        let patch = json!({
+            "metadata": {"resourceVersion": found.metadata.resource_version},
+            "status": {field: Some(new).filter(|new| !new.is_empty())},
+        });
+        match core.hand.merge::<TriggerAuthentication>(place(name), "status", &patch).await {
+            Ok(written) => {
+                core.world().wrote_authentication(name, written);
+                return Ok(());
+            }
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if error.is_conflict() && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+        // A patch that changes nothing tells what is there, and needs no further right.
+        let newest: TriggerAuthentication = core.hand.merge(place(name), "status", &json!({})).await?;
+        core.world().wrote_authentication(name, newest.clone());
+        found = Arc::new(newest);
+    }
 }
 
-/// A TriggerAuthentication has come, has changed (`is_news`) or is on its way out.
+/// The names that should stand there, with commas, if somebody uses it from now on or no longer; none if those that do stand
+/// there may stay.
+fn users(core: &Core, name: &Name, id: &Id, uses: bool, old: &str) -> Option<String> {
+    let stand = || old.split(',').filter(|user| !user.is_empty());
+    let is_there = stand().any(|user| user == &*id.name);
+    if uses == is_there {
+        return None;
+    }
+    let world = core.world();
+    let others = world.users(name);
+    let mut others =
+        others.iter().filter(|other| *other != id && other.kind == id.kind && !is_going(&world, other));
+    // Names stand there without namespaces: of those of the cluster a namesake may be a user.
+    if !uses && others.clone().any(|other| other.name == id.name) {
+        return None;
+    }
+    let kept: Vec<&str> = stand().filter(|user| uses || *user != &*id.name).collect();
+    let mut new: BTreeSet<&str> = Some(&*id.name).filter(|_| uses).into_iter().collect();
+    if !core.settings.compat.is_strict() {
+        // Whoever else uses it is noted along with it: many who come at once need few writes. Nobody else is taken away, since
+        // others may be in namespaces that are not ours.
+        new.extend(others.by_ref().map(|other| &*other.name));
+    }
+    for user in &kept {
+        new.remove(user);
+    }
+    Some(kept.into_iter().chain(new).collect::<Vec<_>>().join(","))
+}
+
+/// Whether an object is gone, or on its way out.
+fn is_going(world: &World, id: &Id) -> bool {
+    match id.kind {
+        Kind::Object => world.object(id).is_none_or(|own| own.metadata.deletion_timestamp.is_some()),
+        Kind::Job => world.scaled_job(id).is_none_or(|own| own.metadata.deletion_timestamp.is_some()),
+    }
+}
+
+fn find(core: &Core, name: &Name) -> Option<Arc<TriggerAuthentication>> {
+    let kind = if name.namespace.is_empty() { CLUSTER } else { "" };
+    let of = AuthenticationRef { name: name.name.to_string(), kind: kind.to_owned() };
+    core.world().authentication(&name.namespace, &of)
+}
+
+/// A TriggerAuthentication has come, has changed (`is_news`) or is on its way out. What cannot be written is tried again:
+/// nobody else lets go of it.
 pub(crate) async fn authentication(core: &Core, name: &Name, is_news: bool) {
-    let Some(found) = find(core, name) else { return };
+    for failures in 1..=PATIENCE {
+        match attend(core, name, is_news).await {
+            Err(error) if !error.is_not_found() => {
+                tracing::warn!(authentication = %name.name, %error, "failed to hold a TriggerAuthentication, or to let it go");
+            }
+            _ => return,
+        }
+        tokio::time::sleep(pause(failures)).await;
+    }
+}
+
+async fn attend(core: &Core, name: &Name, is_news: bool) -> Result<(), ApiError> {
+    let Some(found) = find(core, name) else { return Ok(()) };
     let (metadata, subject) = (&found.metadata, subject(name));
     let kind = subject.kind();
     if metadata.deletion_timestamp.is_some() {
-        if is_held(metadata) && release(core, place(name), metadata).await.is_ok() {
+        if is_held(metadata) {
+            release(core, place(name), metadata).await?;
             let reason = match subject {
                 Subject::ClusterAuthentication => "ClusterTriggerAuthenticationDeleted",
                 _ => "TriggerAuthenticationDeleted",
             };
             core.tell.controller(subject, metadata, &Event::normal(reason, format!("{kind} was deleted")));
         }
-        return;
+        return Ok(());
     }
     if is_held(metadata) {
         if is_news {
             core.tell.controller(subject, metadata, &updated(core, subject, &name.name));
         }
-        return;
+        return Ok(());
     }
     let mut finalizers = metadata.finalizers.clone();
     finalizers.push(FINALIZER.to_owned());
     let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
-    match core.hand.merge::<TriggerAuthentication>(place(name), "", &patch).await {
-        Ok(written) => {
-            core.world().wrote_authentication(name, written);
-            let reason = match subject {
-                Subject::ClusterAuthentication => "ClusterTriggerAuthenticationAdded",
-                _ => "TriggerAuthenticationAdded",
-            };
-            core.tell.controller(subject, metadata, &Event::normal(reason, format!("New {kind} configured")));
-        }
-        Err(error) => {
-            tracing::debug!(authentication = %name.name, %error, "failed to hold a TriggerAuthentication");
-        }
-    }
+    let written = core.hand.merge::<TriggerAuthentication>(place(name), "", &patch).await?;
+    core.world().wrote_authentication(name, written);
+    let reason = match subject {
+        Subject::ClusterAuthentication => "ClusterTriggerAuthenticationAdded",
+        _ => "TriggerAuthenticationAdded",
+    };
+    core.tell.controller(subject, metadata, &Event::normal(reason, format!("New {kind} configured")));
+    Ok(())
 }
 
 /// The original says it of all of them in the words of those of the cluster.

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::script::Script;
+use super::wire::Wire;
 use crate::operator::{Handle, Operator, Parts, Settings};
 
 /// How long anything may take, in the cluster's time.
@@ -26,6 +27,7 @@ pub(super) struct Bench {
     pub(super) running: Running,
     pub(super) client: Client,
     pub(super) script: Script,
+    pub(super) wire: Wire,
     pub(super) handle: Handle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -68,11 +70,13 @@ impl Bench {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
         post(&client, "/api/v1/namespaces", &namespace).await;
         let script = Script::default();
+        let wire = Wire::default();
+        let own = wire.client(&client);
         let time = running.clock();
         let clock = Clock::new(move || time.now());
         let parts = Parts {
-            client: client.clone(),
-            discovery: Discovery::new(client.clone()),
+            client: own.clone(),
+            discovery: Discovery::new(own),
             leadership: leadership(client.clone(), clock.clone()),
             recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
             clock,
@@ -86,7 +90,7 @@ impl Bench {
         let (operator, handle) = Operator::new(parts);
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));
-        let bench = Self { running, client, script, handle, stop, task };
+        let bench = Self { running, client, script, wire, handle, stop, task };
         bench.until("the operator sees the cluster", async || bench.handle.synced()).await;
         bench
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, condition, trigger};
 use super::script::Says;
@@ -178,5 +179,48 @@ async fn a_source_that_fails_creates_nothing_and_is_said() {
     bench.script.say("mails", Says::Value(10));
     bench.until("the other is heard", async || jobs(&bench).await.len() == 1).await;
     bench.until("it says so", async || state(&bench, "Ready").await.1 == "PartialTriggerError").await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_job_is_let_in_few_are_tried() {
+    let bench = Bench::start().await;
+    bench.wire.refuse(Method::POST, "/jobs", 403, u32::MAX);
+    bench.script.say("orders", Says::Value(100_000));
+    scaled_job_with(&bench, json!({"maxReplicaCount": 1000})).await;
+    bench.until("it was polled", async || bench.script.asked("orders") > 5).await;
+    // A few per poll, of which there were a few.
+    let tried = bench.wire.count(&Method::POST, "/jobs");
+    assert!((1..1000).contains(&tried), "{tried}");
+    bench.wire.let_through();
+    bench.until("all are made once they are let in", async || jobs(&bench).await.len() == 1000).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_until_all_jobs_are_made() {
+    let bench = Bench::start().await;
+    bench.wire.slow(Method::POST, "/jobs", Duration::from_secs(1));
+    bench.script.say("orders", Says::Value(100_000));
+    scaled_job_with(&bench, json!({"maxReplicaCount": 1000})).await;
+    bench.until("some are made", async || !jobs(&bench).await.is_empty()).await;
+    let edit = json!({"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}});
+    bench.patch(SCALED_JOB, edit).await;
+    let began = Instant::now();
+    bench.until("it is paused", async || state(&bench, "Paused").await.0 == "True").await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(jobs(&bench).await.len() < 200);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_trigger_is_named_in_the_condition() {
+    let bench = Bench::start().await;
+    bench.script.say("orders", Says::Fails("connection refused"));
+    scaled_job(&bench).await;
+    bench.until("it says so", async || state(&bench, "Ready").await.1 == "TriggerError").await;
+    let message =
+        "Triggers defined in ScaledJob are not working correctly: trigger 0 (scripted): connection refused";
+    assert_eq!(state(&bench, "Ready").await.2, message);
     bench.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -122,5 +123,29 @@ async fn the_first_count_comes_back_when_an_object_is_deleted() {
         bench.until(reason, async || bench.has_event("worker", reason).await).await;
     }
     bench.until("its HPA went with it", async || bench.hpa("keda-hpa-worker").await.is_none()).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_count_comes_back_although_the_server_was_away() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 3).await;
+    let advanced = json!({"restoreToOriginalReplicaCount": true});
+    let spec = json!({"cooldownPeriod": 1, "pollingInterval": 1, "advanced": advanced, "triggers": [trigger("orders")]});
+    bench.scaled_object("worker", spec.clone()).await;
+    bench.until("it sleeps", async || bench.replicas("worker").await == 0).await;
+    bench.wire.refuse(Method::PUT, "/deployments/worker/scale", 503, 3);
+    bench.delete(&objects("worker")).await;
+    bench.until("it is gone", async || bench.get(&objects("worker")).await.is_none()).await;
+    assert_eq!(bench.replicas("worker").await, 3);
+
+    // Where that is never allowed, the object is not kept for ever.
+    bench.scaled_object("worker", spec).await;
+    bench.until("it sleeps again", async || bench.replicas("worker").await == 0).await;
+    bench.wire.refuse(Method::PUT, "/deployments/worker/scale", 403, u32::MAX);
+    bench.delete(&objects("worker")).await;
+    let began = Instant::now();
+    bench.until("it is gone", async || bench.get(&objects("worker")).await.is_none()).await;
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     bench.stop().await;
 }

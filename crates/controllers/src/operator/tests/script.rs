@@ -18,6 +18,8 @@ use crate::operator::Build;
 pub(super) enum Says {
     /// This value; active if it is above zero.
     Value(i64),
+    /// The same, but not at once.
+    Late(Duration, i64),
     /// That something is wrong.
     Fails(&'static str),
     /// Nothing, for ever.
@@ -130,8 +132,11 @@ impl Scaler for Scripted {
                 source.asked += 1;
                 source.says.clone()
             };
+            if let Some(Says::Late(after, _)) = says {
+                tokio::time::sleep(after).await;
+            }
             match says.unwrap_or(Says::Value(0)) {
-                Says::Value(value) => {
+                Says::Value(value) | Says::Late(_, value) => {
                     let quantity = Quantity::new(value, quantity::Format::DecimalSi);
                     Ok(Reading::one(metric, quantity, value > 0))
                 }

@@ -4,6 +4,7 @@ use api::provide::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
+use http::Method;
 use keda::admission::{Kind, Operation, Request, Verdict};
 use serde_json::{Value, json};
 
@@ -97,6 +98,38 @@ async fn what_is_not_there_or_cannot_be_scaled_is_said() {
         }
         assert!(bench.hpa(&format!("keda-hpa-{name}")).await.is_none());
     }
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_read_is_not_said_to_be_missing() {
+    let bench = Bench::start().await;
+    widgets(&bench).await;
+    bench.script.say("orders", Says::Value(5));
+    bench.wire.refuse(Method::GET, "/widgets/w/scale", 403, u32::MAX);
+    bench.scaled_object("so", spec("example.com/v1", "Widget")).await;
+    let ready = async || bench.condition("so", "Ready").await;
+    let needed = "a role that allows to get and update widgets/scale of API group \"example.com\"";
+    bench.until("it says what it needs", async || ready().await.2.contains(needed)).await;
+    assert_eq!(ready().await.1, "ScaledObjectCheckFailed");
+    let notes: Vec<String> = bench.events("so").await.into_iter().map(|(_, note)| note).collect();
+    assert!(!notes.iter().any(|note| note.starts_with("Target resource")), "{notes:?}");
+    bench.wire.let_through();
+    let size = async || bench.get(&format!("{WIDGETS}/w")).await.unwrap()["spec"]["size"].clone();
+    bench.until("it is woken once it may be", async || size().await == 1).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whether_a_target_is_there_is_known_without_the_right_to_get_it() {
+    let bench = Bench::start().await;
+    widgets(&bench).await;
+    bench.wire.refuse(Method::GET, "/widgets/", 404, 1);
+    bench.wire.refuse(Method::GET, "/widgets/", 403, 1);
+    bench.scaled_object("so", spec("example.com/v1", "Widget")).await;
+    let notes = async || bench.events("so").await.into_iter().map(|(_, note)| note).collect::<Vec<_>>();
+    let told = "Target resource doesn't exist".to_owned();
+    bench.until("it is told", async || notes().await.contains(&told)).await;
     bench.stop().await;
 }
 

@@ -144,6 +144,31 @@ async fn a_secret_that_changes_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn to_be_strict_what_works_goes_on_with_the_credentials_it_has() {
+    let bench = Bench::with(Settings { compat: Compat::Strict, ..Settings::default() }).await;
+    bench.deployment("worker", 0).await;
+    bench.script.say("orders", Says::Value(3));
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": {"password": "c2VjcmV0"},
+    });
+    bench.create("/api/v1/namespaces/shop/secrets", secret).await;
+    bench.create(AUTHENTICATIONS, authentication("login")).await;
+    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [guarded()]})).await;
+    bench.until("it is woken", async || bench.replicas("worker").await == 1).await;
+    let built = bench.script.built("orders");
+    bench.delete("/api/v1/namespaces/shop/secrets/login").await;
+    bench.delete(&format!("{AUTHENTICATIONS}/creds")).await;
+    bench.until("it is gone", async || bench.get(&format!("{AUTHENTICATIONS}/creds")).await.is_none()).await;
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(bench.script.built("orders"), built, "nothing was built anew");
+    assert_eq!(bench.condition("worker", "Ready").await.0, "True");
+    bench.patch(&objects("worker"), json!({"spec": {"pollingInterval": 6}})).await;
+    let ready = async || bench.condition("worker", "Ready").await;
+    bench.until("an edit misses them", async || ready().await.1 == "ScaledObjectCheckFailed").await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_target_is_said_and_its_appearance_is_noticed() {
     let bench = Bench::start().await;
     bench.script.say("orders", Says::Value(3));

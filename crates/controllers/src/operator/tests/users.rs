@@ -1,5 +1,6 @@
 //! TriggerAuthentications: who uses them, and what is told of them; where events go.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, condition, objects};
@@ -76,6 +77,82 @@ async fn who_uses_an_authentication_stands_in_its_status() {
     for reason in ["ClusterTriggerAuthenticationAdded", "ClusterTriggerAuthenticationDeleted"] {
         bench.until(reason, async || of_cluster(reason).await).await;
     }
+    bench.stop().await;
+}
+
+async fn names(bench: &Bench, of: &str) -> String {
+    let status = bench.get(of).await.unwrap_or_default()["status"].clone();
+    status["scaledobjects"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_who_come_at_once_are_all_noted() {
+    let bench = Bench::start().await;
+    bench.create(OWN.trim_end_matches("/own"), authentication("TriggerAuthentication", "own")).await;
+    let own = ("TriggerAuthentication", "own");
+    let all: Vec<String> = (10..60).map(|number| format!("so-{number}")).collect();
+    for name in &all {
+        bench.deployment(name, 1).await;
+    }
+    // They are seen together, and reconciled together.
+    bench.wire.hold("/scaledobjects");
+    for name in &all {
+        bench.create(&objects(""), scaled_object(name, &[own])).await;
+    }
+    bench.wire.release();
+    bench.until("the last is ready", async || bench.condition("so-59", "Ready").await.0 == "True").await;
+    let sorted = async || {
+        let mut found: Vec<String> = names(&bench, OWN).await.split(',').map(str::to_owned).collect();
+        found.sort();
+        found
+    };
+    bench.until("all are noted", async || sorted().await.len() >= all.len()).await;
+    assert_eq!(sorted().await, all);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_turns_to_another_authentication_is_noted_there_alone() {
+    let bench = Bench::start().await;
+    let (all, of_cluster) = (OWN.trim_end_matches("/own"), SHARED.trim_end_matches("/shared"));
+    bench.create(all, authentication("TriggerAuthentication", "own")).await;
+    bench.create(all, authentication("TriggerAuthentication", "shared")).await;
+    bench.create(of_cluster, authentication("ClusterTriggerAuthentication", "shared")).await;
+    bench.deployment("a", 1).await;
+    bench.deployment("b", 1).await;
+    let (own, namespaced, cluster) = (
+        ("TriggerAuthentication", "own"),
+        ("TriggerAuthentication", "shared"),
+        ("ClusterTriggerAuthentication", "shared"),
+    );
+    bench.create(&objects(""), scaled_object("a", &[own])).await;
+    bench.create(&objects(""), scaled_object("b", &[own])).await;
+    bench.until("both use it", async || names(&bench, OWN).await.len() == 3).await;
+    let turn = async |to: (&str, &str)| {
+        bench.patch(&objects("a"), json!({"spec": scaled_object("a", &[to])["spec"]})).await;
+    };
+    let other = &format!("{all}/shared");
+    turn(namespaced).await;
+    bench.until("it uses the other", async || names(&bench, other).await == "a").await;
+    bench.until("it uses that no longer", async || names(&bench, OWN).await == "b").await;
+    // Of the same name, but in no namespace.
+    turn(cluster).await;
+    bench.until("it uses a third", async || names(&bench, SHARED).await == "a").await;
+    bench.until("it uses neither", async || names(&bench, other).await.is_empty()).await;
+    assert_eq!(names(&bench, OWN).await, "b");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authentication_is_let_go_although_the_server_was_away() {
+    let bench = Bench::start().await;
+    bench.wire.refuse(Method::PATCH, "/triggerauthentications/own", 500, 3);
+    bench.create(OWN.trim_end_matches("/own"), authentication("TriggerAuthentication", "own")).await;
+    let is_held = async || bench.get(OWN).await.is_some_and(|own| own["metadata"]["finalizers"].is_array());
+    bench.until("it is held all the same", is_held).await;
+    bench.wire.refuse(Method::PATCH, "/triggerauthentications/own", 503, 5);
+    bench.delete(OWN).await;
+    bench.until("it is gone", async || bench.get(OWN).await.is_none()).await;
     bench.stop().await;
 }
 

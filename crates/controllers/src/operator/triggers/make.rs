@@ -102,7 +102,7 @@ impl Maker {
             feeds_formula: owner.has_formula(),
             http_timeout: self.http_timeout,
         };
-        (self.build)(&trigger, &self.backends).map_err(|error| error.0)
+        (self.build)(&trigger, &self.backends).map_err(String::from)
     }
 
     /// The pods of the target, if anybody asks for them.

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 pub use make::Build;
 pub(crate) use make::{Maker, display};
 pub(crate) use owner::{Owner, group, interval};
-pub(crate) use push::{Pushed, Sender as PushSender};
+pub(crate) use push::{Pushed, Sender as PushSender, Ticket};
 pub(crate) use slot::Slot;
 
 /// The triggers of an object in one generation.
@@ -51,6 +51,8 @@ pub(crate) struct Triggers {
 pub(crate) struct How<'a> {
     /// Samples that are no older are as good as new ones.
     pub(crate) age: Duration,
+    /// The same of failures: whoever asks to notice that a source works again does not take old ones.
+    pub(crate) failures: Duration,
     /// Answers that others got to the same question do as well if they are no older.
     pub(crate) others: Duration,
     /// How long one question may take.
@@ -116,9 +118,10 @@ pub(crate) fn told(heard: Vec<Heard>, compat: Compat) -> Vec<activity::Told> {
 impl Triggers {
     /// Nothing is built yet.
     pub(crate) fn new(owner: &Owner, compat: Compat, push: Option<&push::Sender>) -> Arc<Self> {
-        let slots = owner.triggers().iter().enumerate().map(|(index, trigger)| {
-            Slot::new(index, trigger.clone(), push.map(|push| push.of(&owner.id(), index)))
-        });
+        let slots =
+            owner.triggers().iter().enumerate().map(|(index, trigger)| {
+                Slot::new(index, trigger, push.map(|push| push.of(&owner.id(), index)))
+            });
         Arc::new(Self {
             uid: owner.metadata().uid.clone(),
             generation: owner.metadata().generation,
@@ -192,6 +195,11 @@ impl Triggers {
         {
             slot.renew();
         }
+    }
+
+    /// Whether one of them tells of activity itself.
+    pub(crate) fn are_pushed(&self) -> bool {
+        self.slots.iter().any(Slot::is_pushed)
     }
 
     /// When one of them was last asked.

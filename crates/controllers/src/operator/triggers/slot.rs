@@ -34,7 +34,10 @@ const MOST_METRICS: usize = 64;
 /// One trigger.
 pub(crate) struct Slot {
     index: usize,
+    /// Without its parameters, which are in the object.
     trigger: Trigger,
+    /// How long it says that it may take.
+    timeout: Option<Duration>,
     line: Option<Line>,
     /// Held while it is built, so that it is built once.
     building: tokio::sync::Mutex<()>,
@@ -54,6 +57,8 @@ struct Inner {
     pause: Option<Instant>,
     stream: Option<Stream>,
     asked: Option<Instant>,
+    /// Whether it was told that it is built.
+    announced: bool,
     /// How often it failed, for figures.
     errors: u64,
     /// Requests that it has sent over HTTP, by the code of the answer (0: none), for figures.
@@ -74,25 +79,31 @@ pub(crate) struct Kept {
 }
 
 impl Slot {
-    pub(super) fn new(index: usize, trigger: Trigger, line: Option<Line>) -> Self {
-        Self { index, trigger, line, building: tokio::sync::Mutex::default(), inner: Mutex::default() }
+    pub(super) fn new(index: usize, trigger: &Trigger, line: Option<Line>) -> Self {
+        let (building, inner) = (tokio::sync::Mutex::default(), Mutex::default());
+        let timeout = trigger.metadata.get("timeout").and_then(|text| match text.parse::<u64>() {
+            Ok(milliseconds) => Some(Duration::from_millis(milliseconds)),
+            Err(_) => parse_go_duration(text).and_then(|said| Duration::try_from(said).ok()),
+        });
+        let Trigger { type_, name, use_cached_metrics, authentication_ref, metric_type, .. } =
+            trigger.clone();
+        let metadata = BTreeMap::new();
+        let trigger = Trigger { type_, name, metadata, use_cached_metrics, authentication_ref, metric_type };
+        Self { index, trigger, timeout, line, building, inner }
     }
 
     pub(crate) fn index(&self) -> usize {
         self.index
     }
 
+    /// The trigger without its parameters, which are in the object.
     pub(crate) fn trigger(&self) -> &Trigger {
         &self.trigger
     }
 
     /// How long it may take: as long as it says itself, and a moment more, if that is longer.
     fn patience(&self, deadline: Duration) -> Duration {
-        let said = self.trigger.metadata.get("timeout").and_then(|text| match text.parse::<u64>() {
-            Ok(milliseconds) => Some(Duration::from_millis(milliseconds)),
-            Err(_) => parse_go_duration(text).and_then(|said| Duration::try_from(said).ok()),
-        });
-        said.map_or(deadline, |said| deadline.max(said.saturating_add(MOMENT)).min(LONGEST_PATIENCE))
+        self.timeout.map_or(deadline, |said| deadline.max(said.saturating_add(MOMENT)).min(LONGEST_PATIENCE))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -105,6 +116,11 @@ impl Slot {
 
     pub(super) fn last_asked(&self) -> Option<Instant> {
         self.inner().asked
+    }
+
+    /// Whether it tells of activity itself.
+    pub(super) fn is_pushed(&self) -> bool {
+        self.inner().stream.is_some()
     }
 
     /// What was last said of its metrics, and how often it failed.
@@ -191,6 +207,11 @@ impl Slot {
         Heard { specs: Ok(specs), samples, is_built: true }
     }
 
+    /// Whether it is to be told that it is built: once.
+    pub(crate) fn is_news(&self) -> bool {
+        !std::mem::replace(&mut self.inner().announced, true)
+    }
+
     /// Whether there is a scaler, whatever it says.
     pub(crate) fn is_built(&self) -> bool {
         matches!(self.inner().scaler, Some(Ok(_)))
@@ -203,7 +224,8 @@ impl Slot {
         let mut inner = self.inner();
         let one = |(name, target): (&str, &MetricTarget)| {
             let kept = inner.samples.get(name);
-            let is_remembered = kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < how.age);
+            let is_remembered =
+                kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < how.failures);
             if !is_remembered {
                 let reading = Err(error.to_owned());
                 let kept = Kept { at: Instant::now(), reading, latency: Duration::ZERO };
@@ -234,7 +256,7 @@ impl Slot {
             return told(record.clone(), true);
         }
         if let Some(kept) = self.inner().samples.get(name)
-            && kept.at.elapsed() < how.age
+            && kept.at.elapsed() < if kept.reading.is_err() { how.failures } else { how.age }
         {
             return told(kept.reading.clone(), true);
         }
@@ -315,8 +337,10 @@ impl Slot {
     }
 
     async fn build(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
-        let made = maker.make(owner, self.index, &self.trigger).await;
-        let Made { scaler, used } = made;
+        let Some(trigger) = owner.triggers().get(self.index) else {
+            return Err("the object was edited meanwhile".to_owned());
+        };
+        let Made { scaler, used } = maker.make(owner, self.index, trigger).await;
         let stream = match (&scaler, &self.line) {
             (Ok(scaler), Some(line)) => line.listen(scaler),
             _ => None,
@@ -371,12 +395,12 @@ impl Refusal {
 
 async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, Refusal> {
     let told = timeout(deadline, scaler.specs()).await.map_err(|_| Refusal::Late(deadline))?;
-    told.map_err(|error| Refusal::Said(error.0))
+    told.map_err(|error| Refusal::Said(error.into()))
 }
 
 async fn reading_of(scaler: &Arc<dyn Scaler>, name: &str, deadline: Duration) -> Result<Reading, Refusal> {
     let told = timeout(deadline, scaler.read(name)).await.map_err(|_| Refusal::Late(deadline))?;
-    let told = told.map_err(|error| Refusal::Said(error.0))?;
+    let told = told.map_err(|error| Refusal::Said(error.into()))?;
     let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
     Ok(Reading { values: told.values.into_iter().map(value).collect(), active: told.active })
 }
@@ -400,7 +424,7 @@ mod tests {
             if !said.is_empty() {
                 trigger.metadata.insert("timeout".to_owned(), said.to_owned());
             }
-            let slot = Slot::new(0, trigger, None);
+            let slot = Slot::new(0, &trigger, None);
             assert_eq!(slot.patience(deadline), Duration::from_secs(expected), "{said}");
         }
     }

@@ -1,6 +1,6 @@
 //! Jobs of ScaledJobs, and the pods of these.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use api::keda::annotations::SCALED_JOB_NAME;
@@ -12,6 +12,9 @@ use serde_json::Value;
 use super::keyed;
 use super::shelf::{Done, Shelf, Versioned};
 use crate::operator::id::Name;
+
+/// So many names of jobs that are gone are remembered: more than can be under way at once.
+const REMEMBERED: usize = 1024;
 
 /// A job, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +100,8 @@ pub(crate) struct Jobs {
     /// Names of jobs by ScaledJob, and of pods by job.
     of_scaled_job: Index,
     of_job: Index,
+    /// The last that went: what we made ourselves may be gone before the answer to that has come.
+    gone: VecDeque<Name>,
 }
 
 #[derive(Debug, Default)]
@@ -136,6 +141,13 @@ impl Jobs {
         .collect()
     }
 
+    /// A job that we made ourselves, before the watch tells it; one that is gone already stays so.
+    pub(crate) fn made(&mut self, job: Job) {
+        if !self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == job.key()) {
+            self.take_job("", Change::Applied(job));
+        }
+    }
+
     /// A change of jobs.
     pub(crate) fn take_job(&mut self, scope: &str, change: Change<Job>) {
         let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
@@ -151,9 +163,17 @@ impl Jobs {
             Done::Gone(gone) => {
                 for (name, old) in gone {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
+                    self.gone.push_back(name);
+                }
+                let many = self.gone.len().saturating_sub(REMEMBERED);
+                self.gone.drain(..many);
+            }
+            Done::Unreadable(name, old, _) => {
+                if let Some(old) = old {
+                    self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
             }
-            Done::Nothing | Done::Unreadable(..) => {}
+            Done::Nothing => {}
         }
     }
 
@@ -174,7 +194,12 @@ impl Jobs {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }
             }
-            Done::Nothing | Done::Unreadable(..) => {}
+            Done::Unreadable(name, old, _) => {
+                if let Some(old) = old {
+                    self.of_job.remove(&name.namespace, &old.job, &name.name);
+                }
+            }
+            Done::Nothing => {}
         }
     }
 }

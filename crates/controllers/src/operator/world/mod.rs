@@ -19,6 +19,7 @@ use api::meta::ObjectMeta;
 use cluster::index::{CachedScale, Target, TargetKind, Targets};
 use cluster::watch::Change;
 
+use super::core::Small as _;
 use super::id::{Id, Kind, Name};
 use super::triggers::{group, interval};
 use super::wheel::Pace;
@@ -56,7 +57,7 @@ pub(crate) struct Hpa {
     /// All of it, until it was found to be as it should.
     pub(crate) whole: Option<Arc<HorizontalPodAutoscaler>>,
     /// What it says of itself.
-    pub(crate) scaling_active: Option<HorizontalPodAutoscalerCondition>,
+    pub(crate) scaling_active: Option<Box<HorizontalPodAutoscalerCondition>>,
     /// The ScaledObject that owns it.
     pub(crate) owner: Option<Id>,
 }
@@ -80,7 +81,7 @@ impl Hpa {
         Self {
             version: meta.resource_version.clone(),
             print: print(&hpa),
-            scaling_active: said,
+            scaling_active: said.map(Box::new),
             whole: owner.is_some().then(|| Arc::new(hpa)),
             owner,
         }
@@ -126,6 +127,8 @@ pub(crate) struct World {
     users: HashMap<Name, HashSet<Id>>,
     /// Who scales a target.
     scalers_of: HashMap<Name, Vec<Id>>,
+    /// The kinds of targets, until another object comes or one changes.
+    kinds: Option<Arc<HashSet<TargetKind>>>,
 }
 
 impl World {
@@ -203,17 +206,18 @@ impl World {
     }
 
     /// The kinds of targets that are worth a watch.
-    pub(crate) fn target_kinds(&self) -> HashSet<TargetKind> {
+    pub(crate) fn target_kinds(&mut self) -> Arc<HashSet<TargetKind>> {
         let kind = |object: &Arc<ScaledObject>| {
             let group = api::scale::group_of(object.target_api_version()).ok()?;
             TargetKind::of(group, object.target_kind())
         };
-        self.objects.iter().filter_map(|(_, object)| kind(object)).collect()
+        let find = || Arc::new(self.objects.iter().filter_map(|(_, object)| kind(object)).collect());
+        Arc::clone(self.kinds.get_or_insert_with(find))
     }
 
     /// A change of ScaledObjects.
     pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<Signal> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
         let done = self.objects.take(scope, change);
         match done {
             Done::Nothing => Vec::new(),
@@ -228,9 +232,14 @@ impl World {
                     }
                     self.link(&id, users, Some(target));
                 }
+                let is_edited = |old: &Arc<ScaledObject>| old.metadata.generation != new.metadata.generation;
+                if old.as_ref().is_none_or(is_edited) {
+                    self.kinds = None;
+                }
                 applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
             }
             Done::Gone(gone) => {
+                self.kinds = None;
                 let mut signals = Vec::new();
                 for (name, old) in gone {
                     let id = Id::of(Kind::Object, &name);
@@ -239,13 +248,19 @@ impl World {
                 }
                 signals
             }
-            Done::Unreadable(name, error) => vec![Signal::Unreadable(Id::of(Kind::Object, &name), error)],
+            Done::Unreadable(name, old, error) => {
+                let id = Id::of(Kind::Object, &name);
+                if let Some(old) = old {
+                    self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
+                }
+                vec![Signal::Unreadable(id, error)]
+            }
         }
     }
 
     /// A change of ScaledJobs.
     pub(crate) fn take_scaled_job(&mut self, scope: &str, change: Change<ScaledJob>) -> Vec<Signal> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
+        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
         let done = self.scaled_jobs.take(scope, change);
         match done {
             Done::Nothing => Vec::new(),
@@ -267,7 +282,13 @@ impl World {
                 }
                 signals
             }
-            Done::Unreadable(name, error) => vec![Signal::Unreadable(Id::of(Kind::Job, &name), error)],
+            Done::Unreadable(name, old, error) => {
+                let id = Id::of(Kind::Job, &name);
+                if let Some(old) = old {
+                    self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
+                }
+                vec![Signal::Unreadable(id, error)]
+            }
         }
     }
 
@@ -300,7 +321,7 @@ impl World {
                 vec![name]
             }
             Done::Gone(gone) => gone.into_iter().map(|(name, _)| name).collect(),
-            Done::Unreadable(name, _) => vec![name],
+            Done::Unreadable(name, ..) => vec![name],
         };
         names.into_iter().map(|name| Signal::Authentication(name, is_edited)).collect()
     }
@@ -388,7 +409,10 @@ impl World {
             self.users.entry(name).or_default().insert(id.clone());
         }
         if let Some(target) = target {
-            self.scalers_of.entry(target).or_default().push(id.clone());
+            let scalers = self.scalers_of.entry(target).or_default();
+            // Mostly it is the only one.
+            scalers.reserve_exact(1);
+            scalers.push(id.clone());
         }
     }
 

@@ -29,8 +29,8 @@ pub(crate) enum Done<V> {
     Applied(Name, Option<V>),
     /// Objects are gone.
     Gone(Vec<(Name, V)>),
-    /// An object cannot be read; it is as if it were not there.
-    Unreadable(Name, String),
+    /// An object cannot be read, and why; it is as if it were not there, as which it was before.
+    Unreadable(Name, Option<V>, String),
 }
 
 impl<V> Default for Shelf<V> {
@@ -90,11 +90,11 @@ impl<V: Versioned> Shelf<V> {
             }
             Change::Unreadable { namespace, name, error } => {
                 let name = Name::new(&namespace, &name);
-                self.items.remove(&name);
+                let old = self.items.remove(&name);
                 if let Some(shown) = self.listing.get_mut(scope) {
                     shown.insert(name.clone());
                 }
-                Done::Unreadable(name, error)
+                Done::Unreadable(name, old, error)
             }
         }
     }
@@ -164,7 +164,7 @@ mod tests {
         shelf.take("", Change::Listing);
         shelf.take("", applied("a", "1"));
         let broken = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
-        assert_eq!(shelf.take("", broken), Done::Unreadable(name("a"), "odd".into()));
+        assert_eq!(shelf.take("", broken), Done::Unreadable(name("a"), Some("1"), "odd".into()));
         assert_eq!(shelf.take("", Change::Listed), Done::Nothing);
         assert_eq!(shelf.get(&name("a")), None);
     }

@@ -57,6 +57,36 @@ fn who_uses_an_authentication_is_known_until_it_does_not() {
     assert!(world.users.is_empty() && world.scalers_of.is_empty());
 }
 
+#[test]
+fn what_cannot_be_read_uses_and_scales_nothing() {
+    let mut world = World::default();
+    for version in [1, 2, 3] {
+        world.take_object("", Change::Applied(object("a", version, &spec())));
+        assert_eq!(world.scalers_of[&Name::new("ns", "web")], [Id::object("ns", "a")]);
+        let odd = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
+        assert_eq!(world.take_object("", odd), [Signal::Unreadable(Id::object("ns", "a"), "odd".into())]);
+        assert!(world.users.is_empty() && world.scalers_of.is_empty());
+    }
+}
+
+#[test]
+fn a_job_that_went_before_we_heard_that_it_was_made_is_gone() {
+    let job = |name: &str| -> Job {
+        let labels = json!({"scaledjob.keda.sh/name": "sj"});
+        let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": "5", "labels": labels});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    };
+    let mut jobs = Jobs::default();
+    jobs.made(job("slow"));
+    assert_eq!(jobs.of(&Name::new("ns", "sj")).len(), 1, "the watch need not have told");
+    for name in ["slow", "swift"] {
+        jobs.take_job("", Change::Applied(job(name)));
+        jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: name.into() });
+    }
+    jobs.made(job("swift"));
+    assert_eq!(jobs.of(&Name::new("ns", "sj")), []);
+}
+
 fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutoscaler {
     let owner = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "a", "uid": "u", "controller": owner});
     serde_json::from_value(json!({

@@ -111,6 +111,7 @@ next       in 5 s, asked again; wakes when queue has more than 5 messages
     assert_eq!(targets(&round), "queue: 3/20 each");
     let one = self::round(1);
     assert_eq!(sentence_of(&spec, &decision, Some(&one)), "at rest: queue has 1 message (activation 5)");
+    assert_eq!(["messages", "entries", "work"].map(singular), ["message", "entry", "work"]);
 }
 
 #[test]

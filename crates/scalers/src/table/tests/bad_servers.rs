@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::valid::{Speaks, valid};
+use super::valid::{Speaks, is_told, valid};
 use crate::stage;
 
 /// What no question may exceed; the slowest of them gives up after a third of it.
@@ -191,7 +191,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Ok(Err(error)) if error.0.len() > 2_000 => {
             Some(format!("{what}: an error of {} bytes", error.0.len()))
         }
-        Ok(Err(error)) if error.0.contains("hunter2") => Some(format!("{what}: a password in {error}")),
+        Ok(Err(error)) if is_told(&error.0) => Some(format!("{what}: a password in {error}")),
         Ok(Err(error)) if error.0.trim().is_empty() => Some(format!("{what}: an empty error")),
         Ok(Err(_)) if begun.elapsed() > PATIENCE => Some(format!("{what}: took {:?}", begun.elapsed())),
         Ok(Err(_)) if taken > MOST => Some(format!("{what}: took {taken} bytes")),

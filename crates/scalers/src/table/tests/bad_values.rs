@@ -40,7 +40,7 @@ fn backends() -> Backends {
     Backends::without_cluster(Settings { fresh: Duration::ZERO, ..Settings::default() }, Compat::Better)
 }
 
-fn parameters(trigger: &Trigger) -> &'static [Parameter] {
+pub(super) fn parameters(trigger: &Trigger) -> &'static [Parameter] {
     find(&trigger.type_).map_or(&[], |scaler| scaler.parameters)
 }
 
@@ -62,7 +62,7 @@ fn without(trigger: &Trigger, parameter: &Parameter) -> Trigger {
 }
 
 /// With this value, in a place of its.
-fn with(trigger: &Trigger, parameter: &Parameter, place: Place, value: &str) -> Trigger {
+pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: Place, value: &str) -> Trigger {
     let mut out = without(trigger, parameter);
     let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
     match place {

@@ -22,13 +22,21 @@ pub(super) enum Speaks {
 
 type Texts = &'static [(&'static str, &'static str)];
 
+/// What stands for every password, key and token.
+pub(super) const SECRET: &str = "hunter2";
+
+/// Whether a text has it in it, also as Base64, alone or behind a user.
+pub(super) fn is_told(text: &str) -> bool {
+    [SECRET, "aHVudGVyMg", "dTpodW50ZXIy"].iter().any(|form| text.contains(form))
+}
+
 /// `{}` is `host:port`, `{port}` the port.
 const VALID: &[(&str, Speaks, Texts, Texts)] = &[
     (
         "activemq",
         Speaks::Http,
         &[("managementEndpoint", "{}"), ("destinationName", "q"), ("brokerName", "b")],
-        &[("username", "u"), ("password", "p")],
+        USER,
     ),
     (
         "arangodb",
@@ -46,7 +54,7 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
         "artemis-queue",
         Speaks::Http,
         &[("managementEndpoint", "{}"), ("queueName", "q"), ("brokerName", "b"), ("brokerAddress", "a")],
-        &[("username", "u"), ("password", "p")],
+        USER,
     ),
     (
         "aws-dynamodb",
@@ -88,13 +96,13 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
         "azure-queue",
         Speaks::Http,
         &[("queueName", "q")],
-        &[("connection", "AccountName=a;AccountKey=a2V5;QueueEndpoint=http://{}/a")],
+        &[("connection", "AccountName=a;AccountKey=aHVudGVyMg==;QueueEndpoint=http://{}/a")],
     ),
     (
         "azure-servicebus",
         Speaks::Https,
         &[("queueName", "q")],
-        &[("connection", "Endpoint=sb://{}/;SharedAccessKeyName=n;SharedAccessKey=k")],
+        &[("connection", "Endpoint=sb://{}/;SharedAccessKeyName=n;SharedAccessKey=hunter2")],
     ),
     ("beanstalkd", Speaks::Other, &[("server", "{}"), ("tube", "t"), ("value", "5")], &[]),
     (
@@ -108,7 +116,7 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("queryValue", "1"),
             ("username", "u"),
         ],
-        &[("password", "p")],
+        PASSWORD,
     ),
     ("cpu", Speaks::Nothing, &[("value", "50")], &[]),
     (
@@ -136,43 +144,21 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("datadogNamespace", "0.1"),
             ("datadogMetricsService", "127.0"),
             ("datadogMetricsServicePort", "{port}"),
-            ("token", "t"),
+            ("token", SECRET),
             ("unsafeSsl", "true"),
         ],
     ),
-    (
-        "dynatrace",
-        Speaks::Http,
-        &[("host", "http://{}"), ("metricSelector", "m"), ("threshold", "5")],
-        &[("token", "t")],
-    ),
-    (
-        "elasticsearch",
-        Speaks::Http,
-        &[
-            ("addresses", "http://{}"),
-            ("index", "i"),
-            ("query", r#"{"query": {}}"#),
-            ("valueLocation", "hits.total.value"),
-            ("targetValue", "5"),
-            ("username", "u"),
-        ],
-        &[("password", "p")],
-    ),
+    ("dynatrace", Speaks::Http, &[("host", "http://{}"), ("metricSelector", "m"), ("threshold", "5")], TOKEN),
+    ("elasticsearch", Speaks::Http, SEARCH, PASSWORD),
     ("etcd", Speaks::Http, &[("endpoints", "{}"), ("watchKey", "k"), ("value", "5")], &[]),
     ("external", Speaks::Other, &[("scalerAddress", "{}")], &[]),
     ("external-push", Speaks::Other, &[("scalerAddress", "{}")], &[]),
-    (
-        "forgejo-runner",
-        Speaks::Http,
-        &[("address", "http://{}"), ("labels", "l"), ("global", "true")],
-        &[("token", "t")],
-    ),
+    ("forgejo-runner", Speaks::Http, &[("address", "http://{}"), ("labels", "l"), ("global", "true")], TOKEN),
     (
         "github-runner",
         Speaks::Http,
         &[("githubApiURL", "http://{}"), ("owner", "o"), ("runnerScope", "repo"), ("repos", "r")],
-        &[("personalAccessToken", "t")],
+        &[("personalAccessToken", SECRET)],
     ),
     (
         "graphite",
@@ -184,7 +170,7 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
         "ibmmq",
         Speaks::Http,
         &[("host", "http://{}/ibmmq/rest/v2/admin/action/qmgr/Q/mqsc"), ("queueName", "q")],
-        &[("username", "u"), ("password", "p")],
+        USER,
     ),
     (
         "influxdb",
@@ -195,7 +181,7 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("thresholdValue", "5"),
             ("organizationName", "o"),
         ],
-        &[("authToken", "t")],
+        &[("authToken", SECRET)],
     ),
     (
         "kubernetes-resource",
@@ -222,22 +208,10 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
         "new-relic",
         Speaks::Fixed,
         &[("account", "1"), ("nrql", "SELECT 1"), ("threshold", "5")],
-        &[("queryKey", "k")],
+        &[("queryKey", SECRET)],
     ),
     ("nsq", Speaks::Http, &[("nsqLookupdHTTPAddresses", "{}"), ("topic", "t"), ("channel", "c")], &[]),
-    (
-        "opensearch",
-        Speaks::Http,
-        &[
-            ("addresses", "http://{}"),
-            ("index", "i"),
-            ("query", r#"{"query": {}}"#),
-            ("valueLocation", "hits.total.value"),
-            ("targetValue", "5"),
-            ("username", "u"),
-        ],
-        &[("password", "p")],
-    ),
+    ("opensearch", Speaks::Http, SEARCH, PASSWORD),
     (
         "postgresql",
         Speaks::Other,
@@ -250,7 +224,7 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("dbName", "d"),
             ("sslmode", "disable"),
         ],
-        &[("password", "p")],
+        PASSWORD,
     ),
     ("prometheus", Speaks::Http, &[("serverAddress", "http://{}"), ("query", "q"), ("threshold", "5")], &[]),
     (
@@ -259,28 +233,23 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
         &[("adminURL", "http://{}"), ("topic", "persistent://a/b/c"), ("subscription", "s")],
         &[],
     ),
-    (
-        "rabbitmq",
-        Speaks::Http,
-        &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5"), ("protocol", "http")],
-        &[("host", "http://u:p@{}")],
-    ),
-    ("redis", Speaks::Other, &[("address", "{}"), ("listName", "l")], &[("password", "p")]),
-    ("redis-cluster", Speaks::Other, &[("addresses", "{}"), ("listName", "l")], &[("password", "p")]),
-    ("redis-cluster-streams", Speaks::Other, &[("addresses", "{}"), ("stream", "s")], &[("password", "p")]),
+    ("rabbitmq", Speaks::Http, QUEUE, &[("host", "http://u:hunter2@{}")]),
+    ("redis", Speaks::Other, &[("address", "{}"), ("listName", "l")], PASSWORD),
+    ("redis-cluster", Speaks::Other, &[("addresses", "{}"), ("listName", "l")], PASSWORD),
+    ("redis-cluster-streams", Speaks::Other, &[("addresses", "{}"), ("stream", "s")], PASSWORD),
     (
         "redis-sentinel",
         Speaks::Other,
         &[("addresses", "{}"), ("listName", "l"), ("sentinelMaster", "m")],
-        &[("password", "p")],
+        PASSWORD,
     ),
     (
         "redis-sentinel-streams",
         Speaks::Other,
         &[("addresses", "{}"), ("stream", "s"), ("sentinelMaster", "m")],
-        &[("password", "p")],
+        PASSWORD,
     ),
-    ("redis-streams", Speaks::Other, &[("address", "{}"), ("stream", "s")], &[("password", "p")]),
+    ("redis-streams", Speaks::Other, &[("address", "{}"), ("stream", "s")], PASSWORD),
     ("selenium-grid", Speaks::Http, &[("url", "http://{}/graphql"), ("browserName", "chrome")], &[]),
     (
         "solace-event-queue",
@@ -291,14 +260,9 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("queueName", "q"),
             ("messageCountTarget", "5"),
         ],
-        &[("username", "u"), ("password", "p")],
+        USER,
     ),
-    (
-        "solr",
-        Speaks::Http,
-        &[("host", "http://{}"), ("collection", "c"), ("targetQueryValue", "5")],
-        &[("username", "u"), ("password", "p")],
-    ),
+    ("solr", Speaks::Http, &[("host", "http://{}"), ("collection", "c"), ("targetQueryValue", "5")], USER),
     (
         "splunk",
         Speaks::Http,
@@ -309,18 +273,27 @@ const VALID: &[(&str, Speaks, Texts, Texts)] = &[
             ("targetValue", "5"),
             ("activationValue", "1"),
         ],
-        &[("username", "u"), ("password", "p")],
+        USER,
     ),
     // The same scaler over another protocol.
-    (
-        "rabbitmq",
-        Speaks::Other,
-        &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5"), ("protocol", "amqp")],
-        &[("host", "amqp://u:p@{}")],
-    ),
+    ("rabbitmq", Speaks::Other, QUEUE, &[("host", "amqp://u:hunter2@{}")]),
 ];
 
-const AWS: Texts = &[("awsAccessKeyID", "id"), ("awsSecretAccessKey", "key")];
+const AWS: Texts = &[("awsAccessKeyID", "id"), ("awsSecretAccessKey", SECRET)];
+const USER: Texts = &[("username", "u"), ("password", SECRET)];
+const PASSWORD: Texts = &[("password", SECRET)];
+const TOKEN: Texts = &[("token", SECRET)];
+/// What both products for searches have.
+const SEARCH: Texts = &[
+    ("addresses", "http://{}"),
+    ("index", "i"),
+    ("query", r#"{"query": {}}"#),
+    ("valueLocation", "hits.total.value"),
+    ("targetValue", "5"),
+    ("username", "u"),
+];
+/// A queue of RabbitMQ, whatever is spoken.
+const QUEUE: Texts = &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5")];
 
 /// All of them, with a server at this port of this machine.
 pub(super) fn valid(port: u16) -> Vec<(Speaks, Trigger)> {

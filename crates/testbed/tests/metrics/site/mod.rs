@@ -2,38 +2,35 @@
 //! Each cluster has one such server at a time, so that all tests of this process share it, each in its own namespace.
 
 mod direct;
-mod kubectl;
 mod register;
 mod scaler;
 pub(crate) mod subject;
 
-use std::panic::resume_unwind;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
 use testbed::prometheus::{Front, Server};
 use testbed::sample::SampleApp;
 use testbed::twin::{Cluster, Failure, Workloads};
-use tokio::runtime::Runtime;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::Mutex;
 
+use crate::shared::sites::{self, Sites, side_by_side};
+
+pub(crate) use crate::shared::kubectl::Kubectl;
+pub(crate) use crate::shared::program::{free_port, program};
+pub(crate) use crate::shared::{send, until};
 pub(crate) use direct::{Caller, direct};
-pub(crate) use kubectl::Kubectl;
 pub(crate) use register::register;
 pub(crate) use scaler::Scaler;
-pub(crate) use subject::{Subject, free_port, peers, program, rules};
+pub(crate) use subject::{Subject, peers, rules};
 
-/// How long to wait for something before giving up: busy machines are no reason to fail.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 /// Time between two looks at kubelets: the least that is allowed.
 pub(crate) const RESOLUTION: Duration = Duration::from_secs(10);
 /// Time between two looks of Prometheus at the application.
@@ -43,12 +40,7 @@ pub(crate) const NODES: [&str; 2] = ["busy", "quiet"];
 
 /// Several tests at a time, or one that breaks what all of them use.
 static ALONE: RwLock<()> = RwLock::new(());
-/// One for all: what a site holds must outlive each test.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
-});
-static REAL: OnceCell<Option<Site>> = OnceCell::const_new();
-static LOCAL: OnceCell<Option<Site>> = OnceCell::const_new();
+static SITES: Sites<Site> = Sites::new();
 
 /// One cluster and all that belongs to it.
 pub(crate) struct Site {
@@ -71,43 +63,25 @@ pub(crate) struct Plot {
 /// Runs a test on both clusters at once.
 pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-    side_by_side(&test)
+    side_by_side(|real| on_one(&test, real))
 }
 
 /// The same for a test that breaks what others use, while no other runs.
 pub(crate) fn alone_on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    side_by_side(&test)
+    side_by_side(|real| on_one(&test, real))
 }
 
 /// Runs a test on the real cluster only.
 pub(crate) fn on_real<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-    RUNTIME.block_on(on_one(&test, true))
-}
-
-/// Most of a test is waiting, so that both together take little longer than one.
-fn side_by_side<T: Future<Output = ()>>(test: &(impl Fn(Plot) -> T + Sync)) -> Result<(), Failure> {
-    std::thread::scope(|scope| {
-        let ended = [true, false].map(|real| scope.spawn(move || RUNTIME.block_on(on_one(test, real))));
-        let ended = ended.map(std::thread::ScopedJoinHandle::join);
-        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
-    })
+    sites::on_one(on_one(&test, true))
 }
 
 async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -> Result<(), Failure> {
-    let site = if real {
-        REAL.get_or_try_init(async || Ok::<_, Failure>(site(Cluster::real(Workloads::Off).await?, 81).await))
-            .await?
-    } else {
-        LOCAL
-            .get_or_try_init(async || {
-                Ok::<_, Failure>(site(Some(Cluster::local(Workloads::Off).await?), 82).await)
-            })
-            .await?
-    };
-    // That the real one cannot be had was said.
-    let Some(site) = site else { return Ok(()) };
+    let network = if real { 81 } else { 82 };
+    let made = SITES.of(real, Workloads::Off, async |cluster| Some(site(cluster, network).await)).await?;
+    let Some(site) = made else { return Ok(()) };
     let session = site.cluster.session("metrics").await?;
     let plot = Plot { site, namespace: session.namespace().to_owned() };
     eprintln!("on {} in {}", site.cluster.name, plot.namespace);
@@ -116,8 +90,7 @@ async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -
     Ok(())
 }
 
-async fn site(cluster: Option<Cluster>, network: u8) -> Option<Site> {
-    let cluster = cluster?;
+async fn site(cluster: Cluster, network: u8) -> Site {
     let kubelets = Kubelets::new(&authority(&cluster.kubeconfig), network).unwrap();
     let app = SampleApp::start().unwrap();
     // So that there is something to discover from the beginning.
@@ -141,24 +114,13 @@ async fn site(cluster: Option<Cluster>, network: u8) -> Option<Site> {
     let subject = Subject::start(&cluster.kubeconfig, &kubelets, &front.url()).await;
     register(&cluster.client, &subject).await;
     let targets = std::sync::Mutex::default();
-    Some(Site { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets })
+    Site { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets }
 }
 
 /// The authority that a kubeconfig names, which signed its user, too.
 pub(crate) fn authority(kubeconfig: &str) -> String {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
     String::from_utf8(STANDARD.decode(line.unwrap().trim()).unwrap()).unwrap()
-}
-
-/// Sends a request; code and answer.
-pub(crate) async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
-    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-    let request = Request::builder().method(method).uri(path).header("content-type", content);
-    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-    let code = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text))))
 }
 
 pub(crate) async fn make_node(client: &Client, node: &Value) {
@@ -202,23 +164,14 @@ pub(crate) fn milli(quantity: &Value) -> Option<i64> {
     Some((number.parse::<i64>().ok()? * nano + 500_000) / 1_000_000)
 }
 
-/// Waits until `look` is content; what it saw last is in the message if it never is.
-pub(crate) async fn until<T: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        match look().await {
-            Ok(()) => return,
-            Err(last) if tokio::time::Instant::now() > deadline => {
-                panic!("{what} did not happen; last seen: {last:?}")
-            }
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-        }
-    }
-}
-
 impl Plot {
     pub(crate) fn client(&self) -> &Client {
         &self.site.cluster.client
+    }
+
+    /// None where there is no kubectl.
+    pub(crate) fn kubectl(&self) -> Option<Kubectl> {
+        Kubectl::new(&self.site.cluster.kubeconfig, &self.namespace)
     }
 
     pub(crate) fn access(&self) -> Option<&'static Access> {

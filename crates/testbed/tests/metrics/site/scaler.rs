@@ -20,12 +20,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 impl Scaler {
     pub(crate) async fn start(plot: &Plot) -> Self {
         if let Some(access) = plot.access() {
-            let options = PeerOptions {
-                namespace: Some(plot.namespace.clone()),
-                sync_period: Some(PERIOD),
-                concurrent_syncs: Some(5),
-                ..PeerOptions::default()
-            };
+            let options = PeerOptions::of_test(&plot.namespace, PERIOD);
             return Self::Theirs(Peer::start(access, &options).await.unwrap());
         }
         let config = engine::Config {

@@ -1,23 +1,17 @@
 //! The metrics server that is tested: ours, or those it replaces.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::path::Path;
 use std::time::Duration;
 
 use testbed::kubelets::Kubelets;
 use testbed::program::{Program, Room};
 use testbed::{Error, Peers};
 
-use super::RESOLUTION;
 use super::direct::{Caller, direct};
+use super::{RESOLUTION, free_port, program};
 
 /// How long it may take to become ready: two looks at kubelets, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Names another binary than the one that is built here.
-const PROGRAM: &str = "PLIMSOLL_PROGRAM";
 
 /// The rules that tests ask by: the sample application's requests, those of its service, and the length of its queues.
 const RULES: &str = r#"rules:
@@ -146,7 +140,7 @@ async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subjec
     arguments.extend(prometheus_flags(&room, prometheus));
     // Tests that break Prometheus wait until what was kept is forgotten.
     arguments.push("--prometheus-cache=1s".into());
-    let program = started("plimsoll", &program(), &arguments, room, port).await.unwrap();
+    let program = started("plimsoll", program(), &arguments, room, port).await.unwrap();
     Subject { resource_port: port, custom_port: port, programs: vec![program] }
 }
 
@@ -164,30 +158,4 @@ async fn theirs(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subj
     let custom = started("prometheus-adapter", &peers.prometheus_adapter, &arguments, room, custom_port);
     let (resource, custom) = tokio::join!(resource, custom);
     Subject { resource_port, custom_port, programs: vec![resource.unwrap(), custom.unwrap()] }
-}
-
-/// Our binary, which is built if need be.
-pub(crate) fn program() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        if let Some(program) = std::env::var_os(PROGRAM) {
-            return program.into();
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
-        let mut command = Command::new(cargo);
-        command
-            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
-            .arg(manifest);
-        assert!(command.status().unwrap().success(), "our binary cannot be built");
-        // …/debug/deps/metrics-0123: the binary lies beside the folder of this program.
-        let own = std::env::current_exe().unwrap();
-        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
-    });
-    built.clone()
-}
-
-/// A port that nobody listens on; a moment later somebody might, but not here.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -1,44 +1,31 @@
 //! A cluster with KEDA's definitions and the roles of `deploy/operator`, sources that say what a test tells them to, and
 //! namespaces in which operators act, each in its own.
 
-mod folder;
-mod kubectl;
 mod objects;
 mod operator;
 mod scaler;
 mod source;
 
-use std::panic::resume_unwind;
-use std::sync::LazyLock;
-use std::time::Duration;
-
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testbed::proxy::Proxy;
 use testbed::twin::{Cluster, Failure, Workloads};
-use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-pub(crate) use folder::{apply, folder};
-pub(crate) use kubectl::Kubectl;
+pub(crate) use crate::shared::kubectl::Kubectl;
+pub(crate) use crate::shared::manifests::folder;
+pub(crate) use crate::shared::program::{free_port, program};
+pub(crate) use crate::shared::{send, until};
 pub(crate) use objects::{behavior, deployment, metrics_api, scripted};
-pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, free_port, program};
+pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, check_log, with_token};
 pub(crate) use source::{Says, Sources};
 
+use crate::shared::manifests;
+use crate::shared::sites::{Sites, side_by_side};
 use scaler::Scaler;
 
-/// How long to wait for something before giving up: busy machines are no reason to fail.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-
-/// One for all: what a site holds must outlive each test.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
-});
-static REAL: OnceCell<Option<Site>> = OnceCell::const_new();
-static LOCAL: OnceCell<Option<Site>> = OnceCell::const_new();
+static SITES: Sites<Site> = Sites::new();
 static SOURCES: OnceCell<Sources> = OnceCell::const_new();
 
 /// One cluster, and what all tests on it share.
@@ -65,29 +52,13 @@ pub(crate) struct Plot {
     pub(crate) namespace: String,
 }
 
-/// Runs a test on both clusters at once: most of it is waiting.
+/// Runs a test on both clusters at once.
 pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
-    let test = &test;
-    std::thread::scope(|scope| {
-        let ended = [true, false].map(|real| scope.spawn(move || RUNTIME.block_on(on_one(test, real))));
-        let ended = ended.map(std::thread::ScopedJoinHandle::join);
-        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
-    })
+    side_by_side(|real| on_one(&test, real))
 }
 
 async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -> Result<(), Failure> {
-    let site = if real {
-        REAL.get_or_try_init(async || Ok::<_, Failure>(site(Cluster::real(Workloads::On).await?).await))
-            .await?
-    } else {
-        LOCAL
-            .get_or_try_init(async || {
-                Ok::<_, Failure>(site(Some(Cluster::local(Workloads::On).await?)).await)
-            })
-            .await?
-    };
-    // That the real one cannot be had was said.
-    let Some(site) = site else { return Ok(()) };
+    let Some(site) = SITES.of(real, Workloads::On, site).await? else { return Ok(()) };
     let session = site.cluster.session("operator").await?;
     let plot = Plot { site, namespace: session.namespace().to_owned() };
     eprintln!("on {} in {}", site.cluster.name, plot.namespace);
@@ -96,19 +67,15 @@ async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -
     Ok(())
 }
 
-async fn site(cluster: Option<Cluster>) -> Option<Site> {
-    let cluster = cluster?;
+async fn site(cluster: Cluster) -> Option<Site> {
     // There is no kubectl where there is no Go to build it with.
     testbed::Parts::ensure().ok()?;
     let client = &cluster.client;
     let definitions = folder("deploy/crds/keda");
-    apply(&cluster, &definitions).await;
-    apply(&cluster, &folder("deploy")[..1]).await;
-    apply(
-        &cluster,
-        &folder("deploy/operator").into_iter().filter(|object| !runs(object)).collect::<Vec<_>>(),
-    )
-    .await;
+    let quiet = folder("deploy/operator").into_iter().filter(|object| !runs(object));
+    let objects: Vec<Value> =
+        definitions.iter().cloned().chain(folder("deploy").into_iter().take(1)).chain(quiet).collect();
+    apply(&cluster, &objects).await;
     for definition in &definitions {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -129,33 +96,9 @@ fn runs(object: &Value) -> bool {
     matches!(kind, "Deployment" | "Service" | "APIService" | "ValidatingWebhookConfiguration")
 }
 
-/// Sends a request; code and answer.
-pub(crate) async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
-    let content = match method {
-        Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
-        Method::PATCH => "application/merge-patch+json",
-        _ => "application/json",
-    };
-    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-    let request = Request::builder().method(method).uri(path).header("content-type", content);
-    let answer = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-    let code = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text))))
-}
-
-/// Waits until `look` is content; what it saw last is in the message if it never is.
-pub(crate) async fn until<T: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        match look().await {
-            Ok(()) => return,
-            Err(last) if tokio::time::Instant::now() > deadline => {
-                panic!("{what} did not happen; last seen: {last:#?}")
-            }
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-        }
-    }
+/// Applies objects.
+pub(crate) async fn apply(cluster: &Cluster, objects: &[Value]) {
+    manifests::apply(&cluster.client, cluster.name, objects, |_| true).await;
 }
 
 impl Site {
@@ -174,10 +117,29 @@ impl Site {
 }
 
 impl Plot {
+    /// A namespace on a cluster in memory that nobody else has, for who acts in all namespaces. It lives as long as the
+    /// process. None where there is no kubectl.
+    pub(crate) async fn alone() -> Option<Self> {
+        let cluster = Cluster::local(Workloads::On).await.unwrap();
+        let site: &'static Site = Box::leak(Box::new(site(cluster).await?));
+        let session = site.cluster.session("alone").await.unwrap();
+        Some(Self { site, namespace: session.namespace().to_owned() })
+    }
+
+    /// Another namespace on the same site.
+    pub(crate) async fn another(&self) -> Self {
+        let session = self.site.cluster.session("another").await.unwrap();
+        Self { site: self.site, namespace: session.namespace().to_owned() }
+    }
+
     /// The same on the stage, where HPAs are acted on.
     pub(crate) async fn on_stage(&self) -> (Self, &'static Operator) {
         let stage = self.site.stage().await;
         (Self { site: self.site, namespace: stage.namespace.clone() }, &stage.operator)
+    }
+
+    pub(crate) fn kubectl(&self) -> Kubectl {
+        Kubectl::new(&self.site.cluster.kubeconfig, &self.namespace).unwrap()
     }
 
     pub(crate) fn client(&self) -> &Client {

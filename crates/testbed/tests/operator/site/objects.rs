@@ -49,6 +49,16 @@ impl Plot {
         json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": name}, "spec": spec})
     }
 
+    /// A ScaledJob with the source of its name: asked every second.
+    pub(crate) fn scaled_job(&self, name: &str, most: u32) -> Value {
+        let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+        let spec = json!({
+            "jobTargetRef": {"template": pods}, "pollingInterval": 1, "maxReplicaCount": most,
+            "triggers": [scripted(self, name)]
+        });
+        json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": name}, "spec": spec})
+    }
+
     /// What is stored of a ScaledObject; null if there is none.
     pub(crate) async fn object(&self, name: &str) -> Value {
         self.found(&format!("{OBJECTS}/{name}")).await
@@ -71,6 +81,12 @@ impl Plot {
     pub(crate) async fn replicas(&self, name: &str) -> i64 {
         let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
         self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap()
+    }
+
+    /// What changes whenever somebody writes what is wanted of a deployment.
+    pub(crate) async fn generation(&self, deployment: &str) -> Value {
+        let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{deployment}");
+        self.get(&path).await.1["metadata"]["generation"].clone()
     }
 
     pub(crate) async fn until_replicas(&self, name: &str, wanted: i64) {

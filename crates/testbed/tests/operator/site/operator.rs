@@ -1,19 +1,16 @@
 //! `plimsoll operator`, the binary, as the service account of `deploy/operator`.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use http::Method;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use testbed::direct::{Caller, Direct};
 use testbed::program::{Program, Room};
 use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
 
-use super::{Plot, apply, folder, until};
+use super::{Plot, apply, folder, free_port, program, until};
+use crate::shared;
 
 /// Where it runs when it is deployed.
 pub(crate) const SYSTEM: &str = "plimsoll-system";
@@ -23,13 +20,12 @@ pub(crate) const SERVICE: &str = ACCOUNT;
 
 /// How long it may take to become ready on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Names another binary than the one that is built here.
-const PROGRAM: &str = "PLIMSOLL_PROGRAM";
 
 /// A running operator, or one that was killed.
 pub(crate) struct Operator {
     pub(crate) port: u16,
     arguments: Vec<String>,
+    variables: Vec<(&'static str, String)>,
     running: Mutex<Option<Program>>,
     idle: Mutex<Option<Room>>,
     /// Objects of other tests are none of its business.
@@ -39,9 +35,14 @@ pub(crate) struct Operator {
 impl Operator {
     /// One that acts in the namespace of a test alone, and tells the cluster nothing about itself.
     pub(crate) async fn start(plot: &Plot, flags: &[&str]) -> Self {
+        Self::start_with(plot, flags, &[]).await
+    }
+
+    /// The same with variables of its own.
+    pub(crate) async fn start_with(plot: &Plot, flags: &[&str], variables: &[(&'static str, &str)]) -> Self {
         let alone = ["--enable-webhook-patching=false", "--enable-apiservice-patching=false"];
         let kubeconfig = with_token(&plot.site.cluster.kubeconfig, &token(plot).await);
-        Self::start_as(plot, &kubeconfig, free_port(), &[&alone, flags].concat()).await
+        Self::started(plot, &kubeconfig, free_port(), &[&alone, flags].concat(), variables).await
     }
 
     /// One that the API server asks for external metrics and about objects of its namespace, as `deploy/operator` has it;
@@ -90,6 +91,16 @@ impl Operator {
 
     /// One that comes with this kubeconfig.
     pub(crate) async fn start_as(plot: &Plot, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
+        Self::started(plot, kubeconfig, port, flags, &[]).await
+    }
+
+    async fn started(
+        plot: &Plot,
+        kubeconfig: &str,
+        port: u16,
+        flags: &[&str],
+        variables: &[(&'static str, &str)],
+    ) -> Self {
         let room = Room::new().unwrap();
         let file = room.write("kubeconfig", kubeconfig).unwrap();
         let mut arguments = vec![
@@ -99,13 +110,18 @@ impl Operator {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
             "--secrets-check=1s".to_owned(),
-            "--source-deadline=3s".to_owned(),
             "--log-level=debug".to_owned(),
         ];
+        if !flags.iter().any(|flag| flag.starts_with("--source-deadline=")) {
+            arguments.push("--source-deadline=3s".to_owned());
+        }
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let home = [("POD_NAMESPACE", SYSTEM)];
+        let variables = home.iter().chain(variables).map(|(name, value)| (*name, (*value).to_owned()));
         let operator = Self {
             port,
             arguments,
+            variables: variables.collect(),
             running: Mutex::default(),
             idle: Mutex::new(Some(room)),
             namespace: plot.namespace.clone(),
@@ -124,8 +140,9 @@ impl Operator {
     /// Starts it again after [`Operator::kill`], and returns when it is ready.
     pub(crate) async fn resume(&self) {
         let room = self.idle.lock().unwrap().take().expect("one that was killed");
-        let home = [("POD_NAMESPACE", SYSTEM)];
-        let mut started = Program::start_with("plimsoll", &program(), &self.arguments, &home, room).unwrap();
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut started =
+            Program::start_with("plimsoll", program(), &self.arguments, &variables, room).unwrap();
         let direct = Direct::new(self.port, &Caller::nobody()).unwrap();
         let ready = async || direct.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
         started.until(PATIENCE, ready).await.unwrap();
@@ -143,16 +160,20 @@ impl Operator {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// It was never refused anything, and nothing in it broke. In a namespace that ends, nothing can be created.
+    /// It was never refused anything, and nothing in it broke.
     pub(crate) fn check(&self) {
-        let log = self.log();
-        let bad = |line: &&str| {
-            let line = line.to_lowercase();
-            (line.contains("forbidden") && !line.contains("being terminated")) || line.contains("panicked")
-        };
-        let bad: Vec<&str> = log.lines().filter(bad).collect();
-        assert!(bad.is_empty(), "in {}: {bad:#?}", self.namespace);
+        check_log(&self.namespace, &self.log());
     }
+}
+
+/// Nothing was refused to whoever wrote this log, and nothing in him broke. In a namespace that ends, nothing can be created.
+pub(crate) fn check_log(namespace: &str, log: &str) {
+    let bad = |line: &&str| {
+        let line = line.to_lowercase();
+        (line.contains("forbidden") && !line.contains("being terminated")) || line.contains("panicked")
+    };
+    let bad: Vec<&str> = log.lines().filter(bad).collect();
+    assert!(bad.is_empty(), "in {namespace}: {bad:#?}");
 }
 
 /// Whether a word of the manifest's command is said otherwise here.
@@ -170,44 +191,14 @@ pub(crate) fn place(port: u16) -> Value {
 
 /// A token of the operator's account.
 pub(crate) async fn token(plot: &Plot) -> String {
-    let path = format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token");
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let (code, said) = plot.send(Method::POST, &path, Some(&request)).await;
-    assert_eq!(code, 201, "{said}");
-    said["status"]["token"].as_str().unwrap().to_owned()
+    shared::token(plot.client(), SYSTEM, ACCOUNT).await
 }
 
 /// A kubeconfig whose user has this token and nothing else.
-fn with_token(kubeconfig: &str, token: &str) -> String {
+pub(crate) fn with_token(kubeconfig: &str, token: &str) -> String {
     let mut config = serde_json::to_value(Kubeconfig::from_yaml(kubeconfig).unwrap()).unwrap();
     for user in config["users"].as_array_mut().unwrap() {
         user["user"] = json!({"token": token});
     }
     config.to_string()
-}
-
-/// Our binary, which is built if need be.
-pub(crate) fn program() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        if let Some(program) = std::env::var_os(PROGRAM) {
-            return program.into();
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
-        let mut command = Command::new(cargo);
-        command
-            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
-            .arg(manifest);
-        assert!(command.status().unwrap().success(), "our binary cannot be built");
-        // …/debug/deps/operator-0123: the binary lies beside the folder of this program.
-        let own = std::env::current_exe().unwrap();
-        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
-    });
-    built.clone()
-}
-
-/// A port that nobody listens on; a moment later somebody might, but not here.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

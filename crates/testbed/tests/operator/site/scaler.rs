@@ -18,12 +18,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 impl Scaler {
     pub(crate) async fn start(plot: &Plot) -> Self {
         if let Some(access) = plot.site.cluster.access {
-            let options = PeerOptions {
-                namespace: Some(plot.namespace.clone()),
-                sync_period: Some(PERIOD),
-                concurrent_syncs: Some(5),
-                ..PeerOptions::default()
-            };
+            let options = PeerOptions::of_test(&plot.namespace, PERIOD);
             return Self::Theirs(Peer::start(access, &options).await.unwrap());
         }
         let room = Room::new().unwrap();
@@ -36,6 +31,6 @@ impl Scaler {
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
-        Self::Ours(Program::start("plimsoll", &program(), &arguments, room).unwrap())
+        Self::Ours(Program::start("plimsoll", program(), &arguments, room).unwrap())
     }
 }

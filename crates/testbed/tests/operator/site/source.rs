@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use external_scaler::{ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -19,6 +20,8 @@ pub(crate) enum Says {
     Fails(&'static str),
     /// Nothing, for ever.
     Hangs,
+    /// One byte after the other, for ever; of an external scaler, nothing.
+    Drips,
 }
 
 /// All sources, by namespace and name; those that were told nothing say zero.
@@ -95,7 +98,7 @@ impl ExternalScaler for Script {
                 Ok(vec![MetricValue::new(metric, f64::from(value))])
             }
             Says::Fails(why) => Err(Status::unavailable(why)),
-            Says::Hangs => std::future::pending().await,
+            Says::Hangs | Says::Drips => std::future::pending().await,
         }
     }
 }
@@ -124,10 +127,23 @@ async fn answer(connection: TcpStream, script: Script) -> Option<()> {
         Says::Guarded(..) => ("401 Unauthorized", String::new()),
         Says::Fails(why) => ("503 Service Unavailable", why.to_owned()),
         Says::Hangs => std::future::pending().await,
+        Says::Drips => return drip(reader.into_inner()).await,
     };
     let answer = format!(
         "HTTP/1.1 {code}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     reader.get_mut().write_all(answer.as_bytes()).await.ok()
+}
+
+/// An answer that never ends; it is never silent for long.
+async fn drip(mut connection: TcpStream) -> Option<()> {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{\"value\": 0";
+    connection.write_all(head.as_bytes()).await.ok()?;
+    loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Whoever has given up is no longer there.
+        connection.write_all(b" ").await.ok()?;
+    }
 }

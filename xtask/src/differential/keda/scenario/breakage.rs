@@ -3,23 +3,30 @@
 use serde_json::json;
 
 use super::card::Card;
-use super::trigger::{BARE, LATE, Source, Trigger};
-use super::{SECRET, Scenario};
+use super::trigger::{AUTH, BARE, CLUSTER, LATE, Source, Trigger};
+use super::{AUTHENTICATIONS, HPAS, RESTS, RESTS_LONG, SECRET, SECRETS, Scenario, said};
+use crate::differential::deed::Asking as _;
 use crate::differential::keda::deed::{Deed, Step};
 use crate::differential::keda::source::{State, Trouble};
 
 /// What is not as it should be.
 #[derive(Clone, Debug)]
 pub(super) enum Broken {
-    /// The source of this key fails.
-    Source(String),
+    /// The sources of these keys fail.
+    Sources(Vec<String>),
     /// The object as it was before, whole.
     Spec(Box<Scenario>),
     /// This annotation is to go.
     Annotation(&'static str),
     NoAuthentication,
     NoSecret,
+    /// The TriggerAuthentication was deleted; whether the object was edited since.
+    AuthenticationGone(bool),
+    /// The same of its Secret.
+    SecretGone(bool),
     NoTarget,
+    /// Its HPA has the name of one that somebody made.
+    Foreign,
     Deleted,
 }
 
@@ -57,11 +64,15 @@ impl Scenario {
     /// Sources that fail.
     fn play_failure(&mut self, card: Card) -> Option<Step> {
         let trouble = match card {
-            Card::MetricsFail | Card::FallbackAndFailure | Card::FallbackInFormula => Trouble::Metrics,
+            Card::MetricsFail
+            | Card::FallbackAndFailure(_)
+            | Card::FallbackToZero
+            | Card::FallbackInFormula => Trouble::Metrics,
             Card::ActiveFails => Trouble::Active,
             Card::SpecsFail => Trouble::Specs,
             Card::SpecsEmpty => Trouble::Empty,
             Card::Refused => {
+                self.cooldown = Some(RESTS_LONG);
                 let before = self.clone();
                 for trigger in &mut self.triggers {
                     if let Source::External { refused, .. } = &mut trigger.source {
@@ -74,9 +85,14 @@ impl Scenario {
             _ => return None,
         };
         let mut deeds = Vec::new();
-        if card == Card::FallbackAndFailure {
-            let fallback = self.any_fallback();
-            self.fallback = Some(fallback);
+        if let Card::FallbackAndFailure(behavior) = card {
+            self.fallback = Some(self.fallback_of(behavior));
+            self.cooldown = Some(RESTS);
+            deeds.push(self.edit());
+        }
+        if card == Card::FallbackToZero {
+            (self.min, self.idle, self.cooldown) = (None, None, Some(RESTS));
+            self.fallback = Some(json!({"failureThreshold": 0, "replicas": 0}));
             deeds.push(self.edit());
         }
         if card == Card::FallbackInFormula {
@@ -87,12 +103,22 @@ impl Scenario {
                 Some(json!({"failureThreshold": 1, "replicas": 3, "behavior": "scalingModifiers"}));
             deeds.push(self.edit());
         }
-        let key = self.any_key()?;
-        let state = State { trouble, ..self.state(&key) };
-        deeds.push(self.say(&key, state));
-        self.broken = Some(Broken::Source(key));
-        let fallback =
-            if deeds.len() > 1 { format!(", with fallback {:?}", self.fallback) } else { String::new() };
+        let keys: Vec<String> = if card == Card::FallbackToZero {
+            // Nothing goes to zero while another source is active.
+            self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect()
+        } else {
+            vec![self.any_key()?]
+        };
+        for key in &keys {
+            let state = State { trouble, ..self.state(key) };
+            deeds.push(self.say(key, state));
+        }
+        self.broken = Some(Broken::Sources(keys));
+        let fallback = if deeds.len() > 1 {
+            format!(", with fallback {}", said(self.fallback.as_ref()))
+        } else {
+            String::new()
+        };
         Some(Step::new(format!("a source fails: {trouble:?}{fallback}")).with(deeds))
     }
 
@@ -109,7 +135,29 @@ impl Scenario {
             scenario.triggers.push(trigger);
             [said, scenario.edit()]
         };
+        let uses_it = self.triggers.iter().any(|trigger| trigger.auth == Some(AUTH));
         let (title, broken) = match card {
+            Card::AuthenticationGone | Card::SecretGone if self.job.is_none() && !uses_it => {
+                // First it works.
+                self.cards.insert(0, card);
+                return Some(Step::new("a trigger with credentials").with(uses(self, AUTH)));
+            }
+            Card::AuthenticationGone if self.job.is_none() => {
+                deeds.push(Deed::delete(format!("{AUTHENTICATIONS}/{name}-{AUTH}")));
+                ("the TriggerAuthentication is deleted", Broken::AuthenticationGone(false))
+            }
+            Card::SecretGone if self.job.is_none() => {
+                deeds.push(Deed::delete(format!("{SECRETS}/{name}-{SECRET}")));
+                ("the Secret is deleted", Broken::SecretGone(false))
+            }
+            Card::ClusterAuthentication if self.job.is_none() => {
+                if self.triggers.iter().any(|trigger| trigger.auth == Some(CLUSTER)) {
+                    return None;
+                }
+                deeds.extend(self.cluster_authentication());
+                deeds.extend(uses(self, CLUSTER));
+                return Some(Step::new("a trigger with a ClusterTriggerAuthentication").with(deeds));
+            }
             Card::NoAuthentication if self.job.is_none() => {
                 deeds.extend(uses(self, LATE));
                 ("a TriggerAuthentication that is not there", Broken::NoAuthentication)
@@ -131,6 +179,7 @@ impl Scenario {
 
     /// Specs that the API server takes and the operator does not.
     fn play_invalid(&mut self, card: Card) -> Option<Step> {
+        let rests = self.cooldown.replace(RESTS_LONG);
         let before = self.clone();
         let mut body = None;
         match card {
@@ -167,11 +216,14 @@ impl Scenario {
             }
             Card::BadModifiers => {
                 self.name_triggers();
-                let formula = self.chance.of(["nobody + 1", "trig_0 +", "\"text\"", ""]);
+                let formula = self.chance.of(["nobody + 1", "trig_0 +", "\"text\""]);
                 let target = self.chance.of(["2", "0", "x"]);
                 self.modifiers = Some(json!({"formula": formula, "target": target}));
             }
-            _ => return None,
+            _ => {
+                self.cooldown = rests;
+                return None;
+            }
         }
         let deed = match body {
             None => self.edit(),
@@ -191,10 +243,25 @@ impl Scenario {
     pub(super) fn mend(&mut self, broken: Broken) -> Step {
         let name = self.name.clone();
         match broken {
-            Broken::Source(key) => {
-                let state = State { trouble: Trouble::None, ..self.state(&key) };
-                Step::new("the source answers again").with([self.say(&key, state)])
+            Broken::Sources(keys) => {
+                let mended = |key: &String| {
+                    let state = State { trouble: Trouble::None, ..self.state(key) };
+                    self.say(key, state)
+                };
+                Step::new("the source answers again").with(keys.iter().map(mended).collect::<Vec<_>>())
             }
+            Broken::AuthenticationGone(false) => {
+                self.broken = Some(Broken::AuthenticationGone(true));
+                self.edit_without("TriggerAuthentication")
+            }
+            Broken::SecretGone(false) => {
+                self.broken = Some(Broken::SecretGone(true));
+                self.edit_without("Secret")
+            }
+            Broken::AuthenticationGone(true) => {
+                Step::new("the TriggerAuthentication is there again").with(self.authentication(AUTH, SECRET))
+            }
+            Broken::SecretGone(true) => Step::new("the Secret is there again").with(self.secret(SECRET)),
             Broken::Spec(before) => {
                 let (states, made) = (self.states.clone(), self.triggers_made);
                 let (cards, done, chance) = (self.cards.clone(), self.done.clone(), self.chance.clone());
@@ -208,13 +275,22 @@ impl Scenario {
             Broken::NoSecret => Step::new("the Secret appears").with(self.secret(BARE)),
             Broken::NoTarget => {
                 let replicas = self.chance.between(0, 2);
-                let made = self.target.create(&name, replicas).into_iter().map(Deed::from);
-                Step::new(format!("a target of {replicas} appears")).with(made)
+                Step::new(format!("a target of {replicas} appears")).with(self.target.create(&name, replicas))
+            }
+            Broken::Foreign => {
+                // Whoever waited for the name has it now.
+                Step::new("that HPA goes").with([Deed::delete(format!("{HPAS}/{}", self.hpa()))])
             }
             Broken::Deleted => {
                 self.annotations.remove(PAUSED_REPLICAS);
                 Step::new("created again").with([self.create()])
             }
         }
+    }
+
+    /// Triggers are built anew while what they need is not there.
+    fn edit_without(&mut self, what: &str) -> Step {
+        self.cooldown = Some(if self.cooldown == Some(RESTS_LONG) { RESTS_LONG + 1 } else { RESTS_LONG });
+        Step::new(format!("an edit without the {what}")).with([self.edit()])
     }
 }

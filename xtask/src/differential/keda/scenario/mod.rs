@@ -9,17 +9,20 @@ mod tests;
 pub(crate) mod trigger;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::deed::{Deed, Step};
+use super::deliberate::{Facts, FallbackFacts};
 use super::source::{State, Trouble};
+use crate::differential::deed::Asking as _;
 use crate::differential::scenario::chance::Chance;
 use crate::differential::scenario::target::Kind;
 use breakage::Broken;
 use card::Card;
 use job::JobSpec;
-use trigger::{AUTH, BARE, LATE, Places, Trigger};
+use trigger::{AUTH, BARE, CLUSTER, LATE, Places, Source, Trigger};
 
 /// An object as it was last left.
 #[derive(Clone, Debug)]
@@ -60,15 +63,24 @@ pub(crate) struct Scenario {
 const SECRET: &str = "secret";
 /// How many cards a scenario plays.
 const CARDS: usize = 7;
+/// How long targets rest, in seconds: longer than a poll. Whoever edits an object makes KEDA build its triggers anew while its
+/// new loop already asks them, which then looks to it as if nothing were active (spec 3.3, trap 30); without rest the target
+/// goes to zero for that, or not: it is chance.
+const RESTS: i64 = 3;
+/// How long they rest where nobody asks for a while, as with a spec that cannot work: the same would happen when it is mended.
+const RESTS_LONG: i64 = 300;
 /// One scenario in so many is about a ScaledJob.
 const JOBS: u64 = 5;
 
 pub(crate) const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 pub(crate) const SCALED_JOBS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
 pub(crate) const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications";
+pub(crate) const CLUSTER_AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/clustertriggerauthentications";
 pub(crate) const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
 pub(crate) const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
+/// Where the Secrets of ClusterTriggerAuthentications are.
+pub(crate) const HOME_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
 
 impl Scenario {
     /// The scenario of this number.
@@ -79,7 +91,9 @@ impl Scenario {
         let deck = if job.is_some() { Card::jobs() } else { Card::objects() };
         // Scenarios of one kind follow each other through the deck, so that every card is played.
         let turn = if job.is_some() { number / JOBS } else { number - number / JOBS };
-        let cards = card::hand(deck, seed, turn, CARDS);
+        let mut cards = card::hand(deck, seed, turn, CARDS);
+        // KEDA does not find back from it: nothing comes after.
+        cards.sort_by_key(|card| *card == Card::HpaForeign);
         let target = chance.of([
             Kind::Deployment,
             Kind::Deployment,
@@ -101,7 +115,7 @@ impl Scenario {
             max: None,
             idle: None,
             polling: 1,
-            cooldown: Some(0),
+            cooldown: Some(RESTS),
             initial_cooldown: None,
             restore: None,
             hpa_name: None,
@@ -129,7 +143,7 @@ impl Scenario {
         }
         self.draw_bounds();
         if self.chance.once_in(3) {
-            self.cooldown = self.chance.of([None, Some(2), Some(300)]);
+            self.cooldown = self.chance.of([None, Some(4), Some(300)]);
         }
         if self.chance.once_in(4) {
             self.initial_cooldown = Some(2);
@@ -215,7 +229,45 @@ impl Scenario {
         let ends = [AUTH, LATE, BARE];
         deeds.extend(ends.map(|end| Deed::delete(format!("{AUTHENTICATIONS}/{name}-{end}"))));
         deeds.extend([SECRET, BARE].map(|end| Deed::delete(format!("{SECRETS}/{name}-{end}"))));
+        let of_cluster = [CLUSTER_AUTHENTICATIONS, HOME_SECRETS];
+        deeds.extend(of_cluster.map(|path| Deed::delete(format!("{path}/{{ns}}-{name}-{CLUSTER}"))));
         deeds
+    }
+
+    /// What the differences that are meant depend on.
+    pub(crate) fn facts(&self) -> Facts {
+        let fallback = self.fallback.as_ref().map(|fallback| FallbackFacts {
+            replicas: fallback.get("replicas").and_then(Value::as_i64).unwrap_or_default(),
+            behavior: fallback.get("behavior").and_then(Value::as_str).map(str::to_owned),
+        });
+        let silent = |trigger: &Trigger| match &trigger.source {
+            Source::External { refused: true, .. } => true,
+            Source::External { key, .. } => {
+                matches!(self.state(key).trouble, Trouble::Specs | Trouble::Empty)
+            }
+            _ => false,
+        };
+        let gone = matches!(
+            self.broken,
+            Some(
+                Broken::NoAuthentication
+                    | Broken::NoSecret
+                    | Broken::AuthenticationGone(_)
+                    | Broken::SecretGone(_)
+            )
+        );
+        let wakes_to = self.min.unwrap_or_default().max(1);
+        let invalid = matches!(self.broken, Some(Broken::Spec(_)));
+        let target = self.modifiers.as_ref().and_then(|modifiers| modifiers.get("target")?.as_str());
+        let fractional = target.is_some_and(|target| target.parse::<i64>().is_err());
+        let silent = self.triggers.iter().any(silent);
+        let foreign = matches!(self.broken, Some(Broken::Foreign));
+        Facts { fallback, silent, fractional, foreign, invalid, wakes_to, gone }
+    }
+
+    /// How often its sources are asked.
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_secs(self.polling.unsigned_abs())
     }
 
     fn path(&self) -> String {
@@ -229,7 +281,7 @@ impl Scenario {
         let name = self.name.clone();
         let mut deeds: Vec<Deed> = Vec::new();
         if self.job.is_none() {
-            deeds.extend(self.target.create(&name, replicas).into_iter().map(Deed::from));
+            deeds.extend(self.target.create::<Deed>(&name, replicas));
         }
         deeds.extend(self.secret(SECRET));
         deeds.extend(self.authentication(AUTH, SECRET));
@@ -272,6 +324,19 @@ impl Scenario {
             "spec": {"secretTargetRef": [{"parameter": "token", "name": secret, "key": "token"}]},
         });
         [Deed::post(AUTHENTICATIONS, body)]
+    }
+
+    /// Makes a ClusterTriggerAuthentication, one for each twin, which takes a token from a Secret in KEDA's namespace.
+    fn cluster_authentication(&self) -> [Deed; 2] {
+        let name = format!("{{ns}}-{}-{CLUSTER}", self.name);
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "abc"},
+        });
+        let body = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ClusterTriggerAuthentication", "metadata": {"name": name},
+            "spec": {"secretTargetRef": [{"parameter": "token", "name": name, "key": "token"}]},
+        });
+        [Deed::post(HOME_SECRETS, secret), Deed::post(CLUSTER_AUTHENTICATIONS, body)]
     }
 
     fn create(&self) -> Deed {
@@ -321,6 +386,11 @@ impl Scenario {
     fn state(&self, key: &str) -> State {
         self.states.get(key).cloned().unwrap_or(State { value: 1, active: true, trouble: Trouble::None })
     }
+}
+
+/// A part of a spec, for people.
+fn said(part: Option<&Value>) -> String {
+    part.map_or_else(|| "none".to_owned(), Value::to_string)
 }
 
 /// Without members that are null, at any depth.

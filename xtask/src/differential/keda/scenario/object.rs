@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::breakage::Broken;
 use super::card::Card;
 use super::trigger::{Source, Trigger};
-use super::{HPAS, OBJECTS, PODS, Scenario};
+use super::{HPAS, OBJECTS, PODS, RESTS_LONG, Scenario, said};
+use crate::differential::deed::Asking as _;
 use crate::differential::keda::deed::{Deed, Step};
 use crate::differential::keda::source::State;
 
@@ -196,18 +197,18 @@ impl Scenario {
                         json!({"formula": formula, "target": self.chance.of(["5", "2.5"]), "activationTarget": activation, "metricType": kind}),
                     )
                 };
-                format!("modifiers: {:?}", self.modifiers)
+                format!("modifiers: {}", said(self.modifiers.as_ref()))
             }
             Card::Fallback => {
                 self.fallback = if self.fallback.is_some() { None } else { Some(self.any_fallback()) };
-                format!("fallback: {:?}", self.fallback)
+                format!("fallback: {}", said(self.fallback.as_ref()))
             }
             Card::Polling => {
                 self.polling = if self.polling == 1 { 2 } else { 1 };
                 format!("asked every {} s", self.polling)
             }
             Card::Cooldown => {
-                self.cooldown = self.chance.of([None, Some(0), Some(1), Some(3)]);
+                self.cooldown = self.chance.of([None, Some(3), Some(4), Some(5)]);
                 self.initial_cooldown = self.chance.of([None, Some(1), Some(300)]);
                 format!("cooldown {:?}, at first {:?}", self.cooldown, self.initial_cooldown)
             }
@@ -258,20 +259,19 @@ impl Scenario {
                 let new = self.chance.of(["b", "c"]);
                 self.labels.insert("team", new.to_owned());
                 let label = Deed::patch(path, json!({"metadata": {"labels": {"team": new}}}));
-                self.max = Some(self.chance.between(5, 8));
+                self.other_max();
                 Step::new("a label, and an edit").with([label, self.edit()])
             }
             Card::Annotation => {
                 let new = self.chance.of(["y", "z"]);
                 let deed = self.annotate("example.org/note", Some(new));
-                self.max = Some(self.chance.between(5, 8));
+                self.other_max();
                 Step::new("an annotation, and an edit").with([deed, self.edit()])
             }
             Card::ExcludedLabel => {
                 let labels = json!({"metadata": {"labels": {"team": "a", "owner": "b"}}});
                 let deed = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
-                self.min = Some(1);
-                self.idle = None;
+                self.other_max();
                 Step::new("a label that is not for the HPA").with([
                     Deed::patch(path, labels),
                     deed,
@@ -296,6 +296,8 @@ impl Scenario {
             }
             Card::HpaDeleted => Step::new("somebody deletes the HPA").with([Deed::delete(hpa)]),
             Card::HpaForeign => {
+                self.broken = Some(Broken::Foreign);
+                self.cooldown = Some(RESTS_LONG);
                 self.hpa_name = Some(format!("{}-foreign", self.name));
                 let foreign = json!({
                     "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -353,7 +355,12 @@ impl Scenario {
         })
     }
 
-    pub(super) fn any_fallback(&mut self) -> Value {
+    /// An edit that is one.
+    fn other_max(&mut self) {
+        self.max = Some(if self.max == Some(7) { 8 } else { 7 });
+    }
+
+    fn any_fallback(&mut self) -> Value {
         let behavior = self.chance.of([
             None,
             Some("static"),
@@ -361,6 +368,10 @@ impl Scenario {
             Some("currentReplicasIfHigher"),
             Some("currentReplicasIfLower"),
         ]);
+        self.fallback_of(behavior)
+    }
+
+    pub(super) fn fallback_of(&mut self, behavior: Option<&str>) -> Value {
         let (threshold, replicas) = (self.chance.between(0, 2), self.chance.of([1, 2, 4, 6]));
         json!({"failureThreshold": threshold, "replicas": replicas, "behavior": behavior})
     }

@@ -32,17 +32,74 @@ fn every_card_is_played() {
 }
 
 #[test]
-fn what_is_broken_is_mended_in_the_next_step() {
+fn what_is_broken_is_mended_soon() {
     for number in 0..60 {
         let mut scenario = Scenario::new(1, number, places());
-        let mut before = false;
+        let mut broken = 0;
         while !scenario.is_over() {
             scenario.step();
-            let now = scenario.broken.is_some();
-            assert!(!(before && now), "{:?}", scenario.done.last());
-            before = now;
+            broken = if scenario.broken.is_some() { broken + 1 } else { 0 };
+            assert!(broken <= 2, "{:?}", scenario.done.last());
         }
         assert!(scenario.done.len() > CARDS);
+    }
+}
+
+/// The titles of as many steps as a whole run has.
+fn whole(seed: u64) -> Vec<String> {
+    let scenarios = (0..).flat_map(|number| {
+        let mut scenario = Scenario::new(seed, number, places());
+        while !scenario.is_over() {
+            scenario.step();
+        }
+        scenario.done
+    });
+    scenarios.take(200).map(|step| step.title).collect()
+}
+
+#[test]
+fn a_whole_run_has_everything() {
+    let wanted = [
+        "a source becomes active",
+        "a source becomes idle",
+        "all sources become idle",
+        "another value",
+        "bounds:",
+        "all thresholds:",
+        "autoscaling.keda.sh/paused: ",
+        "autoscaling.keda.sh/paused-replicas: ",
+        "autoscaling.keda.sh/paused-scale-in: ",
+        "autoscaling.keda.sh/paused-scale-out: ",
+        "a source fails: Metrics",
+        "a source fails: Active",
+        "a source fails: Specs",
+        "nobody listens where the scaler was",
+        "the source answers again",
+        "\"behavior\":null",
+        "\"behavior\":\"static\"",
+        "\"behavior\":\"currentReplicas\"",
+        "\"behavior\":\"currentReplicasIfHigher\"",
+        "\"behavior\":\"currentReplicasIfLower\"",
+        "\"behavior\":\"scalingModifiers\"",
+        "\"replicas\":0",
+        "the TriggerAuthentication is deleted",
+        "an edit without the TriggerAuthentication",
+        "the TriggerAuthentication is there again",
+        "the Secret is deleted",
+        "the Secret is there again",
+        "a trigger with a ClusterTriggerAuthentication",
+        "the target is deleted",
+        "deleted (Delete)",
+        "deleted (DeleteWithRestore)",
+        "deleted (DeletePaused)",
+        "created again",
+        "a ScaledJob with",
+    ];
+    for seed in 1..=3 {
+        let titles = whole(seed);
+        for wanted in wanted {
+            assert!(titles.iter().any(|title| title.contains(wanted)), "seed {seed}: {wanted}");
+        }
     }
 }
 

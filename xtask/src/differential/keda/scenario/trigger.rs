@@ -64,6 +64,8 @@ pub(crate) enum Source {
 pub(crate) const AUTH: &str = "auth";
 pub(crate) const LATE: &str = "late";
 pub(crate) const BARE: &str = "bare";
+/// The ClusterTriggerAuthentication.
+pub(crate) const CLUSTER: &str = "cluster";
 
 impl Trigger {
     pub(crate) fn new(source: Source) -> Self {
@@ -172,7 +174,13 @@ impl Trigger {
             set("metricType", kind.into());
         }
         if let Some(auth) = self.auth {
-            set("authenticationRef", json!({"name": format!("{scenario}-{auth}")}));
+            let name = format!("{scenario}-{auth}");
+            let reference = if auth == CLUSTER {
+                json!({"name": format!("{{ns}}-{name}"), "kind": "ClusterTriggerAuthentication"})
+            } else {
+                json!({"name": name})
+            };
+            set("authenticationRef", reference);
         }
         trigger
     }

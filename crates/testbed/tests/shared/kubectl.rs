@@ -1,30 +1,28 @@
 //! The real kubectl in a test's namespace.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use testbed::program::Room;
 
-use super::Plot;
-
 /// kubectl for one cluster and namespace.
 pub(crate) struct Kubectl {
     room: Room,
-    program: std::path::PathBuf,
+    program: PathBuf,
     namespace: String,
 }
 
-impl Plot {
-    pub(crate) fn kubectl(&self) -> Kubectl {
-        let program = testbed::Parts::ensure().unwrap().kubectl;
-        let room = Room::new().unwrap();
-        room.write("kubeconfig", &self.site.cluster.kubeconfig).unwrap();
-        Kubectl { room, program, namespace: self.namespace.clone() }
-    }
-}
-
 impl Kubectl {
+    /// None where there is no kubectl, because there is no Go to build it with.
+    pub(crate) fn new(kubeconfig: &str, namespace: &str) -> Option<Self> {
+        let program = testbed::Parts::ensure().ok()?.kubectl;
+        let room = Room::new().unwrap();
+        room.write("kubeconfig", kubeconfig).unwrap();
+        Some(Self { room, program, namespace: namespace.to_owned() })
+    }
+
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.env("KUBECONFIG", self.room.path("kubeconfig")).env("KUBERC", "off");
@@ -35,9 +33,7 @@ impl Kubectl {
 
     /// What it prints, and whether it was content.
     pub(crate) fn run(&self, line: &str) -> (bool, String) {
-        let output = self.command(line).stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
+        said(&self.command(line).stdin(Stdio::null()).output().unwrap())
     }
 
     /// What it prints when all is well.
@@ -52,15 +48,23 @@ impl Kubectl {
         self.say(line).lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
     }
 
-    /// Applies an object; what it prints, and whether it was content.
-    pub(crate) fn try_apply(&self, object: &Value) -> (bool, String) {
-        let mut command = self.command("apply -f -");
+    /// Runs it over an object; what it prints, and whether it was content.
+    fn over(&self, line: &str, object: &Value) -> (bool, String) {
+        let mut command = self.command(line);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
+        said(&child.wait_with_output().unwrap())
+    }
+
+    /// Applies an object; what it prints, and whether it was content.
+    pub(crate) fn try_apply(&self, object: &Value) -> (bool, String) {
+        self.over("apply -f -", object)
+    }
+
+    /// The same, but nothing is stored.
+    pub(crate) fn try_dry(&self, object: &Value) -> (bool, String) {
+        self.over("apply --dry-run=server -f -", object)
     }
 
     /// Applies an object that is taken.
@@ -68,4 +72,9 @@ impl Kubectl {
         let (good, text) = self.try_apply(object);
         assert!(good, "kubectl apply of {object}: {text}");
     }
+}
+
+fn said(output: &Output) -> (bool, String) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
 }

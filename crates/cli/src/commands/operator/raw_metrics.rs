@@ -1,0 +1,60 @@
+//! KEDA's raw metrics (spec 4.2): every value as it is read, to those who have subscribed over the same port.
+
+use controllers::operator::{Asker, Listener, Overheard};
+use external_scaler::raw::{Raw, Told};
+
+/// Which values are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// All.
+    #[default]
+    All,
+    /// Those that HPAs have asked for.
+    Hpa,
+    /// Those of polls.
+    Poll,
+}
+
+impl Mode {
+    /// As KEDA's variables say it; none if nobody has turned it on.
+    pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        if variable("RAW_METRICS_GRPC_PROTOCOL").as_deref() != Some("enabled") {
+            return None;
+        }
+        Some(match variable("RAW_METRICS_MODE").unwrap_or_default().as_str() {
+            "hpa" => Self::Hpa,
+            "pollinginterval" => Self::Poll,
+            _ => Self::All,
+        })
+    }
+
+    fn takes(self, by: Asker) -> bool {
+        match self {
+            Self::All => true,
+            Self::Hpa => by == Asker::Hpa,
+            Self::Poll => by == Asker::Poll,
+        }
+    }
+}
+
+/// Passes on what the operator reads.
+pub(super) struct RawMetrics {
+    pub(super) raw: Raw,
+    pub(super) mode: Mode,
+}
+
+impl Listener for RawMetrics {
+    fn is_heard(&self) -> bool {
+        self.raw.is_heard()
+    }
+
+    fn heard(&self, told: &Overheard<'_>) {
+        if !self.mode.takes(told.by) {
+            return;
+        }
+        let values = told.values.iter().map(|value| value.value.as_f64());
+        let at = (told.at.as_second(), told.at.subsec_nanosecond());
+        let Overheard { namespace, object, trigger, active, .. } = *told;
+        self.raw.tell(&Told { namespace, object, trigger, at, active }, values);
+    }
+}

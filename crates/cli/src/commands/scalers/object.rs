@@ -1,0 +1,113 @@
+//! What is asked about: ScaledObjects and ScaledJobs of manifests, and where their pods are described.
+
+use std::time::Duration;
+
+use api::keda::{ScaledJob, ScaledObject, Trigger};
+use cluster::discovery::Discovery;
+use cluster::request::{Request, path, send};
+use keda::admission::Target;
+use keda::environment::PodTemplate;
+use kube::Client;
+use scalers::Owner;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What is asked about.
+pub(super) struct Object {
+    pub(super) owner: Owner,
+    pub(super) triggers: Vec<Trigger>,
+    pub(super) container: String,
+    /// Where its pods are described.
+    pub(super) template: Option<PodTemplate>,
+    /// What is scaled, if it is not described here: `apiVersion`, kind and name.
+    pub(super) elsewhere: Option<[String; 3]>,
+    pub(super) feeds_formula: bool,
+}
+
+/// All of them.
+pub(super) fn objects(manifests: &[Value]) -> Result<Vec<Object>, Failure> {
+    let mut found = Vec::new();
+    for manifest in manifests {
+        let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let wrong = |error: serde_json::Error| Failure::input(format!("{kind}: {error}"));
+        match kind {
+            "ScaledObject" => {
+                let object = serde_json::from_value(manifest.clone()).map_err(wrong)?;
+                found.push(of_object(object, manifests));
+            }
+            "ScaledJob" => found.push(of_job(serde_json::from_value(manifest.clone()).map_err(wrong)?)),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn of_object(object: ScaledObject, manifests: &[Value]) -> Object {
+    let (kind, reference) = (object.target_kind(), &object.spec.scale_target_ref);
+    let target = manifests.iter().find(|other| {
+        let text = |at: &str| other.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        (text("/kind"), text("/metadata/name"), text("/metadata/namespace"))
+            == (kind, &reference.name, &object.metadata.namespace)
+    });
+    let elsewhere = [reference.api_version.clone(), kind.to_owned(), reference.name.clone()];
+    Object {
+        owner: owner("ScaledObject", &object.metadata.namespace, &object.metadata.name),
+        feeds_formula: object.modifiers().is_some(),
+        container: reference.env_source_container_name.clone(),
+        template: target.and_then(PodTemplate::of_workload),
+        elsewhere: target.is_none().then_some(elsewhere),
+        triggers: object.spec.triggers,
+    }
+}
+
+fn of_job(job: ScaledJob) -> Object {
+    Object {
+        owner: owner("ScaledJob", &job.metadata.namespace, &job.metadata.name),
+        feeds_formula: false,
+        container: job.spec.env_source_container_name.clone(),
+        template: job.spec.job_target_ref.as_ref().and_then(PodTemplate::of_job),
+        elsewhere: None,
+        triggers: job.spec.triggers,
+    }
+}
+
+fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
+    Owner { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+impl Object {
+    /// Looks for what is scaled in the cluster, if the files do not have it.
+    pub(super) async fn look(&mut self, client: &Client, discovery: &Discovery) -> Result<(), String> {
+        let Some([version, kind, name]) = &self.elsewhere else { return Ok(()) };
+        let Target { group, version, kind, .. } =
+            Target::parse(version, kind, name).map_err(|error| error.to_string())?;
+        let known = discovery.mapping(&group, &version, &kind).await.map_err(|error| error.message)?;
+        let resource = known.ok_or_else(|| format!("the cluster has no kind {kind} in {group}/{version}"))?;
+        let group = if group.is_empty() { vec!["api"] } else { vec!["apis", &group] };
+        let place = ["namespaces", &self.owner.namespace, &resource.plural, name];
+        let uri = path(group.into_iter().chain([&*version]).chain(place));
+        let request = Request::get(uri, &resource.plural, DEADLINE).named(name);
+        let body = send(client, request).await.map_err(|error| error.message)?;
+        let target: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        (self.template, self.elsewhere) = (PodTemplate::of_workload(&target), None);
+        Ok(())
+    }
+
+    /// What a trigger wants of the environment and does not get.
+    pub(super) fn missing(&self, trigger: &scalers::Trigger) -> Vec<String> {
+        let named = trigger.metadata.iter().filter(|(key, _)| key.ends_with("FromEnv"));
+        let missing = named.filter(|(_, variable)| !trigger.environment.contains_key(*variable));
+        let one = |(key, variable): (&String, &String)| match &self.elsewhere {
+            Some([_, kind, name]) => {
+                format!(
+                    "{key}: {kind}/{name} is not in these files, so its {variable} is not known (--cluster asks for it)"
+                )
+            }
+            None => format!("{key}: the container has no variable {variable}"),
+        };
+        missing.map(one).collect()
+    }
+}

@@ -1,0 +1,224 @@
+//! Values as they are read, for those who have subscribed to them (spec 4.2).
+//!
+//! Somebody subscribes to triggers and listens to one stream of what all of them say. Nobody waits for a subscriber: one who
+//! does not listen misses values, and is forgotten if that lasts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, poll_fn};
+use prost_types::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tonic::{Request, Response, Status};
+
+use crate::metrics_service::raw_metrics_service_server::{RawMetricsService, RawMetricsServiceServer};
+use crate::metrics_service::{
+    RawMetric, RawMetricsRequest, RawMetricsResponse, ScaledObjectRef, SubscriptionAck, SubscriptionRequest,
+};
+
+/// So many answers wait for one subscriber.
+const BUFFER: usize = 4;
+/// Who takes nothing for so long loses all subscriptions.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// There are no more subscribers at a time, and none has more subscriptions.
+const MOST_SUBSCRIBERS: usize = 64;
+const MOST_SUBSCRIPTIONS: usize = 10_000;
+/// No name is longer.
+const LONGEST_NAME: usize = 512;
+/// No question is larger: four names.
+const LARGEST: usize = 4 << 10;
+
+/// What one trigger of a ScaledObject said.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// Namespace of the ScaledObject.
+    pub namespace: &'a str,
+    /// Its name.
+    pub object: &'a str,
+    /// The trigger, as it is shown: its name, or what its type is called.
+    pub trigger: &'a str,
+    /// When, in seconds and nanoseconds since 1970.
+    pub at: (i64, i32),
+    /// Whether there is something to do.
+    pub active: bool,
+}
+
+/// Who has subscribed to what. Cheap to clone; all clones are the same.
+#[derive(Clone, Default)]
+pub struct Raw(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    subscribers: Mutex<HashMap<String, Subscriber>>,
+    /// Whether anybody has subscribed: mostly nobody has.
+    is_heard: AtomicBool,
+}
+
+struct Subscriber {
+    to: HashSet<ScaledObjectRef>,
+    line: mpsc::Sender<RawMetricsResponse>,
+    /// The other end, until somebody listens.
+    waiting: Option<mpsc::Receiver<RawMetricsResponse>>,
+    /// Since when nothing is taken.
+    stuck: Option<Instant>,
+}
+
+impl Default for Subscriber {
+    fn default() -> Self {
+        let (line, waiting) = mpsc::channel(BUFFER);
+        Self { to: HashSet::new(), line, waiting: Some(waiting), stuck: None }
+    }
+}
+
+impl Raw {
+    /// Whether anybody would hear.
+    pub fn is_heard(&self) -> bool {
+        self.0.is_heard.load(Ordering::Relaxed)
+    }
+
+    /// Tells those who have subscribed to it.
+    pub fn tell(&self, told: &Told<'_>, values: impl IntoIterator<Item = f64>) {
+        if !self.is_heard() {
+            return;
+        }
+        let of = ScaledObjectRef {
+            name: told.object.to_owned(),
+            namespace: told.namespace.to_owned(),
+            metric_name: told.trigger.to_owned(),
+        };
+        let mut subscribers = self.subscribers();
+        if !subscribers.values().any(|one| one.to.contains(&of)) {
+            return;
+        }
+        let one = |value| RawMetric {
+            value,
+            timestamp: Some(Timestamp { seconds: told.at.0, nanos: told.at.1 }),
+            metadata: Some(of.clone()),
+            is_active: told.active,
+        };
+        let metrics: Vec<RawMetric> = values.into_iter().map(one).collect();
+        if metrics.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        subscribers.retain(|_, one| {
+            if !one.to.contains(&of) {
+                return true;
+            }
+            let answer = RawMetricsResponse { metrics: metrics.clone() };
+            one.stuck = one.line.try_send(answer).is_err().then(|| one.stuck.unwrap_or(now));
+            one.stuck.is_none_or(|since| now.duration_since(since) < PATIENCE)
+        });
+        self.noted(&subscribers);
+    }
+
+    /// The service, for any server of HTTP/2.
+    pub fn service(&self) -> RawMetricsServiceServer<Self> {
+        RawMetricsServiceServer::new(self.clone()).max_decoding_message_size(LARGEST)
+    }
+
+    fn subscribers(&self) -> MutexGuard<'_, HashMap<String, Subscriber>> {
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn noted(&self, subscribers: &HashMap<String, Subscriber>) {
+        let is_heard = subscribers.values().any(|one| !one.to.is_empty());
+        self.0.is_heard.store(is_heard, Ordering::Relaxed);
+    }
+}
+
+/// Makes room for one more subscriber, or refuses.
+fn room(subscribers: &mut HashMap<String, Subscriber>, name: &str) -> Result<(), Status> {
+    if subscribers.contains_key(name) {
+        return Ok(());
+    }
+    // Who neither listens nor has subscribed to anything is gone.
+    subscribers.retain(|_, one| !one.to.is_empty() || one.waiting.is_none() && !one.line.is_closed());
+    if subscribers.len() < MOST_SUBSCRIBERS {
+        return Ok(());
+    }
+    Err(Status::resource_exhausted(format!("there are {MOST_SUBSCRIBERS} subscribers already")))
+}
+
+/// A name that somebody gave.
+fn named<'a>(what: &str, name: &'a str) -> Result<&'a str, Status> {
+    match name.len() {
+        0 => Err(Status::invalid_argument(format!("{what} is missing"))),
+        1..=LONGEST_NAME => Ok(name),
+        _ => Err(Status::invalid_argument(format!("{what} is longer than {LONGEST_NAME} bytes"))),
+    }
+}
+
+/// Who, and to what.
+fn subscription(asked: SubscriptionRequest) -> Result<(String, ScaledObjectRef), Status> {
+    let of = asked.metric_metadata.unwrap_or_default();
+    named("subscriber", &asked.subscriber)?;
+    named("metricMetadata.name", &of.name)?;
+    named("metricMetadata.namespace", &of.namespace)?;
+    named("metricMetadata.metricName", &of.metric_name)?;
+    Ok((asked.subscriber, of))
+}
+
+fn acknowledged(was_subscribed: bool) -> Response<SubscriptionAck> {
+    Response::new(SubscriptionAck { was_subscribed, message: None })
+}
+
+#[tonic::async_trait]
+impl RawMetricsService for Raw {
+    type GetRawMetricsStreamStream = BoxStream<'static, Result<RawMetricsResponse, Status>>;
+
+    /// What was told since the subscriber listened last comes first. Who listens again ends the stream before.
+    async fn get_raw_metrics_stream(
+        &self,
+        asked: Request<RawMetricsRequest>,
+    ) -> Result<Response<Self::GetRawMetricsStreamStream>, Status> {
+        let name = named("subscriber", &asked.get_ref().subscriber)?;
+        let mut subscribers = self.subscribers();
+        room(&mut subscribers, name)?;
+        let subscriber = subscribers.entry(name.to_owned()).or_default();
+        let mut line = match subscriber.waiting.take() {
+            Some(waiting) => waiting,
+            None => {
+                let (sender, receiver) = mpsc::channel(BUFFER);
+                subscriber.line = sender;
+                receiver
+            }
+        };
+        subscriber.stuck = None;
+        Ok(Response::new(poll_fn(move |context| line.poll_recv(context)).map(Ok).boxed()))
+    }
+
+    async fn subscribe_metric(
+        &self,
+        asked: Request<SubscriptionRequest>,
+    ) -> Result<Response<SubscriptionAck>, Status> {
+        let (name, of) = subscription(asked.into_inner())?;
+        let mut subscribers = self.subscribers();
+        room(&mut subscribers, &name)?;
+        let subscriber = subscribers.entry(name).or_default();
+        if subscriber.to.len() >= MOST_SUBSCRIPTIONS && !subscriber.to.contains(&of) {
+            return Err(Status::resource_exhausted(format!("there are {MOST_SUBSCRIPTIONS} already")));
+        }
+        let was_subscribed = !subscriber.to.insert(of);
+        self.noted(&subscribers);
+        Ok(acknowledged(was_subscribed))
+    }
+
+    async fn unsubscribe_metric(
+        &self,
+        asked: Request<SubscriptionRequest>,
+    ) -> Result<Response<SubscriptionAck>, Status> {
+        let (name, of) = subscription(asked.into_inner())?;
+        let mut subscribers = self.subscribers();
+        let was_subscribed = subscribers.get_mut(&name).is_some_and(|one| one.to.remove(&of));
+        self.noted(&subscribers);
+        Ok(acknowledged(was_subscribed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What is given as a secret stays one: in no error, whatever is wrong with it, and not where a trigger is printed.
+
+use std::time::Duration;
+
+use super::bad_values::{parameters, with};
+use super::valid::{SECRET, Speaks, is_told, valid};
+use crate::parameters::{QueryValues, Secret, Value as _};
+use crate::table::TABLE;
+use crate::{Trigger, stage};
+
+/// What a credential is called.
+const WORDS: [&str; 7] = ["password", "secret", "token", "apikey", "accesskey", "connection", "authvalue"];
+/// Keys that are none.
+const PUBLIC: [&str; 3] = ["awsAccessKeyID", "awsAccessKeyId", "oauthTokenURI"];
+
+#[test]
+fn what_is_called_like_a_credential_is_kept_as_one() {
+    let is_one = |key: &&str| {
+        let small = key.to_lowercase();
+        WORDS.iter().any(|word| small.contains(word)) && !PUBLIC.contains(key)
+    };
+    let mut plain = Vec::new();
+    for scaler in TABLE {
+        let kinds = [Secret::KIND, QueryValues::KIND, ""];
+        let open = scaler.parameters.iter().filter(|one| !kinds.contains(&one.kind));
+        plain.extend(open.filter(|one| one.keys.iter().any(is_one)).map(|one| (scaler.name, one.name())));
+    }
+    assert_eq!(plain, []);
+}
+
+/// What a trigger says when it is built and, if that works, when a server that is not there is asked.
+async fn told(trigger: &Trigger) -> String {
+    let scaler = match stage::build(trigger) {
+        Ok(scaler) => scaler,
+        Err(error) => return format!("{error:?}"),
+    };
+    match tokio::time::timeout(Duration::from_secs(20), scaler.read("m")).await {
+        Ok(Ok(reading)) => format!("{reading:?}"),
+        Ok(Err(error)) => format!("{error:?}"),
+        Err(_) => "hangs".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn no_error_repeats_a_secret_wherever_it_stands_and_whatever_is_wrong_with_it() {
+    let values = [
+        SECRET.to_owned(),
+        format!("{SECRET}\u{1}\nword"),
+        format!("http://u:{SECRET}/word@127.0.0.1:1"),
+        format!("host=127.0.0.1 port=x password={SECRET}"),
+        format!("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey={SECRET}"),
+    ];
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for (speaks, trigger) in valid(1) {
+        let secret = |kind| kind == Secret::KIND || kind == QueryValues::KIND;
+        for parameter in parameters(&trigger).iter().filter(|one| secret(one.kind)) {
+            for (place, value) in
+                parameter.places.iter().flat_map(|place| values.iter().map(move |v| (place, v)))
+            {
+                let given = with(&trigger, parameter, *place, value);
+                // Nobody else is asked.
+                let said = if speaks == Speaks::Fixed {
+                    stage::build(&given).err().map(|error| error.0).unwrap_or_default()
+                } else {
+                    told(&given).await
+                };
+                tried += 1;
+                for text in [said, format!("{given:?}")] {
+                    if is_told(&text) {
+                        wrong.push(format!("{} {} in {place:?}: {text}", trigger.type_, parameter.name()));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, [] as [String; 0]);
+    assert!(tried > 300, "{tried}: there are more secrets than that");
+}

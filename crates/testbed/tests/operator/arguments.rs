@@ -1,0 +1,334 @@
+//! KEDA's own Deployment with our binary: its command, flags, variables, probes and roles. Nothing here runs pods; what a
+//! pod would be given, the process is given.
+
+use http::Method;
+use serde_json::{Value, json};
+use testbed::program::{Program, Room};
+use testbed::twin::Failure;
+
+use crate::figures::plain;
+use crate::shared::sites::on_one;
+use crate::shared::token;
+use crate::site::{
+    Plot, Says, apply, check_log, deployment, folder, free_port, on_both, program, until, with_token,
+};
+
+/// The command of the Deployment of KEDA 2.20.
+const COMMAND: [&str; 6] = [
+    "/keda",
+    "--leader-elect",
+    "--zap-log-level=info",
+    "--zap-encoder=console",
+    "--zap-time-encoding=rfc3339",
+    "--enable-cert-rotation=true",
+];
+/// Its variables, but for the namespace of the pod.
+const VARIABLES: [(&str, &str); 2] = [("WATCH_NAMESPACE", ""), ("KEDA_HTTP_DEFAULT_TIMEOUT", "")];
+
+/// Every other flag that KEDA's operator has (appendix A of the specification, and those of zap), but for addresses and for
+/// names that others here have, too.
+const FLAGS: [&str; 20] = [
+    "--enable-prometheus-metrics=true",
+    "--enable-opentelemetry-metrics=false",
+    "--leader-election-id=operator.keda.sh",
+    "--disable-compression=true",
+    "--cert-secret-name=kedaorg-certs",
+    "--cert-dir=/certs",
+    "--operator-service-name=keda-operator",
+    "--metrics-server-service-name=keda-metrics-apiserver",
+    "--webhooks-service-name=keda-admission-webhooks",
+    "--k8s-cluster-name=kubernetes-default",
+    "--k8s-cluster-domain=cluster.local",
+    "--enable-webhook-patching=true",
+    "--filepath-auth-root-path=/nowhere",
+    "--profiling-bind-address=127.0.0.1:0",
+    "--kube-api-qps=50",
+    "--kube-api-burst=100",
+    "--http-max-idle-conns=10",
+    "--http-max-idle-conns-per-host=10",
+    "--http-idle-conn-timeout=30s",
+    "--zap-devel=true",
+];
+/// Those of them that mean something else than what is the case anyway, and have no effect.
+const IDLE: [&str; 8] = [
+    "--profiling-bind-address",
+    "--kube-api-qps",
+    "--kube-api-burst",
+    "--http-max-idle-conns",
+    "--http-max-idle-conns-per-host",
+    "--http-idle-conn-timeout",
+    "--zap-devel",
+    "--zap-time-encoding",
+];
+/// Variables of KEDA's operator that are understood, and those that have no effect.
+const HEARD: [(&str, &str); 8] = [
+    ("KEDA_HTTP_DEFAULT_TIMEOUT", "3000"),
+    ("KEDA_HTTP_DISABLE_KEEP_ALIVE", "false"),
+    ("KEDA_HTTP_MIN_TLS_VERSION", "TLS12"),
+    ("KEDA_RESTRICT_SECRET_ACCESS", "false"),
+    ("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY", "1h"),
+    ("KEDA_OPERATOR_LEADER_ELECTION_LEASE_DURATION", "15s"),
+    ("KEDA_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE", "10s"),
+    ("KEDA_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", "2s"),
+];
+const UNHEARD: [(&str, &str); 6] = [
+    ("KEDA_HTTP_TLS_CIPHER_LIST", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+    ("KEDA_SERVICE_MIN_TLS_VERSION", "TLS13"),
+    ("KEDA_SERVICE_TLS_CIPHER_LIST", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+    ("KEDA_SCALEDOBJECT_CTRL_MAX_RECONCILES", "5"),
+    ("KEDA_SCALEDJOB_CTRL_MAX_RECONCILES", "1"),
+    ("KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS", "enabled"),
+];
+
+/// The process of a pod of that Deployment; where it tells its health.
+struct Pod {
+    process: Program,
+    health: u16,
+}
+
+impl Pod {
+    /// In the namespace of a test. Ports are its own: others run on this machine, too.
+    async fn start(plot: &Plot, kubeconfig: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
+        let room = Room::new().unwrap();
+        let [health, service, port] = [free_port(), free_port(), free_port()];
+        let kubeconfig = room.write("kubeconfig", kubeconfig).unwrap().display().to_string();
+        let [name, flags @ ..] = COMMAND;
+        let link = room.path(name.trim_start_matches('/'));
+        std::os::unix::fs::symlink(program(), &link).unwrap();
+        let mut arguments: Vec<String> = flags.iter().chain(more).map(|flag| (*flag).to_owned()).collect();
+        arguments.extend([
+            format!("--health-probe-bind-address=:{health}"),
+            format!("--metrics-service-bind-address=127.0.0.1:{service}"),
+            format!("--secure-port={port}"),
+        ]);
+        // A pod has its account; a process has this.
+        let own = [("POD_NAMESPACE", plot.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];
+        let variables = [&own[..], variables].concat();
+        let mut process = Program::start_with("plimsoll", &link, &arguments, &variables, room).unwrap();
+        let ready = async || plain(health, "/readyz").await.is_some_and(|(code, _)| code == 200);
+        process.until(crate::shared::PATIENCE, ready).await.unwrap();
+        Self { process, health }
+    }
+
+    /// Asked to end, it ends in order.
+    async fn end(mut self) {
+        self.process.terminate();
+        let mut code = None;
+        until("its end", async || {
+            code = self.process.ended();
+            if code.is_some() { Ok(()) } else { Err(self.process.log()) }
+        })
+        .await;
+        assert_eq!(code, Some(0), "{}", self.process.log());
+    }
+
+    /// What it says has no effect.
+    fn without_effect(&self) -> Vec<String> {
+        let log = self.process.log();
+        let told = log.lines().filter(|line| line.contains("has no effect here"));
+        told.map(str::to_owned).collect()
+    }
+}
+
+fn names(line: &str, word: &str) -> bool {
+    line.split(|letter: char| !(letter.is_alphanumeric() || "-_".contains(letter))).any(|own| own == word)
+}
+
+impl Plot {
+    /// Wakes a ScaledObject.
+    async fn wake(&self, name: &str) {
+        let kubectl = self.kubectl();
+        kubectl.apply(&deployment(name, 0));
+        self.say(name, Says::Value(5));
+        kubectl.apply(&self.scaled_object(name, &json!({})));
+        self.until_replicas(name, 1).await;
+    }
+
+    /// What is shared by replicas is where KEDA has it.
+    async fn is_kept_as_by_keda(&self) -> Value {
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/operator.keda.sh";
+        let lease = self.get(lease).await.1;
+        assert!(lease["spec"]["holderIdentity"].is_string(), "{lease}");
+        let secret = self.get("/api/v1/namespaces/{ns}/secrets/kedaorg-certs").await.1;
+        let parts: Vec<&String> = secret["data"].as_object().unwrap().keys().collect();
+        assert_eq!(parts, ["ca.crt", "ca.key", "tls.crt", "tls.key"]);
+        secret
+    }
+
+    /// The roles that KEDA gives its operator, for an account in this namespace, whose token this is.
+    async fn account_of_keda(&self) -> String {
+        const ACCOUNT: &str = "keda-operator";
+        let kubectl = self.kubectl();
+        kubectl.say(&format!("create serviceaccount {ACCOUNT}"));
+        if self.site.cluster.access.is_some() {
+            let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace}]);
+            for (kind, rules) in [("ClusterRole", cluster_rules()), ("Role", rules())] {
+                let version = "rbac.authorization.k8s.io/v1";
+                let meta = json!({"name": self.namespace});
+                kubectl
+                    .apply(&json!({"apiVersion": version, "kind": kind, "metadata": meta, "rules": rules}));
+                kubectl.apply(&json!({
+                    "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": meta, "subjects": subjects,
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.namespace}
+                }));
+            }
+            let account = format!("system:serviceaccount:{}:{ACCOUNT}", self.namespace);
+            for what in ["list scaledobjects.keda.sh", "create leases.coordination.k8s.io"] {
+                self.until(what, async || {
+                    let (good, said) = kubectl.run(&format!("auth can-i --as={account} {what}"));
+                    if good { Ok(()) } else { Err(said) }
+                })
+                .await;
+            }
+        }
+        token(self.client(), &self.namespace, ACCOUNT).await
+    }
+}
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
+}
+
+/// What KEDA's operator may do everywhere (appendix A).
+fn cluster_rules() -> Value {
+    const READ: [&str; 3] = ["get", "list", "watch"];
+    const WRITE: [&str; 5] = ["get", "list", "watch", "update", "patch"];
+    const ALL: [&str; 7] = ["get", "list", "watch", "update", "patch", "create", "delete"];
+    let own = [
+        "scaledobjects",
+        "scaledobjects/status",
+        "scaledobjects/finalizers",
+        "scaledjobs",
+        "scaledjobs/status",
+        "scaledjobs/finalizers",
+        "triggerauthentications",
+        "triggerauthentications/status",
+        "clustertriggerauthentications",
+        "clustertriggerauthentications/status",
+    ];
+    let events = [
+        "cloudeventsources",
+        "cloudeventsources/status",
+        "clustercloudeventsources",
+        "clustercloudeventsources/status",
+    ];
+    json!([
+        rule(&[""], &["configmaps", "configmaps/status", "external", "pods", "secrets", "services"], &READ),
+        rule(&[""], &["limitranges", "serviceaccounts"], &["list", "watch"]),
+        rule(&["", "events.k8s.io"], &["events"], &["create", "patch"]),
+        rule(&["*"], &["*"], &["get"]),
+        rule(&["*"], &["*/scale"], &WRITE),
+        rule(&["apps"], &["deployments", "replicasets", "statefulsets"], &["list", "watch"]),
+        rule(&["autoscaling"], &["horizontalpodautoscalers"], &ALL),
+        rule(&["batch"], &["jobs"], &ALL),
+        rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
+        rule(&["admissionregistration.k8s.io"], &["validatingwebhookconfigurations"], &WRITE),
+        rule(&["apiregistration.k8s.io"], &["apiservices"], &WRITE),
+        rule(&["keda.sh"], &own, &WRITE),
+        rule(&["eventing.keda.sh"], &events, &WRITE),
+    ])
+}
+
+/// What it may do where it is.
+fn rules() -> Value {
+    let all = ["get", "list", "watch", "update", "patch", "create", "delete"];
+    json!([rule(&[""], &["secrets"], &all), rule(&["coordination.k8s.io"], &["leases"], &all)])
+}
+
+/// On a cluster of its own, since nothing says which namespaces it is to leave alone.
+#[test]
+fn the_command_of_keda_s_deployment_starts_it() -> Result<(), Failure> {
+    on_one(async {
+        let Some(plot) = Plot::alone().await else { return Ok(()) };
+        let webhooks = folder("deploy/operator").into_iter();
+        let webhooks = webhooks.filter(|object| object["kind"] == "ValidatingWebhookConfiguration");
+        apply(&plot.site.cluster, &webhooks.collect::<Vec<_>>()).await;
+        let pod = Pod::start(&plot, &plot.site.cluster.kubeconfig, &[], &VARIABLES).await;
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(plain(pod.health, path).await, Some((200, "ok".to_owned())), "{path}");
+        }
+        let other = plot.another().await;
+        for place in [&plot, &other] {
+            place.wake("web").await;
+        }
+        let secret = plot.is_kept_as_by_keda().await;
+        plot.until("a webhook that knows whom to trust", async || {
+            let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
+            let found = plot.get(path).await.1;
+            let bundle = &found["webhooks"][0]["clientConfig"]["caBundle"];
+            if *bundle == secret["data"]["ca.crt"] { Ok(()) } else { Err(found) }
+        })
+        .await;
+        let told = pod.without_effect();
+        assert!(told.len() == 1 && names(&told[0], "--zap-time-encoding"), "{told:#?}");
+        check_log(&plot.namespace, &pod.process.log());
+        pod.end().await;
+        Ok(())
+    })
+}
+
+#[test]
+fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result<(), Failure> {
+    on_both(async |plot| {
+        let kubeconfig = with_token(&plot.site.cluster.kubeconfig, &plot.account_of_keda().await);
+        // Others on this cluster have these names.
+        let apart = format!("--validating-webhook-name={}", plot.namespace);
+        let figures = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
+        let authorities = Room::new().unwrap();
+        let folder = format!("--ca-dir={}", authorities.folder().display());
+        let own = [apart.as_str(), &figures, &folder, "--enable-apiservice-patching=false"];
+        let flags = [&FLAGS[..], &own].concat();
+        let places =
+            [("WATCH_NAMESPACE", plot.namespace.as_str()), ("KEDA_CLUSTER_OBJECT_NAMESPACE", "keda")];
+        let variables = [&places[..], &HEARD, &UNHEARD].concat();
+        let pod = Pod::start(&plot, &kubeconfig, &flags, &variables).await;
+
+        plot.wake("web").await;
+        let kubectl = plot.kubectl();
+        kubectl.apply(&plot.scaled_object("web", &json!({"maxReplicaCount": 7})));
+        plot.until_hpa("keda-hpa-web", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
+        kubectl.say("annotate so web autoscaling.keda.sh/paused-replicas=0");
+        plot.until_hpa("keda-hpa-web", "the end", Value::is_null).await;
+        kubectl.say("delete so web");
+        plot.say("batch", Says::Value(10));
+        kubectl.apply(&plot.scaled_job("batch", 1));
+        plot.until("a job", async || {
+            let jobs = plot.get("/apis/batch/v1/namespaces/{ns}/jobs").await.1;
+            if jobs["items"].as_array().is_some_and(|jobs| jobs.len() == 1) { Ok(()) } else { Err(jobs) }
+        })
+        .await;
+        kubectl.say("delete sj batch");
+        plot.is_kept_as_by_keda().await;
+
+        // All that has no effect is named, and nothing else.
+        let told = pod.without_effect();
+        let idle = IDLE.into_iter().chain(UNHEARD.map(|(name, _)| name));
+        let missing: Vec<&str> =
+            idle.clone().filter(|idle| !told.iter().any(|line| names(line, idle))).collect();
+        assert!(missing.is_empty() && told.len() == idle.count(), "{missing:?} is not in\n{told:#?}");
+        check_log(&plot.namespace, &pod.process.log());
+        pod.end().await;
+        for kind in ["clusterroles", "clusterrolebindings"] {
+            let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}/{}", plot.namespace);
+            plot.send(Method::DELETE, &path, None).await;
+        }
+    })
+}
+
+#[test]
+fn what_nobody_knows_is_refused_and_the_nearest_is_named() {
+    let cases = [
+        ("--leader-elekt", "'--leader-elect'"),
+        ("--metrics-service-address=keda-operator:9666", "'--metrics-service-bind-address'"),
+        ("--kube-api-qps=many", "kube-api-qps"),
+        ("--http-idle-conn-timeout=soon", "http-idle-conn-timeout"),
+        ("--zap-encoder=xml", "console"),
+        ("--zap-log-level=loud", "write debug, info, error or a number"),
+    ];
+    for (flag, words) in cases {
+        let output = std::process::Command::new(program()).args(["operator", flag]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let name = flag.split('=').next().unwrap();
+        assert!(!output.status.success() && said.contains(name) && said.contains(words), "{flag}: {said}");
+    }
+}

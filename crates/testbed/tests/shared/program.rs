@@ -1,0 +1,34 @@
+//! Our binary, and ports for it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Names another binary than the one that is built here.
+const PROGRAM: &str = "PLIMSOLL_PROGRAM";
+
+/// Our binary, which is built if need be.
+pub(crate) fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(program) = std::env::var_os(PROGRAM) {
+            return program.into();
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let mut command = Command::new(cargo);
+        command
+            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
+            .arg(manifest);
+        assert!(command.status().unwrap().success(), "our binary cannot be built");
+        // …/debug/deps/name-0123: the binary lies beside the folder of this program.
+        let own = std::env::current_exe().unwrap();
+        own.parent().and_then(Path::parent).unwrap().join("plimsoll")
+    })
+}
+
+/// A port that nobody listens on; a moment later somebody might, but not here.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

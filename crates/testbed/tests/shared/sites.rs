@@ -1,0 +1,62 @@
+//! What tests share on each of the two clusters, and tests on both of them at once.
+
+use std::panic::resume_unwind;
+use std::sync::LazyLock;
+
+use testbed::twin::{Cluster, Failure, Workloads};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+/// One for all: what sites hold must outlive each test.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+});
+
+/// What tests share on each cluster, made by the first who asks; none where the cluster cannot be had.
+pub(crate) struct Sites<S> {
+    real: OnceCell<Option<S>>,
+    local: OnceCell<Option<S>>,
+}
+
+impl<S> Sites<S> {
+    pub(crate) const fn new() -> Self {
+        Self { real: OnceCell::const_new(), local: OnceCell::const_new() }
+    }
+
+    /// The one of the real cluster, or of the one in memory. That the real one cannot be had is said by whoever starts it.
+    pub(crate) async fn of(
+        &self,
+        real: bool,
+        workloads: Workloads,
+        make: impl AsyncFnOnce(Cluster) -> Option<S>,
+    ) -> Result<Option<&S>, Failure> {
+        let made = async || -> Result<Option<S>, Failure> {
+            let cluster =
+                if real { Cluster::real(workloads).await? } else { Some(Cluster::local(workloads).await?) };
+            match cluster {
+                Some(cluster) => Ok(make(cluster).await),
+                None => Ok(None),
+            }
+        };
+        let cell = if real { &self.real } else { &self.local };
+        Ok(cell.get_or_try_init(made).await?.as_ref())
+    }
+}
+
+/// Runs what is told whether it is on the real cluster on both at once: most of a test is waiting.
+pub(crate) fn side_by_side<T>(run: impl Fn(bool) -> T + Sync) -> Result<(), Failure>
+where
+    T: Future<Output = Result<(), Failure>>,
+{
+    let run = &run;
+    std::thread::scope(|scope| {
+        let ended = [true, false].map(|real| scope.spawn(move || on_one(run(real))));
+        let ended = ended.map(std::thread::ScopedJoinHandle::join);
+        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// Runs a test on one of them.
+pub(crate) fn on_one<T>(run: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(run)
+}

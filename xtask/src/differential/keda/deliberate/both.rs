@@ -1,0 +1,217 @@
+//! What differs with `--compat strict` too.
+
+use super::case::{Case, Ready, Told, events, is_true, ready};
+use super::{BURST, Deliberate, Who};
+use crate::differential::keda::ground::Twin;
+
+pub(super) const LIST: &[Deliberate] = &[
+    Deliberate {
+        who: Who::Both,
+        often: true,
+        why: "of events of one reason KEDA shows the first text alone; ours shows every text",
+        is_it: |case| {
+            let told_again = |told: Told<'_>| {
+                let mut again = case.theirs.repeated.iter().filter_map(|line| Told::read(line));
+                again.any(|other| other.is_like(&told))
+            };
+            case.ours_alone().is_some_and(told_again)
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: true,
+        why: "errors of an external scaler are told in our words, with its address and what was asked",
+        is_it: |case| {
+            let (theirs, ours) = ("rpc error: code = ", "external scaler ");
+            let tells = |view, told: Told<'_>, words: &str| {
+                events(view).any(|other| other.is_like(&told) && other.text.contains(words))
+            };
+            let in_ours = |told| tells(case.ours, told, ours);
+            let in_theirs = |told| tells(case.theirs, told, theirs);
+            case.theirs_alone().is_some_and(|told| told.text.contains(theirs) && in_ours(told))
+                || case.ours_alone().is_some_and(|told| told.text.contains(ours) && in_theirs(told))
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "an object of which much is told at once: ours tells 25 events of each type, then one every 5 minutes",
+        is_it: |case| {
+            let held_back = |told: Told<'_>| case.ours.told.get(told.kind) >= Some(&BURST);
+            case.theirs_alone().is_some_and(held_back)
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "whoever edits an object makes KEDA break off a question of its own, and tell of it as a failure",
+        is_it: |case| {
+            let broken_off = |told: Told<'_>| {
+                let canceled = told.text.ends_with("code = Canceled desc = context canceled");
+                // Triggers that were closed have no metrics.
+                let closed = !case.facts.silent && told.text == "got empty metric spec";
+                told.reason == "KEDAScalerFailed" && (canceled || closed)
+            };
+            case.theirs_alone().is_some_and(broken_off)
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "KEDA's loop may note a pause before the reconcile that would tell it",
+        is_it: |case| {
+            let paused = is_true(case.theirs, "Paused") && is_true(case.ours, "Paused");
+            paused && case.ours_tells(&["ScaledObjectPaused"])
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "a loop of KEDA that an edit cuts off may tell that its ScaledJob is not active",
+        is_it: |case| {
+            let same = is_true(case.theirs, "Active") == is_true(case.ours, "Active");
+            same && case.theirs_tells(&["ScaledJobInactive"])
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "of a source that fails KEDA answers that there is no such metric or that it failed",
+        is_it: |case| {
+            let is = |text: &str| {
+                text.contains(" encountered error") || text.contains("no matching metrics found for ")
+            };
+            let both = |text: &str| text.starts_with("error: ") && is(text);
+            case.is_answer() && both(&case.field.theirs) && both(&case.field.ours)
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "whoever edits a ScaledJob while KEDA creates Jobs cuts it off: those it believes to have failed are made again",
+        is_it: |case| {
+            let cut = |told: &Told<'_>| {
+                told.reason == "KEDAJobCreateFailed" && told.text.ends_with("context canceled")
+            };
+            let count = |text: &str| text.parse::<u64>().unwrap_or_default();
+            let more = count(&case.field.theirs) > count(&case.field.ours);
+            let jobs =
+                case.field.name.starts_with("jobs ") && more && events(case.theirs).any(|told| cut(&told));
+            jobs || case.theirs_alone().is_some_and(|told| cut(&told))
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "a loop of KEDA builds triggers of a spec that was refused; ours does not",
+        is_it: |case| {
+            let built =
+                |told: Told<'_>| told.reason == "KEDAScalersStarted" && told.text.starts_with("Scaler ");
+            let refused =
+                ready(case.ours).is_refused() || ready(case.theirs).is_refused() || case.facts.invalid;
+            refused && case.theirs_alone().is_some_and(built)
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: true,
+        why: "while triggers cannot be built, KEDA answers HPAs from those of the version before; ours says why not",
+        is_it: |case| {
+            // A formula that cannot be computed is answered with nothing.
+            let none = case.field.ours.is_empty() || case.field.ours.starts_with("error: ");
+            case.is_answer() && none && ready(case.ours).is_refused()
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "Ready of a spec that cannot work but can be built swings in KEDA: its loop and its reconcile disagree",
+        is_it: |case| {
+            let (theirs, ours) = (ready(case.theirs), ready(case.ours));
+            let swings =
+                |one: Ready<'_>, other: Ready<'_>| is_swinging(one) && (is_swinging(other) || is_well(other));
+            // Ours as it comes stays at the refusal.
+            let ours_may = case.twin == Twin::Strict || is_swinging(ours);
+            case.is_condition(&["Ready", "Active"])
+                && ours_may
+                && (swings(theirs, ours) || swings(ours, theirs))
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "an empty pause annotation is noticed when it comes and when it goes, in KEDA at the next edit",
+        is_it: |case| is_pausing_emptily(case) || is_left_paused(case),
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "when several triggers work again at once, KEDA does not tell that the fallback is over",
+        is_it: |case| {
+            let over = !is_true(case.theirs, "Fallback") && !is_true(case.ours, "Fallback");
+            let health =
+                |name: &&String| name.starts_with("object.status.health.") && name.ends_with(".status");
+            let several = case.theirs.fields.keys().filter(health).count() > 1;
+            over && several && case.ours_tells(&["ScaledObjectFallbackDeactivated"])
+        },
+    },
+    Deliberate {
+        who: Who::Both,
+        often: false,
+        why: "whoever edits an object while KEDA scales its target cuts it off: what was done is told as a failure",
+        is_it: |case| {
+            let same = case.theirs.get("target.replicas") == case.ours.get("target.replicas");
+            let pairs = [
+                ("KEDAScaleTargetActivationFailed", "KEDAScaleTargetActivated"),
+                ("KEDAScaleTargetDeactivationFailed", "KEDAScaleTargetDeactivated"),
+            ];
+            let cut = |(failed, done): (&str, &str)| {
+                let told = events(case.theirs).any(|told| told.reason == failed);
+                case.theirs_tells(&[failed]) || told && case.ours_tells(&[done])
+            };
+            // No count was read.
+            let unread = case.theirs_alone().is_some_and(|told| {
+                told.reason.ends_with("ivationFailed") && told.text.contains(" from -1 to ")
+            });
+            unread || same && pairs.into_iter().any(cut)
+        },
+    },
+];
+
+/// What is refused by a reconcile of KEDA, but not by its loop.
+fn is_swinging(ready: Ready<'_>) -> bool {
+    let words = [
+        "correct Idle/Min/Max Replica",
+        "correct triggers specification",
+        "already exists",
+        "no metric specs returned",
+    ];
+    ready.is_refused() && words.iter().any(|words| ready.message.contains(words))
+}
+
+fn is_well(ready: Ready<'_>) -> bool {
+    (ready.status, ready.reason) == ("True", "ScaledObjectReady")
+}
+
+/// Ours is paused by an annotation without a value, which theirs has not seen: there is no HPA, and all of it is told.
+fn is_pausing_emptily(case: &Case<'_>) -> bool {
+    let is_empty =
+        |key: &str| case.theirs.get(&format!("object.annotations.autoscaling.keda.sh/{key}")) == Some("");
+    let paused = (is_empty("paused") || is_empty("paused-replicas")) && is_true(case.ours, "Paused");
+    let without_hpa = case.field.name.starts_with("hpa/") && case.field.ours == "-";
+    paused
+        && (without_hpa
+            || case.is_condition(&["Paused", "Ready", "Active"])
+            || case.is_answer_of_one()
+            || case.ours_tells(&["ScaledObjectPaused", "KEDAScalersStopped", "ScaledObjectCheckFailed"]))
+}
+
+/// Theirs says that it is paused, although nothing asks for that any more.
+fn is_left_paused(case: &Case<'_>) -> bool {
+    let asked = "object.annotations.autoscaling.keda.sh/paused";
+    let is_asked = case.theirs.fields.keys().any(|name| name.starts_with(asked));
+    let is_left = !is_asked && is_true(case.theirs, "Paused") && !is_true(case.ours, "Paused");
+    is_left
+        && (case.is_condition(&["Paused"])
+            || case.ours_tells(&["ScaledObjectUnpaused", "KEDAScalersStarted"]))
+}

@@ -1,0 +1,180 @@
+//! A field that differs, and everything that can be seen around it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::differential::compare::Field;
+use crate::differential::keda::ground::Twin;
+use crate::differential::keda::view::View;
+
+/// What the script asks for at this moment, as far as entries of the list depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) fallback: Option<FallbackFacts>,
+    /// A source does not even say which metrics it has, or nobody listens where it was.
+    pub(crate) silent: bool,
+    /// The target of the formula is no whole number.
+    pub(crate) fractional: bool,
+    /// Its HPA has the name of one that somebody made.
+    pub(crate) foreign: bool,
+    /// The spec is one that cannot work.
+    pub(crate) invalid: bool,
+    /// To how many replicas a target is woken.
+    pub(crate) wakes_to: i64,
+    /// A Secret or a TriggerAuthentication that a trigger uses is not there.
+    pub(crate) gone: bool,
+}
+
+/// The fallback of a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FallbackFacts {
+    pub(crate) replicas: i64,
+    pub(crate) behavior: Option<String>,
+}
+
+/// A field that differs, and everything around it.
+pub(crate) struct Case<'a> {
+    pub(crate) twin: Twin,
+    pub(crate) field: &'a Field,
+    pub(crate) theirs: &'a View,
+    pub(crate) ours: &'a View,
+    pub(crate) facts: &'a Facts,
+}
+
+/// An event, as a view writes it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told<'a> {
+    /// `Normal` or `Warning`.
+    pub(super) kind: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) text: &'a str,
+    /// Of which object, by whom, and the action.
+    pub(super) about: &'a str,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn read(line: &'a str) -> Option<Self> {
+        let (head, rest) = line.strip_prefix("event ")?.split_once(": ")?;
+        let (kind, reason) = head.split_once(' ')?;
+        let (text, about) = rest.rsplit_once(" (about ")?;
+        Some(Self { kind, reason, text, about })
+    }
+
+    /// Whether two are the same but for their texts.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.kind, self.reason, self.about) == (other.kind, other.reason, other.about)
+    }
+}
+
+/// The condition `Ready`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ready<'a> {
+    pub(super) status: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) message: &'a str,
+}
+
+impl Ready<'_> {
+    /// The reconcile refused the spec.
+    pub(super) fn is_refused(&self) -> bool {
+        self.status == "False" && self.reason.ends_with("CheckFailed")
+    }
+
+    /// Some triggers fail, or all of them, and the cause is told.
+    pub(super) fn is_failing(&self) -> bool {
+        matches!(self.reason, "PartialTriggerError" | "TriggerError") && self.message.contains(" correctly: ")
+    }
+}
+
+/// `Ready` of a twin.
+pub(super) fn ready(view: &View) -> Ready<'_> {
+    let part = |part: &str| view.get(&format!("object.status.conditions.Ready.{part}")).unwrap_or_default();
+    Ready { status: part("status"), reason: part("reason"), message: part("message") }
+}
+
+/// Whether a condition of a twin is true.
+pub(super) fn is_true(view: &View, condition: &str) -> bool {
+    view.get(&format!("object.status.conditions.{condition}.status")) == Some("True")
+}
+
+/// All events of a twin.
+pub(super) fn events(view: &View) -> impl Iterator<Item = Told<'_>> {
+    view.fields.keys().filter_map(|line| Told::read(line))
+}
+
+impl<'a> Case<'a> {
+    /// The event that one of both tells alone.
+    pub(super) fn event(&self) -> Option<Told<'a>> {
+        Told::read(&self.field.name)
+    }
+
+    /// An event that ours tells and theirs does not.
+    pub(super) fn ours_alone(&self) -> Option<Told<'a>> {
+        self.event().filter(|_| self.field.theirs == "-")
+    }
+
+    /// An event that theirs tells and ours does not.
+    pub(super) fn theirs_alone(&self) -> Option<Told<'a>> {
+        self.event().filter(|_| self.field.ours == "-")
+    }
+
+    /// Whether ours tells one of these reasons alone.
+    pub(super) fn ours_tells(&self, reasons: &[&str]) -> bool {
+        self.ours_alone().is_some_and(|told| reasons.contains(&told.reason))
+    }
+
+    /// Whether theirs does.
+    pub(super) fn theirs_tells(&self, reasons: &[&str]) -> bool {
+        self.theirs_alone().is_some_and(|told| reasons.contains(&told.reason))
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        self.field.name.starts_with("answer ")
+    }
+
+    /// Whether it is about one of these conditions, and ours has it: one that is lost is never meant.
+    pub(super) fn is_condition(&self, types: &[&str]) -> bool {
+        if self.field.ours == "-" {
+            return false;
+        }
+        let rest = self.field.name.strip_prefix("object.status.conditions.");
+        rest.and_then(|rest| rest.split_once('.')).is_some_and(|(kind, _)| types.contains(&kind))
+    }
+
+    /// Whether it is one of these parts of the status.
+    pub(super) fn is_status(&self, parts: &[&str]) -> bool {
+        let rest = self.field.name.strip_prefix("object.status.").unwrap_or_default();
+        let is_it = |part: &&str| {
+            rest.strip_prefix(*part).is_some_and(|end| end.is_empty() || end.starts_with(['.', '[']))
+        };
+        parts.iter().any(is_it)
+    }
+
+    /// Whether it is about a metric of an HPA that the other does not have in this place. One that both have is the same.
+    pub(super) fn is_hpa_metric(&self) -> bool {
+        let Some((metric, _)) =
+            self.field.name.split_once("].").filter(|(metric, _)| metric.contains(".spec.metrics["))
+        else {
+            return false;
+        };
+        let name = |view: &'a View| {
+            let kinds = ["external.metric.name", "resource.name", "containerResource.name"];
+            kinds.into_iter().find_map(|kind| view.get(&format!("{metric}].{kind}")))
+        };
+        self.field.name.starts_with("hpa/") && name(self.theirs) != name(self.ours)
+    }
+
+    /// Whether it is the number of replicas, and ours was woken because ours is active.
+    pub(super) fn is_woken(&self) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        let (theirs, ours) = (number(&self.field.theirs), number(&self.field.ours));
+        let woken =
+            ours == Some(self.facts.wakes_to) && theirs.is_some_and(|theirs| theirs < self.facts.wakes_to);
+        self.field.name == "target.replicas" && woken && is_true(self.ours, "Active")
+    }
+
+    /// Whether theirs is no value, or ours is none.
+    pub(super) fn is_answer_of_one(&self) -> bool {
+        let is_error = |text: &str| text.starts_with("error: ");
+        self.is_answer() && is_error(&self.field.theirs) != is_error(&self.field.ours)
+    }
+}

@@ -1,0 +1,88 @@
+//! What was seen after a step is judged: what differs, and what of that is meant.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::deliberate::{Case, Facts, explains};
+use super::ground::Twin;
+use super::view::View;
+use crate::differential::compare::Field;
+
+/// What was seen after a step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) scenario: String,
+    /// What was done up to it.
+    pub(crate) titles: Vec<String>,
+    /// What was done last.
+    pub(crate) deeds: Vec<String>,
+    pub(crate) facts: Facts,
+    /// In the order of [`Twin::ALL`].
+    pub(crate) views: Vec<View>,
+}
+
+/// What was judged before in a scenario. An event stays to be seen: it is judged by what was there when it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known(BTreeSet<(Twin, String)>);
+
+/// A difference that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Excused {
+    pub(crate) twin: Twin,
+    /// Which entry of the list explains it.
+    pub(crate) entry: usize,
+    pub(crate) field: Field,
+}
+
+/// What a judgement comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    pub(crate) excused: Vec<Excused>,
+    /// What nobody meant, by twin.
+    pub(crate) differences: Vec<(Twin, Vec<Field>)>,
+}
+
+/// Compares ours with theirs.
+pub(crate) fn judge(views: &[View], facts: &Facts, known: &Known) -> Judgement {
+    let mut judgement = Judgement::default();
+    let [theirs, ours @ ..] = views else { return judgement };
+    for (twin, ours) in Twin::ALL.into_iter().skip(1).zip(ours) {
+        let mut unexplained = Vec::new();
+        for field in View::differences(theirs, ours) {
+            if known.0.contains(&key(twin, &field)) {
+                continue;
+            }
+            match explains(&Case { twin, field: &field, theirs, ours, facts }) {
+                Some(entry) => judgement.excused.push(Excused { twin, entry, field }),
+                None => unexplained.push(field),
+            }
+        }
+        if !unexplained.is_empty() {
+            judgement.differences.push((twin, unexplained));
+        }
+    }
+    judgement
+}
+
+impl Known {
+    /// What was found once in a scenario is not told again; what was meant is judged again, but for events.
+    pub(crate) fn remember(&mut self, judgement: &Judgement) {
+        for (twin, fields) in &judgement.differences {
+            self.0.extend(fields.iter().map(|field| key(*twin, field)));
+        }
+        let events = judgement.excused.iter().filter(|excused| excused.field.name.starts_with("event "));
+        self.0.extend(events.map(|excused| key(excused.twin, &excused.field)));
+    }
+}
+
+impl Known {
+    /// Whether this field was judged before, of any twin.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(_, field)| field.contains(name))
+    }
+}
+
+fn key(twin: Twin, field: &Field) -> (Twin, String) {
+    (twin, format!("{field:?}"))
+}

@@ -1,0 +1,34 @@
+//! What was seen, on disk: one JSON object a line. It can be judged again without a cluster.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::judge::{Known, Seen};
+use super::report::Outcome;
+use super::spoil::Spoiled;
+
+pub(crate) fn write(file: &Path, record: &[Seen]) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for seen in record {
+        text += &serde_json::to_string(seen)?;
+        text.push('\n');
+    }
+    std::fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))
+}
+
+/// The outcome of a run that was recorded, and what becomes of it when it is spoiled.
+pub(crate) fn judge_again(file: &Path, seed: u64) -> anyhow::Result<(Outcome, Spoiled)> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    let (mut outcome, mut known) = (Outcome::default(), BTreeMap::<String, Known>::new());
+    let mut spoiled = Spoiled::default();
+    for line in text.lines() {
+        let seen: Seen = serde_json::from_str(line).context("failed to read what was recorded")?;
+        let known = known.entry(seen.scenario.clone()).or_default();
+        spoiled.try_all(&seen, known);
+        outcome.take(seed, seen, known);
+    }
+    outcome.scenarios = known.len();
+    Ok((outcome, spoiled))
+}
