@@ -41,7 +41,8 @@ unit: ## Unit, property and integration tests.
 
 # The tests of these wait most of the time, for scrapes and polls, and so run many at once.
 WAITING := metrics operator
-OTHERS := $(addprefix --test ,$(filter-out $(WAITING),$(basename $(notdir $(wildcard crates/testbed/tests/*)))))
+PROGRAMS := $(patsubst crates/testbed/tests/%,%,$(basename $(wildcard crates/testbed/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/testbed/tests/*/main.rs)))
+OTHERS := $(addprefix --test ,$(filter-out $(WAITING),$(PROGRAMS)))
 
 clusters: ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
 	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
