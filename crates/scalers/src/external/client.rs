@@ -21,7 +21,7 @@ use crate::tls::Tls;
 use crate::urls::shown;
 
 /// How long an answer may take, the connection included. KEDA sets no limit: a server that hangs blocks its object.
-const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
+pub(super) const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long nobody tries to connect after it failed: many triggers may want the same server.
@@ -118,19 +118,21 @@ impl Channel {
         tell: &mpsc::Sender<bool>,
     ) -> Result<(), Error> {
         let name = "StreamIsActive";
-        let opened = timeout(WITHIN, async {
-            let (channel, _) = self.connected().await?;
-            let answer = ExternalScalerClient::new(channel).stream_is_active(object.clone()).await;
-            match answer.map_err(|status| self.fault(name, &status)) {
-                Ok(answer) => Ok(answer.into_inner()),
-                Err(Fault::Said(error)) => Err(error),
-                Err(Fault::Broke(error)) => {
-                    self.forget().await;
-                    Err(error)
-                }
+        let (channel, _) = timeout(WITHIN, self.connected()).await.map_err(|_| self.late(name))??;
+        let mut client = ExternalScalerClient::new(channel);
+        // Servers answer when they have something to tell, which may take for ever; that they live, the connection shows.
+        let answer = tokio::select! {
+            answer = client.stream_is_active(object.clone()) => answer,
+            () = tell.closed() => return Ok(()),
+        };
+        let mut stream = match answer.map_err(|status| self.fault(name, &status)) {
+            Ok(answer) => answer.into_inner(),
+            Err(Fault::Said(error)) => return Err(error),
+            Err(Fault::Broke(error)) => {
+                self.forget().await;
+                return Err(error);
             }
-        });
-        let mut stream = opened.await.map_err(|_| self.late(name))??;
+        };
         loop {
             tokio::select! {
                 message = stream.message() => match message {

@@ -55,6 +55,10 @@ impl ExternalScaler for Play {
 
     async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
+        if object.text("stream").is_ok_and(|stream| stream == "late") {
+            // Longer than an answer may take: servers in Go say nothing at all before they have something to tell.
+            tokio::time::sleep(client::WITHIN + client::WITHIN / 4).await;
+        }
         let end = object.text("stream").unwrap_or("eof") == "eof";
         let told = futures::stream::iter([Ok(count.is_multiple_of(2))]);
         if end { Ok(Box::pin(told)) } else { Ok(Box::pin(told.chain(futures::stream::pending()))) }
@@ -240,6 +244,19 @@ async fn pushes_arrive_and_an_ended_stream_is_opened_again() {
     assert_eq!(play.streams.load(Ordering::SeqCst), 2);
     listening.abort();
     assert_eq!(told.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_stays_open_however_long_there_is_nothing_to_tell() {
+    let (address, play, _server) = served().await;
+    let mut trigger = trigger(&address, &[("stream", "late")]);
+    trigger.type_ = "external-push".into();
+    let (tell, mut told) = mpsc::channel(4);
+    let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
+    let heard = tokio::time::timeout(client::WITHIN * 20, told.recv()).await;
+    assert_eq!(heard.unwrap(), Some(true));
+    assert_eq!(play.streams.load(Ordering::SeqCst), 1);
+    listening.abort();
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub(crate) async fn run() -> bool {
     let world = World {
         replicas: 0,
         trigger: Arc::new(move |_| {
-            let metadata = json!({"scalerAddress": address, "value": "0", "target": "10", "active": "false"});
+            let metadata = json!({"scalerAddress": address, "value": "0", "target": "10", "active": "no"});
             json!({"type": "external-push", "metadata": metadata})
         }),
         ..World::new("push", OBJECTS, "", crate::world::Queries::Same)
