@@ -246,9 +246,12 @@ fn when_inactive(input: &Input<'_>, current: i32, decision: &mut Decision) -> Ve
             return vec![conditions::ready(), conditions::cooling_down()];
         }
         // A source that fails seldom says nothing about what there is to do: what falls back to nothing at all does so
-        // when it falls back, not before (trap 4).
-        if input.error.is_none() || decision.compat.is_strict() {
-            decision.scale = Some(Change { to: idle.unwrap_or(min), why: Why::Deactivate });
+        // when it falls back, not before (trap 4). And an idle count above the minimum, which is refused elsewhere, may
+        // be above the count as well: that would be growing.
+        let to = idle.unwrap_or(min);
+        let is_forbidden = input.error.is_some() || (to > current && input.object.is_scale_out_paused());
+        if decision.compat.is_strict() || !is_forbidden {
+            decision.scale = Some(Change { to, why: Why::Deactivate });
         }
     } else if idle.is_none() && current < min {
         // The original lifts although scaling out is forbidden.

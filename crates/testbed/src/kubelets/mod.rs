@@ -23,6 +23,7 @@ mod serve;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,7 +46,9 @@ pub struct Kubelets {
     authority: Authority,
     clients: Arc<RootCertStore>,
     network: u8,
-    port: u16,
+    /// Their port on an address that none of them has: as long as it is held, nobody else is given that port.
+    port: (TcpListener, u16),
+    addresses: AtomicUsize,
     nodes: Mutex<BTreeMap<String, Running>>,
 }
 
@@ -74,13 +77,15 @@ impl Kubelets {
                 certificate.map_err(std::io::Error::other).attempt(|| "read an authority".into())?;
             roots.add(certificate).map_err(std::io::Error::other).attempt(|| "trust an authority".into())?;
         }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = port.attempt(|| "find a free port".into())?.port();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr().map(|address| (listener, address.port())));
+        let port = port.attempt(|| "find a free port".into())?;
         Ok(Self {
             authority: Authority::new("simulated-kubelets")?,
             clients: Arc::new(roots),
             network,
             port,
+            addresses: AtomicUsize::new(1),
             nodes: Mutex::default(),
         })
     }
@@ -92,20 +97,29 @@ impl Kubelets {
 
     /// The port on which all of them answer.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.1
     }
 
     /// A new node, and its address.
     pub fn add_node(&self, name: &str, measures: Measures) -> Result<Ipv4Addr, Error> {
         let address = self.next_address();
-        self.add_node_as(name, measures, &[&address.to_string(), name])
+        self.listen(address, name, measures, &[&address.to_string(), name])
     }
 
     /// A new node whose certificate holds these names and addresses.
     pub fn add_node_as(&self, name: &str, measures: Measures, names: &[&str]) -> Result<Ipv4Addr, Error> {
-        let address = self.next_address();
-        let listener = TcpListener::bind(SocketAddr::from((address, self.port)));
-        let listener = listener.attempt(|| format!("listen on {address}:{}", self.port))?;
+        self.listen(self.next_address(), name, measures, names)
+    }
+
+    fn listen(
+        &self,
+        address: Ipv4Addr,
+        name: &str,
+        measures: Measures,
+        names: &[&str],
+    ) -> Result<Ipv4Addr, Error> {
+        let listener = TcpListener::bind(SocketAddr::from((address, self.port())));
+        let listener = listener.attempt(|| format!("listen on {address}:{}", self.port()))?;
         let identity = self.authority.server(names)?;
         let node = Arc::new(Mutex::new(Node::new(measures, name)));
         let served = serve::serve(listener, &identity, &self.clients, Arc::clone(&node))?;
@@ -158,7 +172,7 @@ impl Kubelets {
     }
 
     fn next_address(&self) -> Ipv4Addr {
-        let number = held(&self.nodes).len() + 1;
+        let number = self.addresses.fetch_add(1, Ordering::Relaxed);
         // 250 in each of the last network, so that neither 0 nor 255 occurs in the last place.
         Ipv4Addr::new(127, self.network, (number / 250) as u8, (number % 250 + 1) as u8)
     }
