@@ -30,7 +30,7 @@ BENCH_OPERATOR ?= beside alone same restart wake push
 bench-operator: ## The operator beside KEDA, and alone with 10,000 ScaledObjects (35 min; builds all of them the first time, needs Go).
 	@$(CARGO) build --locked --quiet --profile dist --package plimsoll
 	@PLIMSOLL_PROGRAM=$(CURDIR)/target/dist/plimsoll \
-		$(CARGO) bench --locked --quiet --profile dist --package testbed --bench operator -- $(BENCH_OPERATOR)
+		$(CARGO) bench --locked --quiet --package testbed --bench operator -- $(BENCH_OPERATOR)
 
 valgrind:
 	@command -v valgrind >/dev/null || { \

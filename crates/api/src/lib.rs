@@ -10,6 +10,7 @@ pub mod gotext;
 pub mod instant;
 pub mod keda;
 pub mod manifest;
+pub mod map;
 pub mod meta;
 pub mod metrics;
 pub mod names;

@@ -7,10 +7,9 @@ mod conditions;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Activity, Condition, ScaledObject};
+use api::map::Map;
 use api::provide::Compat;
 use jiff::{SignedDuration, Timestamp};
 
@@ -275,7 +274,7 @@ fn is_cooling_down(input: &Input<'_>) -> bool {
 }
 
 /// Activity of all metrics: after a round of all that the HPA has, after a push of one more.
-fn activity(input: &Input<'_>) -> BTreeMap<String, Activity> {
+fn activity(input: &Input<'_>) -> Map<Activity> {
     let status = &input.object.status;
     if let Some(metric) = input.push_metric {
         let mut activity = status.triggers_activity.clone();

@@ -3,10 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use api::autoscaling::v2::MetricTarget;
 use api::keda::{COMPOSITE_METRIC, Condition, Conditions, Fallback, Health, ScaledObject, State, types};
+use api::map::Map;
 use api::provide::Compat;
 use quantity::{Format, Quantity};
 
@@ -77,7 +76,7 @@ pub fn needs(object: &ScaledObject, told: &[Told], compat: Compat) -> Needs {
 /// What is served of one metric, or why nothing is; its health is kept.
 pub fn serve(
     object: &ScaledObject,
-    health: &mut BTreeMap<String, Health>,
+    health: &mut Map<Health>,
     sample: &Sample,
     facts: &Facts,
     compat: Compat,
@@ -112,19 +111,19 @@ pub fn serve(
 }
 
 /// What is written when the health of metrics is this now; nothing where there is no fallback.
-pub fn changes(object: &ScaledObject, health: &BTreeMap<String, Health>, compat: Compat) -> Changes {
+pub fn changes(object: &ScaledObject, health: &Map<Health>, compat: Compat) -> Changes {
     let Some(fallback) = configured(object, compat) else { return Changes::default() };
     let is_new = |(name, own): &(&String, &Health)| object.status.health.get(*name) != Some(*own);
     let new = health.iter().filter(is_new).map(|(name, own)| (name.clone(), own.clone()));
     // Who finds no conditions at all writes all that are always there.
-    let is_first = object.status.conditions.0.is_empty();
+    let is_first = object.status.conditions.is_empty();
     let mut conditions = if is_first { Conditions::initial() } else { Conditions::default() };
     conditions.set(condition(fallback, health));
-    Changes { conditions: conditions.0, health: new.collect(), ..Changes::default() }
+    Changes { conditions: conditions.iter().cloned().collect(), health: new.collect(), ..Changes::default() }
 }
 
 /// Whether any metric is replaced by a number.
-fn condition(fallback: &Fallback, health: &BTreeMap<String, Health>) -> Condition {
+fn condition(fallback: &Fallback, health: &Map<Health>) -> Condition {
     let is_failing = |health: &Health| {
         health.status == "Failing"
             && health.number_of_failures.is_some_and(|failures| failures > fallback.failure_threshold)
@@ -216,7 +215,7 @@ fn quantity_of(target: &MetricTarget) -> Quantity {
     .unwrap_or_default()
 }
 
-fn failures(health: &BTreeMap<String, Health>, name: &str) -> i32 {
+fn failures(health: &Map<Health>, name: &str) -> i32 {
     health.get(name).and_then(|health| health.number_of_failures).unwrap_or(0)
 }
 

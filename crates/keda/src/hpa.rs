@@ -5,13 +5,14 @@ mod labels;
 mod tests;
 mod update;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use api::autoscaling::v2::{
     self, CrossVersionObjectReference, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget,
 };
 use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, Trigger, annotations};
+use api::map::{Map, Texts};
 use api::meta::{ObjectMeta, OwnerReference};
 use api::provide::Compat;
 use api::selector::LabelSelector;
@@ -37,7 +38,7 @@ pub struct Parts {
     /// Names of resources, but not those of single containers.
     pub resource_metric_names: Vec<String>,
     /// Health, without metrics that are gone.
-    pub health: BTreeMap<String, Health>,
+    pub health: Map<Health>,
     /// `composite-metric` if there is, or ever was, a formula.
     pub composite_scaler_name: String,
 }
@@ -190,7 +191,7 @@ fn metrics(object: &ScaledObject, triggers: &[Vec<MetricSpec>]) -> Result<(Vec<M
 
 fn selector(object: &ScaledObject) -> LabelSelector {
     let name = (annotations::SCALED_OBJECT_NAME.to_owned(), object.metadata.name.clone());
-    LabelSelector { match_labels: BTreeMap::from([name]), ..LabelSelector::default() }
+    LabelSelector { match_labels: Texts::from([name]), ..LabelSelector::default() }
 }
 
 fn external(name: &str, target: MetricTarget, object: &ScaledObject) -> MetricSpec {

@@ -1,10 +1,9 @@
 //! What is written into the status of a ScaledObject: many writers, one small patch (spec 3.9).
 
-use std::collections::BTreeMap;
-
 use api::keda::{Activity, Condition, Health, ScaledObjectStatus};
+use api::map::Map;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// What a round or a query changes. Everything that is not named stays as it is, whoever wrote it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,9 +13,9 @@ pub struct Changes {
     /// When something was last active, in whole seconds.
     pub last_active_time: Option<Timestamp>,
     /// Activity of all metrics; `None` leaves it alone.
-    pub activity: Option<BTreeMap<String, Activity>>,
+    pub activity: Option<Map<Activity>>,
     /// Health of some metrics.
-    pub health: BTreeMap<String, Health>,
+    pub health: Map<Health>,
 }
 
 impl Changes {
@@ -74,7 +73,7 @@ pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());
     };
-    let mut patch = Map::new();
+    let mut patch = serde_json::Map::new();
     for name in old.keys().filter(|name| !new.contains_key(*name)) {
         patch.insert(name.clone(), Value::Null);
     }

@@ -14,7 +14,6 @@ use crate::state::State;
 /// A running program; it ends when this is dropped, and also when the process that holds it is killed.
 pub struct Program {
     component: Component,
-    file: PathBuf,
     room: Room,
 }
 
@@ -73,7 +72,7 @@ impl Program {
         room: Room,
     ) -> Result<Self, Error> {
         let component = Component::start_with(name, program, arguments, variables, room.folder(), None)?;
-        Ok(Self { component, file: program.to_owned(), room })
+        Ok(Self { component, room })
     }
 
     /// Its folder.
@@ -88,8 +87,9 @@ impl Program {
 
     /// Its process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
-        let program = self.file.canonicalize().ok()?;
-        let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link == program);
+        // Whoever runs in its place, if it is a script that measures it; but neither of the shells that look after it.
+        let shell = Path::new("/bin/sh").canonicalize().ok()?;
+        let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link != shell);
         self.component.children().into_iter().find(is_it)
     }
 

@@ -261,7 +261,7 @@ async fn trigger(
         type_: given.type_.clone(),
         name: given.name.clone(),
         metric_type: given.metric_type.clone(),
-        metadata: given.metadata.clone(),
+        metadata: given.metadata.clone().into_iter().collect(),
         auth: resolved.parameters,
         environment: environment.variables,
         identity: resolved.identity,

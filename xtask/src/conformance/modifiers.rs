@@ -1,9 +1,8 @@
 //! Formulas of ScaledObjects (`modifiers.jsonl`).
 
-use std::collections::BTreeMap;
-
 use ::quantity::Quantity;
 use api::keda::{Advanced, Fallback, Health, ScaledObject, ScalingModifiers, Trigger};
+use api::map::Map;
 use api::provide::Compat;
 use jiff::Timestamp;
 use keda::modifiers::{Compiled, Input, nameless};
@@ -28,7 +27,7 @@ struct In {
     triggers: Vec<Scripted>,
     fallback: Option<Fallback>,
     #[serde(default)]
-    health: BTreeMap<String, Health>,
+    health: Map<Health>,
     #[serde(default)]
     fallback_active: bool,
     #[serde(default)]

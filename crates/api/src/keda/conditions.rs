@@ -1,6 +1,8 @@
 //! Conditions: a list in which each type stands once.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::wire::nullable;
 
@@ -19,7 +21,7 @@ pub mod types {
 }
 
 /// Whether something holds. What is none of the three words is not known: it must not make an object unreadable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum State {
     /// It does.
     True,
@@ -42,7 +44,7 @@ impl<'de> Deserialize<'de> for State {
 }
 
 /// One condition; there is no time in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Condition {
     /// What it is about.
@@ -65,17 +67,55 @@ impl Condition {
     }
 }
 
-/// Conditions in the order in which they first appeared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Conditions(pub Vec<Condition>);
+/// Conditions in the order in which they first appeared. Cheap to clone; most objects say the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Conditions(Arc<[Condition]>);
+
+impl Serialize for Conditions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Conditions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(|all: Vec<Condition>| Self(all.into()))
+    }
+}
 
 impl Conditions {
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
+        self.0.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether somebody else holds the very same list.
+    pub fn are_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Takes out the condition of a type.
+    pub fn remove(&mut self, type_: &str) {
+        if self.get(type_).is_some() {
+            self.0 = self.iter().filter(|own| own.type_ != type_).cloned().collect();
+        }
+    }
+
     /// What is told before anything is known.
     pub fn initial() -> Self {
         let unknown = |type_: &str| Condition::new(type_, State::Unknown, "", "");
         let paused = Condition::new(types::PAUSED, State::False, "", "");
-        Self(vec![unknown(types::READY), unknown(types::ACTIVE), unknown(types::FALLBACK), paused])
+        Self([unknown(types::READY), unknown(types::ACTIVE), unknown(types::FALLBACK), paused].into())
     }
 
     /// Whether the four that are always there are there.
@@ -97,9 +137,14 @@ impl Conditions {
 
     /// Replaces the condition of the same type, or adds it.
     pub fn set(&mut self, condition: Condition) {
-        match self.0.iter_mut().find(|own| own.type_ == condition.type_) {
-            Some(own) => *own = condition,
-            None => self.0.push(condition),
+        match self.0.iter().position(|own| own.type_ == condition.type_) {
+            Some(place) if self.0.get(place) == Some(&condition) => {}
+            Some(place) => {
+                if let Some(own) = Arc::make_mut(&mut self.0).get_mut(place) {
+                    *own = condition;
+                }
+            }
+            None => self.0 = self.iter().cloned().chain([condition]).collect(),
         }
     }
 }

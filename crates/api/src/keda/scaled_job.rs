@@ -1,12 +1,11 @@
 //! ScaledJob: jobs that are created by events.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Activity, Conditions, Trigger, annotations};
+use crate::map::Map;
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
@@ -118,7 +117,7 @@ pub struct ScaledJobStatus {
     #[serde(with = "crate::instant", skip_serializing_if = "Option::is_none")]
     pub last_active_time: Option<Timestamp>,
     /// Conditions.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "no_conditions")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Never written.
     #[serde(rename = "Paused", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
@@ -133,10 +132,6 @@ pub struct ScaledJobStatus {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub external_metric_names: Vec<String>,
     /// Activity per metric.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub triggers_activity: BTreeMap<String, Activity>,
-}
-
-fn no_conditions(conditions: &Conditions) -> bool {
-    conditions.0.is_empty()
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
+    pub triggers_activity: Map<Activity>,
 }

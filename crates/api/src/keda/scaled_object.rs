@@ -1,13 +1,12 @@
 //! ScaledObject: a workload that is scaled by events, from zero.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::annotations::{is_paused, is_set};
 use super::{Conditions, Trigger, annotations};
 use crate::autoscaling::v2::HorizontalPodAutoscalerBehavior;
+use crate::map::Map;
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
@@ -180,14 +179,14 @@ pub struct ScaledObjectStatus {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub composite_scaler_name: String,
     /// Conditions.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "no_conditions")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Failures per metric, kept for fallback.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub health: BTreeMap<String, Health>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
+    pub health: Map<Health>,
     /// Activity per metric.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub triggers_activity: BTreeMap<String, Activity>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
+    pub triggers_activity: Map<Activity>,
     /// The count at which it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_replica_count: Option<i32>,
@@ -200,10 +199,6 @@ pub struct ScaledObjectStatus {
     /// Names of authentications, with commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentications_types: Option<String>,
-}
-
-fn no_conditions(conditions: &Conditions) -> bool {
-    conditions.0.is_empty()
 }
 
 /// What a target was found to be.

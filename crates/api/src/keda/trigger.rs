@@ -1,9 +1,8 @@
 //! One event source of a ScaledObject or ScaledJob.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::map::Texts;
 use crate::wire::nullable;
 
 /// One event source; its place in the list is part of the names of its metrics.
@@ -21,7 +20,7 @@ pub struct Trigger {
     pub use_cached_metrics: bool,
     /// The scaler's parameters.
     #[serde(deserialize_with = "nullable")]
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: Texts,
     /// Where credentials are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication_ref: Option<AuthenticationRef>,

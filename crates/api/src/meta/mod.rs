@@ -2,11 +2,10 @@
 
 pub mod validation;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::map::Texts;
 use crate::wire::{is_zero, nullable};
 
 /// What identifies and describes an object.
@@ -44,11 +43,11 @@ pub struct ObjectMeta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
     /// Labels, for selecting.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
+    pub labels: Texts,
     /// Annotations, for tools.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
+    pub annotations: Texts,
     /// The objects this one depends on.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,

@@ -1,11 +1,12 @@
 //! The rules for metadata that all namespaced objects share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 use crate::field::{FieldError, Json};
+use crate::map::Texts;
 use crate::{gotext, instant, names};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -102,7 +103,7 @@ fn immutable<T: PartialEq + Serialize>(path: &str, new: &T, old: &T) -> Option<F
     (new != old).then(|| FieldError::invalid(path, Json(new), IMMUTABLE))
 }
 
-fn label_faults(labels: &BTreeMap<String, String>) -> Vec<FieldError> {
+fn label_faults(labels: &Texts) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for (key, value) in labels {
         for wrong in names::label_key_faults(key) {
@@ -116,7 +117,7 @@ fn label_faults(labels: &BTreeMap<String, String>) -> Vec<FieldError> {
 }
 
 /// Annotation keys follow the rule for label keys, whatever their case.
-fn annotation_faults(annotations: &BTreeMap<String, String>) -> Vec<FieldError> {
+fn annotation_faults(annotations: &Texts) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for key in annotations.keys() {
         for wrong in names::label_key_faults(&key.to_lowercase()) {

@@ -1,12 +1,12 @@
 //! The `LabelSelector` object of the Kubernetes API.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{InvalidRequirement, Operator, Requirement, Selector};
 use crate::gotext::{self, Words};
+use crate::map::Texts;
 use crate::wire::nullable;
 
 /// A label selector as an object; all of its parts must hold.
@@ -14,8 +14,8 @@ use crate::wire::nullable;
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
-    pub match_labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
+    pub match_labels: Texts,
     /// Further conditions.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,

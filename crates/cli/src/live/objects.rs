@@ -219,7 +219,7 @@ fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
         message: own.message.clone(),
         ..v2::HorizontalPodAutoscalerCondition::default()
     };
-    hpa.status.conditions = object.status.conditions.0.iter().map(condition).collect();
+    hpa.status.conditions = object.status.conditions.iter().map(condition).collect();
     let spec = &object.spec;
     hpa.spec.scale_target_ref = v2::CrossVersionObjectReference {
         kind: object.target_kind().to_owned(),

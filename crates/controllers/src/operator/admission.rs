@@ -152,7 +152,7 @@ fn advice(trigger: &Trigger) -> Vec<String> {
     };
     let given = scalers::Trigger {
         type_: trigger.type_.clone(),
-        metadata: trigger.metadata.clone(),
+        metadata: trigger.metadata.clone().into_iter().collect(),
         ..scalers::Trigger::default()
     };
     // External scalers take whatever their authors please.

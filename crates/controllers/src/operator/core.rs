@@ -177,7 +177,7 @@ impl Core {
     pub(crate) async fn write_object(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
         let place = Place::keda(Kind::Object.plural(), &id.namespace, &id.name);
         let written: ScaledObject = self.hand.merge(place, of, patch).await?;
-        self.world().wrote_object(&id.full_name(), Arc::new(written.small()));
+        self.world().wrote_object(&id.full_name(), written.small());
         Ok(())
     }
 
@@ -200,7 +200,6 @@ impl Small for ScaledObject {
         self.metadata.managed_fields = Vec::new();
         self.metadata.finalizers.shrink_to_fit();
         self.spec.triggers.shrink_to_fit();
-        self.status.conditions.0.shrink_to_fit();
         self.status.external_metric_names.shrink_to_fit();
         self
     }

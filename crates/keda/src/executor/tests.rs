@@ -276,8 +276,8 @@ proptest! {
         let mut status = object.status.clone();
         merge(&mut status, &outcome.changes);
         prop_assert_eq!(merge(&mut status, &outcome.changes), None);
-        let types: BTreeSet<&str> = status.conditions.0.iter().map(|own| own.type_.as_str()).collect();
-        prop_assert_eq!(types.len(), status.conditions.0.len());
+        let types: BTreeSet<&str> = status.conditions.iter().map(|own| own.type_.as_str()).collect();
+        prop_assert_eq!(types.len(), status.conditions.len());
     }
 
     #[test]

@@ -160,7 +160,7 @@ proptest! {
         let type_ = if each { "AverageValue" } else { "Value" };
         let sample = sample(type_, &format!("{milli}m"), Err("down"));
         let facts = facts(current, ready);
-        let served = serve(&object, &mut BTreeMap::new(), &sample, &facts, Compat::Better).unwrap();
+        let served = serve(&object, &mut Map::new(), &sample, &facts, Compat::Better).unwrap();
         let expected = match behavior {
             "static" => own,
             "currentReplicas" => current,

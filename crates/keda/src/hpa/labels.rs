@@ -1,12 +1,12 @@
 //! Labels of the objects that we make.
 
-use std::collections::BTreeMap;
+use api::map::Texts;
 
 /// No value of a label is longer.
 const LONGEST: usize = 63;
 
 /// Labels that tell what an object is and who made it.
-pub(crate) fn own(name: &str, part_of: &str) -> BTreeMap<String, String> {
+pub(crate) fn own(name: &str, part_of: &str) -> Texts {
     let labels = [
         ("app.kubernetes.io/name", cut(name)),
         ("app.kubernetes.io/version", api::keda::VERSION),
@@ -17,10 +17,7 @@ pub(crate) fn own(name: &str, part_of: &str) -> BTreeMap<String, String> {
 }
 
 /// Labels of the owner without those in a list with commas, in which every character counts.
-pub(crate) fn others(
-    labels: &BTreeMap<String, String>,
-    excluded: Option<&String>,
-) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn others(labels: &Texts, excluded: Option<&String>) -> impl Iterator<Item = (String, String)> {
     let excluded: Vec<&str> = excluded.map(|list| list.split(',').collect()).unwrap_or_default();
     labels
         .iter()

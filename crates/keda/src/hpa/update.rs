@@ -1,12 +1,11 @@
 //! Whether an HPA that is there must be written again.
 
-use std::collections::BTreeMap;
-
 use api::autoscaling::defaults::Defaults as _;
 use api::autoscaling::v2::{
     CrossVersionObjectReference, ExternalMetricSource, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricSpec, MetricTarget,
 };
+use api::map::Texts;
 use api::meta::ObjectMeta;
 use api::provide::Compat;
 
@@ -40,7 +39,7 @@ fn behavior(hpa: &HorizontalPodAutoscaler, compat: Compat) -> Option<HorizontalP
     behavior
 }
 
-fn contains(all: &BTreeMap<String, String>, some: &BTreeMap<String, String>) -> bool {
+fn contains(all: &Texts, some: &Texts) -> bool {
     some.iter().all(|(key, value)| all.get(key) == Some(value))
 }
 

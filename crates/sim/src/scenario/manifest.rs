@@ -85,7 +85,7 @@ pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Problem>> {
         faults.add("spec.replicas", format!("`replicas` must be from 0 to {MOST_PODS}, found {replicas}"));
         0
     });
-    let labels = wire.spec.template.metadata.labels;
+    let labels: BTreeMap<String, String> = wire.spec.template.metadata.labels.into_iter().collect();
     let selector = match LabelSelector::to_selector_or_nothing(wire.spec.selector.as_ref()) {
         Ok(selector) => selector,
         Err(error) => {

@@ -1,8 +1,6 @@
 //! An Autoscaler in which every field is set. Every structure is written out in full, so that a new field does not compile
 //! until it is here, and is not accepted until it is in the definition.
 
-use std::collections::BTreeMap;
-
 use api::autoscaling::v2::{
     ContainerResourceMetricStatus, CrossVersionObjectReference, ExternalMetricSource, ExternalMetricStatus,
     HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerCondition,
@@ -82,7 +80,7 @@ fn identifier() -> MetricIdentifier {
     MetricIdentifier {
         name: text("length"),
         selector: Some(LabelSelector {
-            match_labels: BTreeMap::from([(text("app"), text("web"))]),
+            match_labels: api::map::Texts::from([(text("app"), text("web"))]),
             match_expressions: vec![condition],
         }),
     }

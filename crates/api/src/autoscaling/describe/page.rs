@@ -1,7 +1,6 @@
 //! A description under construction: indented lines whose cells are aligned in the end.
 
-use std::collections::BTreeMap;
-
+use crate::map::Texts;
 use crate::table::{align, visible};
 
 const LONGEST_ANNOTATION: usize = 140;
@@ -35,12 +34,12 @@ impl Page {
         self.finished
     }
 
-    pub(super) fn labels(&mut self, labels: &BTreeMap<String, String>) {
+    pub(super) fn labels(&mut self, labels: &Texts) {
         self.entries("Labels", labels.iter().map(|(key, value)| format!("{key}={value}")));
     }
 
     /// Long annotations stand under their key, cut off.
-    pub(super) fn annotations(&mut self, annotations: &BTreeMap<String, String>) {
+    pub(super) fn annotations(&mut self, annotations: &Texts) {
         let shown = annotations.iter().filter(|(key, _)| *key != HIDDEN_ANNOTATION);
         let entries = shown.map(|(key, value)| {
             let value = value.strip_suffix('\n').unwrap_or(value);

@@ -25,8 +25,8 @@ const LAST_EVENTS: Duration = Duration::from_secs(3);
 const COMPONENT: &str = "keda-operator";
 /// Runs of decisions that are kept of each object: rounds are short, and those that are alike are one.
 const KEPT: usize = 60;
-/// Threads at most: most of the work is waiting for others.
-const THREADS: usize = 2;
+/// One thread: most of the work is waiting for others, and two would spend a sixth of theirs on waking each other.
+const THREADS: usize = 1;
 
 /// Variables of KEDA's operator that mean nothing here.
 const IDLE_VARIABLES: [&str; 6] = [
@@ -53,8 +53,7 @@ pub(crate) struct Process {
 
 /// Runs until told to stop.
 pub(super) fn run(options: &Options) -> Outcome {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;

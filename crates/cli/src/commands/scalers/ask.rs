@@ -150,7 +150,7 @@ async fn given(
         type_: trigger.type_.clone(),
         name: trigger.name.clone(),
         metric_type: trigger.metric_type.clone(),
-        metadata: trigger.metadata.clone(),
+        metadata: trigger.metadata.clone().into_iter().collect(),
         auth: resolved.parameters,
         environment,
         identity: resolved.identity,

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use api::selector::LabelSelector;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -75,7 +73,7 @@ pub struct TargetSpec {
 #[serde(untagged)]
 pub enum TargetSelector {
     /// Plain labels, as a ReplicationController has them.
-    Labels(BTreeMap<String, String>),
+    Labels(api::map::Texts),
     /// A selector object, as all others have it.
     Object(LabelSelector),
 }

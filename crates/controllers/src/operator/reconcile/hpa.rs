@@ -45,7 +45,7 @@ pub(super) async fn ensure(
     object.status.composite_scaler_name = status.composite_scaler_name;
     object.status.health = status.health;
     if act(core, object) == Act::Direct {
-        object.status.conditions.0.retain(|condition| condition.type_ != types::HPA_ACTIVE);
+        object.status.conditions.remove(types::HPA_ACTIVE);
         let id = Id::object(&object.metadata.namespace, &object.metadata.name);
         pause::delete_hpa(core, &id, item, object).await?;
         object.status.hpa_name = String::new();

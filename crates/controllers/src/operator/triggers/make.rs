@@ -95,7 +95,7 @@ impl Maker {
             type_: trigger.type_.clone(),
             name: trigger.name.clone(),
             metric_type: trigger.metric_type.clone(),
-            metadata: trigger.metadata.clone(),
+            metadata: trigger.metadata.clone().into_iter().collect(),
             auth: parameters,
             environment,
             identity,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::{MetricSpec, MetricTarget};
 use api::keda::Trigger;
+use api::map::Texts;
 use api::time::parse_go_duration;
 use keda::activity::{MetricValue, Reading, Sample};
 use keda::environment::ObjectRef;
@@ -87,7 +88,7 @@ impl Slot {
         });
         let Trigger { type_, name, use_cached_metrics, authentication_ref, metric_type, .. } =
             trigger.clone();
-        let metadata = BTreeMap::new();
+        let metadata = Texts::new();
         let trigger = Trigger { type_, name, metadata, use_cached_metrics, authentication_ref, metric_type };
         Self { index, trigger, timeout, line, building, inner }
     }
@@ -305,7 +306,8 @@ impl Slot {
         let _alone = self.building.lock().await;
         match self.known() {
             Some(known) => known,
-            None => self.build(maker, owner).await,
+            // Rare, and as large as the largest of all types: not a part of every question.
+            None => Box::pin(self.build(maker, owner)).await,
         }
     }
 
@@ -333,7 +335,7 @@ impl Slot {
             }
             inner.rest();
         }
-        self.build(maker, owner).await.ok()
+        Box::pin(self.build(maker, owner)).await.ok()
     }
 
     async fn build(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
@@ -413,6 +415,16 @@ pub(super) fn external(spec: &MetricSpec) -> Option<(&str, &MetricTarget)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It is moved a few times before it is awaited: as large as the largest of all types, that was a third of a poll.
+    #[test]
+    fn what_asks_a_source_is_small() {
+        fn size<A, B, C, D, E, F>(_: impl FnOnce(A, B, C, D, E) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size(Slot::read);
+        assert!(size < 2048, "{size}");
+    }
 
     #[test]
     fn a_trigger_that_asks_for_more_time_gets_it_within_reason() {

@@ -1,12 +1,13 @@
 //! What was watched: plain data; changes go in, signals come out.
 
+mod alike;
 mod jobs;
 mod shelf;
 #[cfg(test)]
 mod tests;
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use api::keda::annotations::SCALED_OBJECT_NAME;
 use api::keda::{
     AuthenticationRef, CloudEventSource, FINALIZER, ScaledJob, ScaledObject, TriggerAuthentication,
 };
+use api::map::Texts;
 use api::meta::ObjectMeta;
 use cluster::index::{CachedScale, Target, TargetKind, Targets};
 use cluster::watch::Change;
@@ -23,6 +25,7 @@ use super::core::Small as _;
 use super::id::{Id, Kind, Name};
 use super::triggers::{group, interval};
 use super::wheel::Pace;
+use alike::Alike;
 pub(crate) use jobs::{Job, JobPod, Jobs};
 pub(crate) use shelf::{Done, Shelf, Versioned};
 
@@ -127,6 +130,8 @@ pub(crate) struct World {
     users: HashMap<Name, HashSet<Id>>,
     /// Who scales a target.
     scalers_of: HashMap<Name, Vec<Id>>,
+    /// What many objects say in the same words.
+    alike: Alike,
     /// The kinds of targets, until another object comes or one changes.
     kinds: Option<Arc<HashSet<TargetKind>>>,
 }
@@ -182,9 +187,10 @@ impl World {
 
     /// Our own write to a ScaledObject. What somebody else has written before it comes back with it; that is left to the
     /// watch, which tells it as the news that it is.
-    pub(crate) fn wrote_object(&mut self, name: &Name, object: Arc<ScaledObject>) {
+    pub(crate) fn wrote_object(&mut self, name: &Name, mut object: ScaledObject) {
         if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
-            self.objects.wrote(name, object);
+            self.alike.share(&mut object);
+            self.objects.wrote(name, Arc::new(object));
         }
     }
 
@@ -217,7 +223,11 @@ impl World {
 
     /// A change of ScaledObjects.
     pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<Signal> {
-        let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
+        let change = keyed(change, |object| {
+            let mut object = object.small();
+            self.alike.share(&mut object);
+            (name_of(&object.metadata), Arc::new(object))
+        });
         let done = self.objects.take(scope, change);
         match done {
             Done::Nothing => Vec::new(),
@@ -468,7 +478,7 @@ fn applied(id: Id, changed: Option<bool>) -> Vec<Signal> {
 
 /// Whether what an object asks for has changed (spec 2.1). Labels and annotations are on the HPA too.
 fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
-    let changed = |of: fn(&ObjectMeta) -> &BTreeMap<String, String>| of(old) != of(new);
+    let changed = |of: fn(&ObjectMeta) -> &Texts| of(old) != of(new);
     old.uid != new.uid
         || old.generation != new.generation
         || old.deletion_timestamp != new.deletion_timestamp

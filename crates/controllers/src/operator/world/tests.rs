@@ -159,7 +159,7 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
     let mut written = one.clone();
     written.metadata.resource_version = "2".into();
     written.metadata.finalizers.push(FINALIZER.to_owned());
-    world.wrote_object(&name, Arc::new(written.clone()));
+    world.wrote_object(&name, written.clone());
     assert_eq!(world.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
     assert_eq!(world.take_object("", Change::Applied(written.clone())), []);
     // Somebody edits it at 3, we write its status at 4.
@@ -169,7 +169,7 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
     let mut written = edited.clone();
     written.metadata.resource_version = "4".into();
     written.status.hpa_name = "keda-hpa-a".into();
-    world.wrote_object(&name, Arc::new(written.clone()));
+    world.wrote_object(&name, written.clone());
     assert_eq!(world.take_object("", Change::Applied(edited)), [Signal::Changed(id)]);
     assert_eq!(world.take_object("", Change::Applied(written)), []);
 }
