@@ -63,6 +63,24 @@ pub fn difference(before: &ScaledObjectStatus, after: &ScaledObjectStatus) -> Op
     if before == after {
         return None;
     }
+    // What is the same in both, mostly the longest parts, need not be written out to be compared.
+    let (mut before, mut after) = (before.clone(), after.clone());
+    macro_rules! leave_out {
+        ($($field:ident),*) => {
+            $(if before.$field == after.$field {
+                before.$field = Default::default();
+                after.$field = Default::default();
+            })*
+        };
+    }
+    leave_out!(
+        scale_target_kind,
+        scale_target_gvkr,
+        external_metric_names,
+        conditions,
+        health,
+        triggers_activity
+    );
     let (before, after) = (serde_json::to_value(before).ok()?, serde_json::to_value(after).ok()?);
     let patch = merge_patch(&before, &after)?;
     Some(json!({"status": patch}))

@@ -1,5 +1,8 @@
 //! A request as Kubernetes reads it: the decoded path, the query, and who wants to do what.
 
+use std::sync::OnceLock;
+
+use api::selector::{ParseError, Selector};
 use http::{HeaderMap, Method, Uri};
 
 use crate::access::Attributes;
@@ -27,8 +30,12 @@ pub struct Call {
 }
 
 /// The parameters behind the question mark, decoded, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pairs: Vec<(String, String)>,
+    /// Read once: whoever authorizes wants it, and whoever answers.
+    labels: OnceLock<Result<Selector, ParseError>>,
+}
 
 impl Query {
     /// Reads a query; what cannot be decoded is left out, as Go does.
@@ -38,17 +45,23 @@ impl Query {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(key, true)?, decode(value, true)?))
         });
-        Self(decoded.collect())
+        Self { pairs: decoded.collect(), labels: OnceLock::new() }
+    }
+
+    /// What `labelSelector` says; everything if it is not there.
+    pub fn labels(&self) -> Result<&Selector, &ParseError> {
+        let read = || Selector::parse(self.get("labelSelector").unwrap_or_default());
+        self.labels.get_or_init(read).as_ref()
     }
 
     /// The first value of a parameter.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.pairs.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// Whether a switch is on: present, and not `0` or `false`.

@@ -77,6 +77,15 @@ impl Serialize for Conditions {
     }
 }
 
+impl<'a> IntoIterator for &'a Conditions {
+    type Item = &'a Condition;
+    type IntoIter = std::slice::Iter<'a, Condition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl<'de> Deserialize<'de> for Conditions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Vec::deserialize(deserializer).map(|all: Vec<Condition>| Self(all.into()))

@@ -46,6 +46,11 @@ pub trait View: DeserializeOwned + Send + 'static {
     fn key(&self) -> (&str, &str);
 }
 
+/// Reads an object that an API server has answered with, without who owns which field, which is often half of it.
+pub fn slim<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    object::view(text, &object::Head::of(text), &mut Vec::new())
+}
+
 /// What a watch tells, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T> {

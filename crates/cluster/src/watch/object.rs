@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
+
+use super::Change;
 use super::json::{Cursor, Trouble};
-use super::{Change, View};
 
 /// What every object says of itself, found without reading the rest.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -66,7 +68,11 @@ impl<'a> Head<'a> {
 }
 
 /// Reads the object at the start of `text`, without who owns which field.
-pub(super) fn view<T: View>(text: &[u8], head: &Head<'_>, scratch: &mut Vec<u8>) -> Result<T, String> {
+pub(super) fn view<T: DeserializeOwned>(
+    text: &[u8],
+    head: &Head<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<T, String> {
     let managed = head.managed.as_ref();
     let around = managed.and_then(|range| text.get(..range.start).zip(text.get(range.end..)));
     let text = match around {

@@ -7,6 +7,7 @@ use cluster::discovery::{Discovery, Resource};
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request, path, with_query};
 use cluster::scale::{ScaleObject, Scales};
+use cluster::watch::slim;
 use http::Method;
 use keda::executor::Scaled;
 use kube::Client;
@@ -113,7 +114,8 @@ impl Hand {
         patch: &Value,
     ) -> Result<T, ApiError> {
         let body = Some((MERGE, patch.to_string().into_bytes()));
-        read(&self.write(Method::PATCH, place, place.uri(subresource), body).await?)
+        let answer = self.write(Method::PATCH, place, place.uri(subresource), body).await?;
+        slim(&answer).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
     }
 
     /// Creates an object in the collection.

@@ -247,6 +247,7 @@ impl Operator {
                     let now = Instant::now();
                     if ended.is_gone && core.owner(&id).is_none() {
                         wheel.remove(&id);
+                        wheel.done(&id, now);
                         continue;
                     }
                     wheel.poll(&id, ended.pace, now);

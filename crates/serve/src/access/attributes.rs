@@ -1,7 +1,7 @@
 //! What a request wants to do, read from its method and path as Kubernetes does.
 
 use api::gotext::quote;
-use api::selector::{FieldSelector, Operator, Selector};
+use api::selector::{FieldSelector, Operator};
 use http::Method;
 
 use crate::identity::User;
@@ -59,8 +59,8 @@ pub struct Requirement {
 }
 
 /// What a selector of labels requires; what cannot be said is left out, which asks for more.
-fn labels(text: &str) -> Vec<Requirement> {
-    let Ok(selector) = Selector::parse(text) else { return Vec::new() };
+fn labels(query: &Query) -> Vec<Requirement> {
+    let Ok(selector) = query.labels() else { return Vec::new() };
     let each = selector.requirements().iter().filter_map(|own| {
         let operator = match own.operator() {
             Operator::Equals | Operator::DoubleEquals | Operator::In => "In",
@@ -130,7 +130,7 @@ impl Attributes {
             _ => "",
         };
         if many && matches!(verb, "list" | "watch" | "deletecollection") {
-            resource.labels = query.get("labelSelector").map(labels).unwrap_or_default();
+            resource.labels = labels(query);
             let selector = query.get("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
             if let Some(name) = selector.as_ref().and_then(|selector| selector.exact("metadata.name")) {
                 name.clone_into(&mut resource.name);

@@ -23,10 +23,9 @@ impl Options {
         for name in ["timeoutSeconds", "limit"] {
             query.get(name).map_or(Ok(()), integer).map_err(Status::bad_request)?;
         }
-        let given = |key: &str| query.get(key).unwrap_or_default();
-        let labels = Selector::parse(given("labelSelector"));
+        let labels = query.labels().cloned();
         let labels = labels.map_err(|error| Status::bad_request(error.to_string()))?;
-        let fields = FieldSelector::parse(given("fieldSelector"));
+        let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default());
         let fields = fields.map_err(|error| Status::bad_request(error.to_string()))?;
         Ok(Self { labels, fields, watch: query.is_set("watch") })
     }

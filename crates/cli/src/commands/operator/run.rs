@@ -25,9 +25,6 @@ const LAST_EVENTS: Duration = Duration::from_secs(3);
 const COMPONENT: &str = "keda-operator";
 /// Runs of decisions that are kept of each object: rounds are short, and those that are alike are one.
 const KEPT: usize = 60;
-/// One thread: most of the work is waiting for others, and two would spend a sixth of theirs on waking each other.
-const THREADS: usize = 1;
-
 /// Variables of KEDA's operator that mean nothing here.
 const IDLE_VARIABLES: [&str; 6] = [
     "KEDA_HTTP_TLS_CIPHER_LIST",
@@ -53,7 +50,8 @@ pub(crate) struct Process {
 
 /// Runs until told to stop.
 pub(super) fn run(options: &Options) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    // One thread: most of the work is waiting for others, and two spend a sixth of theirs on waking each other.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;

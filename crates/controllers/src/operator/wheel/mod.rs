@@ -84,6 +84,8 @@ struct Slot {
     since: Option<Instant>,
     /// Whether its last turn was slow, or this one is.
     slow: bool,
+    /// Whether it is gone, and only here because a turn of it still runs.
+    gone: bool,
 }
 
 impl Wheel {
@@ -108,25 +110,30 @@ impl Wheel {
         self.add(id, first);
     }
 
-    /// A new object: its first turn is at `at`. Nothing happens if it is known.
+    /// A new object: its first turn is at `at`, or when the last one of an older object of this name has ended. Nothing
+    /// happens if it is known.
     pub fn add(&mut self, id: &Id, at: Instant) {
         self.began.get_or_insert(at);
-        if !self.slots.contains_key(id) {
-            self.slots.insert(id.clone(), Slot { wake: Some(at), ..Slot::default() });
-            self.place(id);
+        match self.slots.get_mut(id) {
+            Some(slot) if slot.gone => (slot.gone, slot.wake) = (false, Some(at)),
+            Some(_) => {}
+            None => {
+                self.slots.insert(id.clone(), Slot { wake: Some(at), ..Slot::default() });
+                self.place(id);
+            }
         }
     }
 
     /// Asks for a turn at `at` at the latest; for another one if one is running.
     pub fn wake(&mut self, id: &Id, at: Instant) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
+        let Some(slot) = self.slots.get_mut(id).filter(|slot| !slot.gone) else { return };
         slot.wake = Some(slot.wake.map_or(at, |known| known.min(at)));
         self.place(id);
     }
 
     /// From now on it is polled so, or not at all. A poll that was not before is due at once.
     pub fn poll(&mut self, id: &Id, pace: Option<Pace>, now: Instant) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
+        let Some(slot) = self.slots.get_mut(id).filter(|slot| !slot.gone) else { return };
         let old = std::mem::replace(&mut slot.pace, pace);
         slot.tick = match (pace, slot.tick, old) {
             (None, _, _) => None,
@@ -140,15 +147,15 @@ impl Wheel {
         self.place(id);
     }
 
-    /// An object is gone; a turn of it may still end.
+    /// An object is gone; a turn of it may still end, and there is none of another object of this name before that.
     pub fn remove(&mut self, id: &Id) {
-        let Some(slot) = self.slots.remove(id) else { return };
-        self.unplace(id, &slot);
-        match slot.since {
-            Some(since) if !self.running.remove(&(since, id.clone())) => {
-                self.running_slow = self.running_slow.saturating_sub(1);
-            }
-            _ => {}
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        (slot.pace, slot.tick, slot.wake) = (None, None, None);
+        slot.gone = slot.since.is_some();
+        let is_running = slot.gone;
+        self.place(id);
+        if !is_running {
+            self.slots.remove(id);
         }
     }
 
@@ -196,7 +203,11 @@ impl Wheel {
             self.running_slow = self.running_slow.saturating_sub(1);
         }
         slot.slow = now.saturating_duration_since(since) >= PATIENCE;
-        self.place(id);
+        if slot.gone {
+            self.slots.remove(id);
+        } else {
+            self.place(id);
+        }
     }
 
     /// When somebody should look again.
@@ -255,13 +266,6 @@ impl Wheel {
         if let Some(at) = at {
             let lane = if is_slow { &mut self.slow } else { &mut self.quick };
             lane.insert((at, id.clone()));
-        }
-    }
-
-    fn unplace(&mut self, id: &Id, slot: &Slot) {
-        if let Some(at) = slot.waiting {
-            self.quick.remove(&(at, id.clone()));
-            self.slow.remove(&(at, id.clone()));
         }
     }
 }

@@ -174,6 +174,8 @@ async fn counts_stay_right_whoever_leaves_when() {
     }
     assert_eq!(taken(&mut wheel, start), ["a"]);
     wheel.remove(&id("a"));
+    assert_eq!(taken(&mut wheel, start), [""; 0], "its turn still runs");
+    wheel.done(&id("a"), start);
     assert_eq!(taken(&mut wheel, start), ["b"]);
     let later = start + secs(5);
     wheel.add(&id("c"), later);
@@ -183,5 +185,23 @@ async fn counts_stay_right_whoever_leaves_when() {
     wheel.done(&id("c"), later);
     wheel.wake(&id("c"), later);
     assert_eq!(taken(&mut wheel, later), ["c"]);
-    assert_eq!((wheel.running.len(), wheel.running_slow), (1, 0));
+    assert_eq!((wheel.running.len(), wheel.running_slow, wheel.len()), (1, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_waits_until_the_last_turn_has_ended() {
+    let start = Instant::now();
+    let mut wheel = Wheel::new(LIMITS);
+    wheel.add(&id("a"), start);
+    wheel.take(start).unwrap();
+    wheel.remove(&id("a"));
+    wheel.wake(&id("a"), start);
+    wheel.poll(&id("a"), Some(every(30, "a")), start);
+    wheel.add(&id("a"), start);
+    assert_eq!(wheel.take(start), None, "its last turn still runs");
+    wheel.done(&id("a"), start);
+    assert_eq!(wheel.take(start), Some(Turn { id: id("a"), poll: None }));
+    wheel.remove(&id("a"));
+    wheel.done(&id("a"), start);
+    assert!(wheel.is_empty() && wheel.next().is_none());
 }
