@@ -59,18 +59,27 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The instant as the API writes it, e.g. `2026-01-01T00:00:30Z`.
+/// The instant as the API writes it, e.g. `2026-01-01T00:00:30Z`. Every answer has one: it is written without a formatter.
 pub fn format(time: Timestamp) -> String {
     let civil = Offset::UTC.to_datetime(time);
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        civil.year(),
-        civil.month(),
-        civil.day(),
-        civil.hour(),
-        civil.minute(),
-        civil.second()
-    )
+    let mut out = String::with_capacity("2026-01-01T00:00:30Z".len());
+    let year = civil.year().unsigned_abs();
+    if civil.year() < 0 {
+        out.push('-');
+    }
+    let mut push = |number: u16, digits: &[u16], end: char| {
+        digits.iter().for_each(|place| out.push(char::from(b'0' + (number / place % 10) as u8)));
+        out.push(end);
+    };
+    let short = civil.year() < 0 && year < 1000;
+    push(year, if short { &[100, 10, 1] } else { &[1000, 100, 10, 1] }, '-');
+    let two = |number: i8| u16::from(number.unsigned_abs());
+    push(two(civil.month()), &[10, 1], '-');
+    push(two(civil.day()), &[10, 1], 'T');
+    push(two(civil.hour()), &[10, 1], ':');
+    push(two(civil.minute()), &[10, 1], ':');
+    push(two(civil.second()), &[10, 1], 'Z');
+    out
 }
 
 /// Reads an instant as the API does; Go's zero time (the year 1) is no instant.
@@ -226,6 +235,19 @@ impl<'de> Visitor<'de> for TimeVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_instant_is_written_as_a_formatter_would() {
+        let seconds = (-377_000_000_000_i64..253_400_000_000).step_by(97_654_321);
+        for second in seconds {
+            let time = Timestamp::from_second(second).unwrap();
+            let civil = Offset::UTC.to_datetime(time);
+            let (year, month, day) = (civil.year(), civil.month(), civil.day());
+            let (hour, minute, second) = (civil.hour(), civil.minute(), civil.second());
+            let expected = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z");
+            assert_eq!(super::format(time), expected);
+        }
+    }
 
     #[test]
     fn reads_and_writes() {

@@ -124,14 +124,15 @@ pub(super) const LIST: &[Deliberate] = &[
         is_it: |case| {
             let falls = case.facts.silent && case.facts.fallback.is_some();
             let status = ["health", "triggersActivity", "lastActiveTime"];
-            falls
-                && is_failing(case.ours)
+            let by_fallback = is_failing(case.ours)
                 && !is_failing(case.theirs)
                 && (case.is_condition(&["Fallback", "Active", "Ready"])
                     || case.is_status(&status)
-                    || case.is_answer_of_one()
                     || case.is_woken()
-                    || case.ours_tells(&["ScaledObjectFallbackActivated", "KEDAScaleTargetActivated"]))
+                    || case.ours_tells(&["ScaledObjectFallbackActivated", "KEDAScaleTargetActivated"]));
+            // Before it is noted: what was said last is good for `--sample-age`, and the answer after that falls back.
+            let is_answered = case.is_answer_of_one() && case.field.theirs.starts_with("error: ");
+            falls && (by_fallback || is_answered)
         },
     },
     Deliberate {
