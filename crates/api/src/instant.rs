@@ -68,7 +68,7 @@ pub fn format(time: Timestamp) -> String {
         out.push('-');
     }
     let mut push = |number: u16, digits: &[u16], end: char| {
-        digits.iter().for_each(|place| out.push(char::from(b'0' + (number / place % 10) as u8)));
+        out.extend(digits.iter().map(|place| char::from(b'0' + (number / place % 10) as u8)));
         out.push(end);
     };
     let short = civil.year() < 0 && year < 1000;
