@@ -50,7 +50,7 @@ pub(crate) struct Process {
 
 /// Runs until told to stop.
 pub(super) fn run(options: &Options) -> Outcome {
-    // One thread: most of the work is waiting for others, and two spend a sixth of theirs on waking each other.
+    // One thread: most of the work is waiting for others, and two spend some of theirs on waking each other.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection =
