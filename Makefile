@@ -5,7 +5,7 @@ PLIMSOLL := target/release/plimsoll
 PREFIX ?= $(HOME)/.local
 
 .DEFAULT_GOAL := help
-.PHONY: help up install build test lint unit clusters conformance examples deny clean
+.PHONY: help up install build test lint unit clusters conformance deny clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -26,7 +26,7 @@ build:
 # What could not be run, if anything; a run that left something out is not called complete.
 LEFT_OUT := .plimsoll/left-out
 
-test: lint unit conformance examples fuzz-short clusters ## All checks: lints, tests, recorded answers, examples, a little fuzzing, both clusters.
+test: lint unit conformance fuzz-short clusters ## All checks: lints, tests, recorded answers, a little fuzzing, both clusters.
 	@if [ -s $(LEFT_OUT) ]; then echo; cat $(LEFT_OUT); else echo; echo "everything passed"; fi
 
 lint: ## Format, lints, the arrows of the architecture, files made from code.
@@ -35,7 +35,7 @@ lint: ## Format, lints, the arrows of the architecture, files made from code.
 	$(CARGO) xtask arrows
 	$(CARGO) xtask generate --check
 
-unit: ## Unit, property and integration tests.
+unit: ## Unit, property and integration tests; every example.
 	$(CARGO) test --workspace --exclude testbed --locked --quiet
 	$(CARGO) test --package testbed --lib --locked --quiet
 
@@ -59,9 +59,6 @@ clusters: ## What runs on localkube and on a real Kubernetes (which it builds th
 
 conformance: ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
 	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
-
-examples: build ## Run every example as a user would.
-	@for file in examples/*.yaml; do $(PLIMSOLL) simulate --quiet "$$file" || exit 1; done
 
 deny: ## Licences, sources and duplicate versions of dependencies (installs cargo-deny).
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -6,6 +6,22 @@ fn transcripts() {
     trycmd::TestCases::new().case("tests/cmd/*.md");
 }
 
+/// Every example runs as a user would run it.
+#[test]
+fn examples() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|ext| ext == "yaml")).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let output = command.args(["simulate", "--quiet"]).arg(&file).output().unwrap();
+        let (said, complained) =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into();
+        assert!(output.status.success() && said.contains("pod-hours"), "{}: {complained}", file.display());
+    }
+}
+
 /// Shells know the kinds, and the commands about events.
 #[test]
 fn completion_knows_the_kinds() {

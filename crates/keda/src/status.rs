@@ -34,6 +34,15 @@ impl Changes {
         self
     }
 
+    /// Whether they change anything, without making them.
+    pub fn change(&self, status: &ScaledObjectStatus) -> bool {
+        let Self { conditions, last_active_time, activity, health } = self;
+        conditions.iter().any(|new| status.conditions.get(&new.type_) != Some(new))
+            || last_active_time.is_some() && *last_active_time != status.last_active_time
+            || activity.as_ref().is_some_and(|activity| *activity != status.triggers_activity)
+            || health.iter().any(|(name, health)| status.health.get(name) != Some(health))
+    }
+
     /// Makes the changes.
     pub fn apply(&self, status: &mut ScaledObjectStatus) {
         for condition in &self.conditions {

@@ -5,11 +5,18 @@ use quantity::{Format, Quantity};
 
 use crate::{Error, Trigger};
 
+/// Below it a whole number of thousandths is exact.
+const WHOLE: f64 = 9_007_199_254_740.0;
+
 /// A number to three decimals. What is negative, infinite or none at all is zero, as KEDA has it (spec 0): whoever knows
 /// better must not ask.
 pub fn milli(number: f64) -> Quantity {
     if !number.is_finite() || number <= 0.0 {
         return Quantity::default();
+    }
+    // Most are whole, and need no digits to be written and read.
+    if number.fract() == 0.0 && number < WHOLE {
+        return whole(number as i64);
     }
     // A finite number in decimal digits is always a quantity.
     Quantity::parse(&format!("{number:.3}")).unwrap_or_default()
@@ -50,5 +57,29 @@ pub fn external_named(trigger: &Trigger, name: String, target: Quantity) -> Metr
         type_: "External".to_owned(),
         external: Some(ExternalMetricSource { metric, target }),
         ..MetricSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_number_is_what_its_digits_say(number in prop_oneof![
+            any::<f64>().prop_map(f64::abs),
+            (0.0..1e16_f64).prop_map(f64::trunc),
+            0.0..1e6_f64,
+        ]) {
+            prop_assume!(number.is_finite());
+            let read = Quantity::parse(&format!("{number:.3}")).unwrap();
+            prop_assert_eq!(milli(number).to_string(), read.to_string());
+            prop_assert_eq!(milli(number).as_f64().to_bits(), read.as_f64().to_bits());
+            prop_assert_eq!(milli(number), read);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::keda::annotations::SCALED_OBJECT_NAME;
 use api::provide::{Answer, ExternalMetrics, ExternalQuestion, ExternalValue, Failure};
-use api::selector::Selector;
+use api::selector::{Operator, Selector};
 use keda::activity::{self, MetricValue, Question, Told};
 use keda::fallback;
 use keda::status::Changes;
@@ -122,6 +122,14 @@ impl ExternalMetrics for Answers {
 
 /// The ScaledObject that a selector names; it must be nothing but equalities.
 fn object_name(selector: &Selector) -> Result<String, String> {
+    // As an HPA has it.
+    if let [only] = selector.requirements()
+        && (only.key(), only.operator()) == (SCALED_OBJECT_NAME, Operator::Equals)
+        && let [name] = only.values()[..]
+        && !name.is_empty()
+    {
+        return Ok(name.to_owned());
+    }
     let text = selector.to_string();
     let mut name = String::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

@@ -23,6 +23,8 @@ pub(crate) struct Ended {
     pub(crate) pace: Option<Pace>,
     /// After how long it wants another turn in any case.
     pub(crate) again: Option<Duration>,
+    /// Whether it found something to do where there was nothing.
+    pub(crate) woke: bool,
 }
 
 /// Has a turn.
@@ -43,7 +45,7 @@ async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> En
         return Ended { again: Some(MOMENT), ..state(core, id) };
     }
     let item = core.item(id);
-    let mut again = None;
+    let (mut again, mut woke) = (None, false);
     let is_asked = !std::mem::replace(&mut item.notes().settled, true);
     if is_asked {
         let outcome = reconcile(core, id).await;
@@ -68,12 +70,16 @@ async fn run(core: &Core, id: &Id, due: Option<Duration>, jobs_seen: bool) -> En
             notes.late = due.or(notes.late);
             notes.generation = generation;
         }
-        if item.notes().polled && poll(core, id).await.is_stale {
-            item.notes().settled = false;
-            again = Some(Duration::ZERO);
+        if item.notes().polled {
+            let polled = poll(core, id).await;
+            woke = polled.woke;
+            if polled.is_stale {
+                item.notes().settled = false;
+                again = Some(Duration::ZERO);
+            }
         }
     }
-    Ended { again, ..state(core, id) }
+    Ended { again, woke, ..state(core, id) }
 }
 
 /// How an object is polled.

@@ -251,6 +251,9 @@ impl Operator {
                         continue;
                     }
                     wheel.poll(&id, ended.pace, now);
+                    if ended.woke {
+                        wheel.hurry(&id, now);
+                    }
                     if let Some(after) = ended.again {
                         wheel.wake(&id, now + after);
                     }

@@ -38,7 +38,7 @@ impl Address {
     /// To ask at a time.
     pub fn at(&self, now: Timestamp) -> String {
         let (before, after) = self.whenever.split_at_checked(self.time).unwrap_or((&self.whenever, ""));
-        format!("{before}&time={}{after}", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        [before, "&time=", &api::instant::format(now), after].concat()
     }
 
     /// What is the same whenever it is asked.

@@ -53,7 +53,17 @@ pub struct Web {
 
 #[derive(Default)]
 struct Clients {
-    by_endpoint: HashMap<Arc<Endpoint>, (Client, Instant)>,
+    by_endpoint: HashMap<Endpoint, Known>,
+    /// How many there have been.
+    made: u64,
+}
+
+/// Connections to a server.
+struct Known {
+    client: Client,
+    /// No other server, trust or credentials have had it.
+    number: u64,
+    used: Instant,
 }
 
 /// Questions, and what became of them.
@@ -104,7 +114,7 @@ impl Web {
         let (endpoint, path) = call.place(&self.settings);
         let shared = call.is_shared();
         let Call { method, headers, body, within, at_most, same_as, .. } = call;
-        let (endpoint, client) = self.client(endpoint)?;
+        let (number, client) = self.client(endpoint)?;
         if !shared {
             let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
             let answer = account::counted(client.send(ask)).await;
@@ -114,7 +124,7 @@ impl Web {
         let question = {
             let same = same_as.as_deref().unwrap_or(&path);
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            locked(&self.asked).question(&(&*endpoint, same, values.collect::<Vec<_>>(), within))
+            locked(&self.asked).question(&(number, same, values.collect::<Vec<_>>(), within))
         };
         let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
         let (answer, at) = match self.join(question, client, ask) {
@@ -167,21 +177,19 @@ impl Web {
         Err(flight)
     }
 
-    fn client(&self, endpoint: Endpoint) -> Result<(Arc<Endpoint>, Client), Error> {
+    fn client(&self, endpoint: Endpoint) -> Result<(u64, Client), Error> {
         let now = Instant::now();
         let mut clients = locked(&self.clients);
-        let known = clients.by_endpoint.get_key_value(&endpoint).map(|(known, _)| Arc::clone(known));
-        if let Some(known) = known
-            && let Some((client, used)) = clients.by_endpoint.get_mut(&known)
-        {
-            *used = now;
-            return Ok((known, client.clone()));
+        if let Some(known) = clients.by_endpoint.get_mut(&endpoint) {
+            known.used = now;
+            return Ok((known.number, known.client.clone()));
         }
-        clients.by_endpoint.retain(|_, (_, used)| now.duration_since(*used) < UNUSED);
+        clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < UNUSED);
         let client = Client::new(endpoint.clone())?;
-        let endpoint = Arc::new(endpoint);
-        clients.by_endpoint.insert(Arc::clone(&endpoint), (client.clone(), now));
-        Ok((endpoint, client))
+        clients.made += 1;
+        let number = clients.made;
+        clients.by_endpoint.insert(endpoint, Known { client: client.clone(), number, used: now });
+        Ok((number, client))
     }
 }
 

@@ -1,13 +1,20 @@
 //! Whether a connection does anything.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
-/// Counts what a connection is busy with.
+/// Counts what a connection is busy with. Whoever waits for its end looks now and then: nobody is woken for every request.
 #[derive(Clone, Debug)]
-pub(crate) struct Activity(Arc<watch::Sender<usize>>);
+pub(crate) struct Activity(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    running: usize,
+    /// When the last one ended, or the connection began.
+    ended: Instant,
+}
 
 /// A connection is busy while this lives.
 #[derive(Debug)]
@@ -15,31 +22,40 @@ pub(crate) struct Busy(Activity);
 
 impl Activity {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self(Arc::new(Mutex::new(State { running: 0, ended: Instant::now() })))
     }
 
     /// Busy until the answer is dropped.
     pub(crate) fn begin(&self) -> Busy {
-        self.0.send_modify(|count| *count += 1);
+        self.state().running += 1;
         Busy(self.clone())
     }
 
     /// Ends when nothing was done for so long.
-    pub(super) fn idle(&self, limit: Duration) -> impl Future<Output = ()> + use<> {
-        let mut count = self.0.subscribe();
-        async move {
-            while count.wait_for(|count| *count == 0).await.is_ok() {
-                if tokio::time::timeout(limit, count.changed()).await.is_err() {
-                    return;
-                }
+    pub(super) async fn idle(self, limit: Duration) {
+        loop {
+            let now = Instant::now();
+            let until = {
+                let state = self.state();
+                if state.running == 0 { state.ended + limit } else { now + limit }
+            };
+            if until <= now {
+                return;
             }
+            sleep_until(until).await;
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.0.send_modify(|count| *count = count.saturating_sub(1));
+        let mut state = self.0.state();
+        state.running = state.running.saturating_sub(1);
+        state.ended = Instant::now();
     }
 }
 
@@ -59,7 +75,7 @@ mod tests {
             tokio::time::sleep(Duration::from_mins(1)).await;
             drop(activity.begin());
         };
-        futures::join!(activity.idle(limit), end);
+        futures::join!(activity.clone().idle(limit), end);
         assert_eq!(start.elapsed(), Duration::from_secs(500 + 60 + 90));
     }
 }

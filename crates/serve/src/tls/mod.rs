@@ -203,7 +203,7 @@ async fn converse<S: Site>(
     mut stop: watch::Receiver<bool>,
 ) {
     let activity = Activity::new();
-    let idle = activity.idle(limits.idle);
+    let idle = activity.clone().idle(limits.idle);
     let service = service_fn(move |request: Request<Incoming>| {
         let (site, peer, activity) = (Arc::clone(&site), peer.clone(), activity.clone());
         async move { Ok::<_, Infallible>(site.answer(request, peer, activity).await) }

@@ -14,15 +14,17 @@ use keda::status::Changes;
 use crate::operator::core::Item;
 use crate::operator::triggers::interval;
 
-/// What is written is never older than this while something is active (nor than half of the cooldown, or one poll).
-const OLDEST: Duration = Duration::from_mins(5);
+/// What is written is no older than the cooldown while something is active (or one poll), within these bounds: whoever takes
+/// over waits at most twice as long as it should.
+const OLDEST: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(5)];
 
 /// How old what is written may be while something is active.
 fn oldest(object: &ScaledObject) -> Duration {
     let cooldown = u64::try_from(object.spec.cooldown_period.unwrap_or(300)).unwrap_or(0);
     // A poll begins a little earlier or later than the last one did.
     let poll = interval(object.spec.polling_interval).mul_f64(0.9);
-    poll.max(Duration::from_secs(cooldown / 2).min(OLDEST))
+    let [least, most] = OLDEST;
+    poll.max(Duration::from_secs(cooldown).clamp(least, most))
 }
 
 /// The object, with the time at which it was last active as far as anybody knows.
@@ -62,17 +64,11 @@ pub(super) fn leave_out(item: &Item, object: &ScaledObject, mut changes: Changes
         return changes;
     };
     let is_recent = time.duration_since(written).unsigned_abs() < oldest(object);
-    let alone = Changes { last_active_time: None, ..changes };
-    let is_alone = || {
-        let mut status = object.status.clone();
-        alone.apply(&mut status);
-        status == object.status
-    };
-    if time < written || is_recent && is_alone() {
-        alone
-    } else {
-        Changes { last_active_time: Some(time), ..alone }
+    let rest = Changes { last_active_time: None, ..changes };
+    if time < written || is_recent && !rest.change(&object.status) {
+        return rest;
     }
+    Changes { last_active_time: Some(time), ..rest }
 }
 
 #[cfg(test)]
@@ -107,11 +103,11 @@ mod tests {
     #[test]
     fn what_is_only_a_little_later_is_remembered_but_not_written() {
         let (item, object) = (Item::default(), object(State::True, 100));
-        for time in [130, 160, 190, 220] {
+        for time in [130, 160, 190, 399] {
             assert_eq!(leave_out(&item, &object, active(time)), Changes::default());
             assert_eq!(since(&item, &object, time), Some(at(time)));
         }
-        assert_eq!(leave_out(&item, &object, active(250)), active(250), "half of the cooldown has passed");
+        assert_eq!(leave_out(&item, &object, active(400)), active(400), "the cooldown has passed");
     }
 
     #[test]
@@ -126,8 +122,8 @@ mod tests {
 
     #[test]
     fn who_takes_over_never_thinks_that_activity_ended_earlier_than_it_did() {
-        // The one before wrote at 100 and was content with that until 249.
-        assert_eq!(since(&Item::default(), &object(State::True, 100), 260), Some(at(250)));
+        // The one before wrote at 100 and was content with that until 399.
+        assert_eq!(since(&Item::default(), &object(State::True, 100), 460), Some(at(400)));
         assert_eq!(
             since(&Item::default(), &object(State::True, 100), 200),
             Some(at(200)),
@@ -144,6 +140,16 @@ mod tests {
         let mut new = (*object(State::False, 100)).clone();
         new.status.last_active_time = None;
         assert_eq!(leave_out(&item, &new, Changes::default()), Changes::default());
+    }
+
+    #[test]
+    fn with_short_cooldowns_not_every_poll_writes() {
+        let item = Item::default();
+        let mut object = (*object(State::True, 100)).clone();
+        (object.spec.polling_interval, object.spec.cooldown_period) = (Some(5), Some(5));
+        assert_eq!(leave_out(&item, &object, active(129)), Changes::default());
+        assert_eq!(since(&item, &Arc::new(object.clone()), 129), Some(at(129)), "though it is known");
+        assert_eq!(leave_out(&item, &object, active(130)), active(130));
     }
 
     #[test]

@@ -21,6 +21,8 @@ const SHARED: Duration = Duration::from_secs(1);
 pub(crate) struct Polled {
     /// Its metrics are not those its HPA has: it should be reconciled.
     pub(crate) is_stale: bool,
+    /// It is active, and was not.
+    pub(crate) woke: bool,
 }
 
 /// Polls an object.

@@ -123,6 +123,7 @@ pub(super) async fn round(core: &Core, id: &Id, ask: Ask) -> Polled {
         Some(_) if !state.is_falling_back && object.spec.fallback.is_some() => without_fallback(&object),
         _ => object,
     };
+    let woke = state.active && object.status.conditions.state(types::ACTIVE) != api::keda::State::True;
     if act(core, &object) == Act::Direct {
         let formula = triggers.formula();
         let round =
@@ -134,7 +135,7 @@ pub(super) async fn round(core: &Core, id: &Id, ask: Ask) -> Polled {
         let said = Said { now, object: &object, told: &told, facts: &facts, formula, active, compat };
         decide_and_write(core, id, &object, input, state.changes.clone(), said.round()).await;
     }
-    Polled { is_stale: is_stale(&object, &told) }
+    Polled { is_stale: is_stale(&object, &told), woke }
 }
 
 /// How old a sample may be for a poll. The HPA of a target that is awake asks more often than we do, and what it was told since
@@ -239,6 +240,9 @@ pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
     let mut changes = changes.clone();
     if !core.settings.compat.is_strict() {
         changes = last_active::leave_out(&item, &object, changes);
+    }
+    if !changes.change(&object.status) {
+        return;
     }
     let mut status = object.status.clone();
     changes.apply(&mut status);

@@ -2,8 +2,9 @@
 //!
 //! An object has a turn when it is polled, and when something about it has changed; never two at once. Polls are at fixed
 //! moments, spread over the interval, and those of objects that ask the same come close together, so that one answer does
-//! for all of them. Turns that take long are those of objects with a slow source: they have a lane of their own, so that
-//! however many of them there are, the others are not late.
+//! for all of them; when one of them finds something to do, the others do not wait for their moment. Turns that take long
+//! are those of objects with a slow source: they have a lane of their own, so that however many of them there are, the
+//! others are not late.
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Objects that were there when we began have their first turn within this time, whatever their interval.
 const SPREAD: Duration = Duration::from_secs(30);
 
-/// Polls begin at so many moments of an interval, so that a few come together and the process may sleep between them.
+/// Polls begin at so many moments of an interval: those that come together find each other's code and data at hand, and the
+/// process may sleep between them.
 const MOMENTS: u32 = 256;
+
+/// As long as there are no more objects than this, a few moments are one: a source is never asked by too many at once.
+const FEW: usize = 2048;
+const FEWER: u32 = 4;
 
 /// Polls of those who ask the same come within this time: less than an answer is good for, but not all at once.
 const TOGETHER: Duration = Duration::from_secs(3);
@@ -41,6 +47,10 @@ pub struct Wheel {
     /// Those who run and are not slow, by their start.
     running: BTreeSet<(Instant, Id)>,
     running_slow: usize,
+    /// How many ask the same, by group.
+    groups: HashMap<u64, u32>,
+    /// Which groups were hurried a moment ago.
+    hurried: HashMap<u64, Instant>,
 }
 
 /// How many turns run at once.
@@ -100,13 +110,15 @@ impl Wheel {
             slow: BTreeSet::new(),
             running: BTreeSet::new(),
             running_slow: 0,
+            groups: HashMap::new(),
+            hurried: HashMap::new(),
         }
     }
 
     /// An object that was there when we began: at its place in the first interval.
     pub fn spread(&mut self, id: &Id, now: Instant, pace: Pace) {
-        let began = *self.began.get_or_insert(now);
-        let first = next_moment(began, id, Pace { interval: pace.interval.min(SPREAD), ..pace }, now);
+        let pace = Pace { interval: pace.interval.min(SPREAD), ..pace };
+        let first = self.rhythm(now).next(id, pace, now);
         self.add(id, first);
     }
 
@@ -133,26 +145,51 @@ impl Wheel {
 
     /// From now on it is polled so, or not at all. A poll that was not before is due at once.
     pub fn poll(&mut self, id: &Id, pace: Option<Pace>, now: Instant) {
+        let rhythm = self.rhythm(now);
         let Some(slot) = self.slots.get_mut(id).filter(|slot| !slot.gone) else { return };
         let old = std::mem::replace(&mut slot.pace, pace);
         slot.tick = match (pace, slot.tick, old) {
             (None, _, _) => None,
             (Some(_), None, _) => Some(now),
-            (Some(new), Some(tick), Some(old)) if new != old => {
-                let began = *self.began.get_or_insert(now);
-                Some(tick.min(next_moment(began, id, new, now)))
-            }
+            (Some(new), Some(tick), Some(old)) if new != old => Some(tick.min(rhythm.next(id, new, now))),
             (Some(_), tick, _) => tick,
         };
+        self.regroup(old, pace);
         self.place(id);
+    }
+
+    /// One has found something to do: whoever of its kind asks the same is polled at once, since it will hear the same.
+    pub fn hurry(&mut self, id: &Id, now: Instant) {
+        let Some(group) = self.slots.get(id).and_then(|slot| slot.pace).map(|pace| pace.group) else {
+            return;
+        };
+        self.hurried.retain(|_, at| now.saturating_duration_since(*at) < TOGETHER);
+        let is_alone = self.groups.get(&group).is_none_or(|members| *members < 2);
+        if is_alone || self.hurried.contains_key(&group) {
+            return;
+        }
+        self.hurried.insert(group, now);
+        let is_member = |slot: &Slot| slot.pace.is_some_and(|pace| pace.group == group);
+        let is_other = |other: &Id| other != id && other.kind == id.kind;
+        let others = self.slots.iter_mut().filter(|(other, slot)| is_other(other) && is_member(slot));
+        let mut moved = Vec::new();
+        for (other, slot) in others.filter(|(_, slot)| slot.tick.is_some_and(|tick| tick > now)) {
+            slot.tick = Some(now);
+            moved.push(other.clone());
+        }
+        for other in &moved {
+            self.place(other);
+        }
     }
 
     /// An object is gone; a turn of it may still end, and there is none of another object of this name before that.
     pub fn remove(&mut self, id: &Id) {
         let Some(slot) = self.slots.get_mut(id) else { return };
-        (slot.pace, slot.tick, slot.wake) = (None, None, None);
+        let old = slot.pace.take();
+        (slot.tick, slot.wake) = (None, None);
         slot.gone = slot.since.is_some();
         let is_running = slot.gone;
+        self.regroup(old, None);
         self.place(id);
         if !is_running {
             self.slots.remove(id);
@@ -172,6 +209,7 @@ impl Wheel {
             return None;
         }
         let id = id.clone();
+        let rhythm = self.rhythm(now);
         let slot = self.slots.get_mut(&id)?;
         let waiting = slot.waiting.take();
         slot.since = Some(now);
@@ -179,7 +217,7 @@ impl Wheel {
         let due = slot.tick.filter(|tick| *tick <= now);
         if let (Some(_), Some(pace)) = (due, slot.pace) {
             // Polls that were missed are not made up for.
-            slot.tick = Some(next_moment(*self.began.get_or_insert(now), &id, pace, now));
+            slot.tick = Some(rhythm.next(&id, pace, now));
         }
         let is_slow = slot.slow;
         if let Some(waiting) = waiting {
@@ -252,6 +290,31 @@ impl Wheel {
         }
     }
 
+    /// When moments are.
+    fn rhythm(&mut self, now: Instant) -> Rhythm {
+        let together = if self.slots.len() <= FEW { FEWER } else { 1 };
+        Rhythm { began: *self.began.get_or_insert(now), together }
+    }
+
+    /// Counts how many ask the same.
+    fn regroup(&mut self, old: Option<Pace>, new: Option<Pace>) {
+        let (old, new) = (old.map(|pace| pace.group), new.map(|pace| pace.group));
+        if old == new {
+            return;
+        }
+        if let Some(new) = new {
+            *self.groups.entry(new).or_default() += 1;
+        }
+        if let Some(old) = old
+            && let Some(members) = self.groups.get_mut(&old)
+        {
+            *members -= 1;
+            if *members == 0 {
+                self.groups.remove(&old);
+            }
+        }
+    }
+
     /// Puts an object where it belongs among those who wait.
     fn place(&mut self, id: &Id) {
         let Some(slot) = self.slots.get_mut(id) else { return };
@@ -270,21 +333,31 @@ impl Wheel {
     }
 }
 
-/// The next moment at which an object is polled.
-fn next_moment(began: Instant, id: &Id, pace: Pace, now: Instant) -> Instant {
-    let interval = pace.interval.max(Duration::from_millis(1));
-    let moment = interval / MOMENTS;
-    // Objects that ask the same begin at the same place and are a little apart.
-    let apart = interval.min(TOGETHER * 8) / 8;
-    let place = moment * small(&pace.group) + apart * small(id) / MOMENTS;
-    let place = moment * u32::try_from(place.as_nanos() / moment.as_nanos().max(1)).unwrap_or(0);
-    let place = place.checked_sub(interval).unwrap_or(place);
-    let first = began + place;
-    if now < first {
-        return first;
+/// When moments are.
+#[derive(Clone, Copy)]
+struct Rhythm {
+    began: Instant,
+    /// So many moments are one.
+    together: u32,
+}
+
+impl Rhythm {
+    /// The next moment at which an object is polled.
+    fn next(self, id: &Id, pace: Pace, now: Instant) -> Instant {
+        let interval = pace.interval.max(Duration::from_millis(1));
+        let moment = interval / MOMENTS;
+        // Objects that ask the same begin at the same place and are a little apart.
+        let apart = interval.min(TOGETHER * 8) / 8;
+        let place = moment * small(&pace.group) + apart * small(id) / MOMENTS;
+        let place = u32::try_from(place.as_nanos() / moment.as_nanos().max(1)).unwrap_or(0);
+        let place = moment * (place / self.together * self.together);
+        let first = self.began + place.checked_sub(interval).unwrap_or(place);
+        if now < first {
+            return first;
+        }
+        let since = (now - first).as_nanos() % interval.as_nanos();
+        now + interval - Duration::from_nanos(u64::try_from(since).unwrap_or(0))
     }
-    let since = (now - first).as_nanos() % interval.as_nanos();
-    now + interval - Duration::from_nanos(u64::try_from(since).unwrap_or(0))
 }
 
 /// Something below [`MOMENTS`] that is always the same for the same thing.

@@ -19,7 +19,9 @@ fn taken(wheel: &mut Wheel, now: Instant) -> Vec<String> {
 
 /// Polled so often; everybody asks something else.
 fn every(seconds: u64, name: &str) -> Pace {
-    Pace { interval: secs(seconds), group: u64::from(small(&name)) }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    Pace { interval: secs(seconds), group: hasher.finish() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,4 +206,43 @@ async fn who_comes_back_waits_until_the_last_turn_has_ended() {
     wheel.remove(&id("a"));
     wheel.done(&id("a"), start);
     assert!(wheel.is_empty() && wheel.next().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_one_finds_something_to_do_those_who_ask_the_same_are_polled_at_once() {
+    let start = Instant::now();
+    let mut wheel = Wheel::new(Limits { quick: 100, slow: 1 });
+    let (same, other) = (Pace { interval: secs(30), group: 7 }, Pace { interval: secs(30), group: 8 });
+    let names = [("a", same), ("b", same), ("c", same), ("else", other), ("gone", same)];
+    let objects = names.map(|(name, pace)| (id(name), pace));
+    for (id, pace) in objects.into_iter().chain([(Id::job("ns", "job"), same)]) {
+        wheel.add(&id, start);
+        wheel.take(start).unwrap();
+        wheel.poll(&id, Some(pace), start);
+        wheel.done(&id, start);
+        wheel.take(start).unwrap();
+        wheel.done(&id, start);
+    }
+    wheel.remove(&id("gone"));
+    let before = wheel.next().unwrap();
+    assert!(before > start, "all were polled");
+    wheel.hurry(&id("else"), start);
+    wheel.hurry(&id("unknown"), start);
+    assert_eq!(wheel.next(), Some(before), "nobody asks what it asks");
+    wheel.hurry(&id("a"), start);
+    let mut hurried = taken(&mut wheel, start);
+    hurried.sort();
+    assert_eq!(hurried, ["b", "c"], "but no job: what it has created since its last poll may not have begun");
+    let soon = start + Duration::from_millis(1);
+    wheel.hurry(&id("b"), soon);
+    for name in ["b", "c"] {
+        wheel.done(&id(name), soon);
+    }
+    assert!(taken(&mut wheel, soon).is_empty(), "they were just polled, and so not again");
+    // Their own moments stay as they were.
+    let polled = taken(&mut wheel, start + secs(30));
+    assert_eq!(polled.len(), 5);
+    wheel.remove(&id("c"));
+    wheel.poll(&id("b"), None, start + secs(31));
+    assert_eq!(wheel.groups, HashMap::from([(7, 2), (8, 1)]));
 }
