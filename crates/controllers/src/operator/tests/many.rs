@@ -55,3 +55,30 @@ async fn sources_that_hang_do_not_make_others_late() {
     assert!(message.contains("no answer within 10 s"), "{message}");
     bench.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn those_who_ask_the_same_wake_together() {
+    let bench = Bench::start().await;
+    let names: Vec<String> = (0..20).map(|number| format!("w{number}")).collect();
+    for name in &names {
+        bench.deployment(name, 0).await;
+        bench.scaled_object(name, json!({"pollingInterval": 60, "triggers": [trigger("same")]})).await;
+    }
+    let rest = async |name: &String| bench.condition(name, "Active").await.1 == "ScalerNotActive";
+    for name in &names {
+        bench.until("it was polled", async || rest(name).await).await;
+    }
+    bench.script.say("same", Says::Value(5));
+    let awake = async || {
+        let mut count = 0;
+        for name in &names {
+            count += usize::from(bench.replicas(name).await == 1);
+        }
+        count
+    };
+    bench.until("one is awake", async || awake().await > 0).await;
+    let first = Instant::now();
+    bench.until("all are awake", async || awake().await == names.len()).await;
+    assert!(first.elapsed() < Duration::from_secs(1), "{:?}", first.elapsed());
+    bench.stop().await;
+}
