@@ -14,8 +14,8 @@ use keda::status::Changes;
 use crate::operator::core::Item;
 use crate::operator::triggers::interval;
 
-/// What is written is no older than the cooldown while something is active (or one poll), within these bounds: whoever takes
-/// over waits at most twice as long as it should.
+/// What is written is no older than the cooldown while something is active (or one poll), within these bounds. Whoever takes
+/// over may wait longer by that much, and never less.
 const OLDEST: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(5)];
 
 /// How old what is written may be while something is active.
