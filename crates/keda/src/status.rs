@@ -137,4 +137,42 @@ mod tests {
         let of = |reason| Changes { conditions: vec![ready(reason)], ..Changes::default() };
         assert_eq!(of("A").then(of("B")), of("B"));
     }
+
+    #[test]
+    fn changes_change_something_exactly_if_a_patch_says_so() {
+        let ready = |state| vec![Condition::new("Ready", state, "R", "m")];
+        let health = |failures| {
+            let health = Health { number_of_failures: Some(failures), ..Health::default() };
+            Map::from_iter([("s0".to_owned(), health)])
+        };
+        let activity = |is_active| Map::from_iter([("s0".to_owned(), Activity { is_active })]);
+        let time = |second| Timestamp::from_second(second).ok();
+        let some = [
+            Changes::default(),
+            Changes { conditions: ready(State::True), ..Changes::default() },
+            Changes { conditions: ready(State::False), ..Changes::default() },
+            Changes { last_active_time: time(1), ..Changes::default() },
+            Changes { last_active_time: time(2), ..Changes::default() },
+            Changes { activity: Some(Map::default()), ..Changes::default() },
+            Changes { activity: Some(activity(true)), ..Changes::default() },
+            Changes { activity: Some(activity(false)), ..Changes::default() },
+            Changes { health: health(0), ..Changes::default() },
+            Changes { health: health(3), ..Changes::default() },
+        ];
+        let (mut yes, mut no) = (0, 0);
+        for (first, second, third) in triples(&some) {
+            let mut status = ScaledObjectStatus::default();
+            first.apply(&mut status);
+            second.apply(&mut status);
+            let changes = third.change(&status);
+            assert_eq!(changes, merge(&mut status, third).is_some(), "{first:?}, {second:?}, then {third:?}");
+            *(if changes { &mut yes } else { &mut no }) += 1;
+        }
+        assert!(yes > 100 && no > 100, "{yes} changed something, {no} did not");
+    }
+
+    fn triples(of: &[Changes]) -> impl Iterator<Item = (&Changes, &Changes, &Changes)> {
+        let pairs = of.iter().flat_map(|first| of.iter().map(move |second| (first, second)));
+        pairs.flat_map(|(first, second)| of.iter().map(move |third| (first, second, third)))
+    }
 }

@@ -87,7 +87,7 @@ fn state(core: &Core, id: &Id) -> Ended {
     let Some(item) = core.known_item(id).filter(|item| item.notes().polled) else { return Ended::default() };
     let pace = core.owner(id).map(|owner| {
         let group = item.triggers().map_or_else(|| group(owner.triggers()), |known| known.group());
-        Pace { interval: owner.interval(), group }
+        Pace { interval: owner.period(), group }
     });
     Ended { pace, ..Ended::default() }
 }

@@ -29,7 +29,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "kubeconfig", File, "", "kubeconfig; without it, $KUBECONFIG, ~/.kube/config, or the service account of the pod"),
     acts(Own, "context", Text, "", "context of the kubeconfig; without it, the current one"),
     acts(Own, "source-deadline", Duration, "10s", "how long one question to an event source may take"),
-    acts(Own, "sample-age", Duration, "15s", "how old the last sample may be that an HPA is answered with; 0s: every question goes to the source"),
+    acts(Own, "sample-age", Duration, "16s", "how old the last sample may be that an HPA is answered with; 0s: every question goes to the source"),
     acts(Own, "secrets-check", Duration, "1m0s", "how often secrets and config maps in use are looked at for changes; 0s: never"),
     acts(Own, "log-format", Choice(&["text", "json"]), "text", "how logs look"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),

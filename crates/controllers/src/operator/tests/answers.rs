@@ -50,6 +50,25 @@ async fn who_asks_is_answered_with_what_the_last_poll_found_if_it_is_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn polls_and_the_questions_of_an_hpa_share_one_sample_per_interval() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 1).await;
+    bench.script.say("orders", Says::Value(25));
+    bench.scaled_object("worker", json!({"pollingInterval": 30, "triggers": [trigger("orders")]})).await;
+    bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
+    let asked = bench.script.asked("orders");
+    // An HPA comes again a moment after its period, so that it comes at every moment between two polls sooner or later.
+    let (period, begun) = (Duration::from_millis(15_200), Instant::now());
+    while begun.elapsed() < Duration::from_mins(20) {
+        sleep(period).await;
+        assert!(bench.handle.metric("shop", "worker", "s0-orders").await.is_ok());
+    }
+    let asked = bench.script.asked("orders") - asked;
+    assert!((40..=42).contains(&asked), "40 intervals, but {asked} samples");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_pushed_is_acted_on_at_once() {
     let bench = Bench::start().await;
     bench.deployment("worker", 0).await;

@@ -2,13 +2,17 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
-use api::keda::{ScaledJob, ScaledObject, Trigger};
+use api::keda::{ScaledJob, ScaledObject, State, Trigger, types};
 use api::meta::ObjectMeta;
 use api::provide::Compat;
 use keda::modifiers::Compiled;
 
 use crate::operator::id::Id;
+
+/// Which part of the interval at rest is left for acting on what a poll finds.
+const EARLY: u32 = 30;
 
 /// A ScaledObject or a ScaledJob.
 #[derive(Clone, Debug)]
@@ -60,12 +64,24 @@ impl Owner {
     }
 
     /// Seconds from poll to poll.
-    pub(crate) fn interval(&self) -> std::time::Duration {
+    pub(crate) fn interval(&self) -> Duration {
         let seconds = match self {
             Self::Object(object) => object.spec.polling_interval,
             Self::Job(job) => job.spec.polling_interval,
         };
         interval(seconds)
+    }
+
+    /// How long we wait from poll to poll: at rest a little less than the interval, so that within it work is not only noticed
+    /// but has somebody to do it.
+    pub(crate) fn period(&self) -> Duration {
+        let interval = self.interval();
+        match self {
+            Self::Object(object) if object.status.conditions.state(types::ACTIVE) != State::True => {
+                interval - interval / EARLY
+            }
+            _ => interval,
+        }
     }
 }
 
@@ -79,7 +95,7 @@ pub(crate) fn group(triggers: &[Trigger]) -> u64 {
 }
 
 /// From poll to poll; what makes no sense is the shortest that does.
-pub(crate) fn interval(seconds: Option<i32>) -> std::time::Duration {
+pub(crate) fn interval(seconds: Option<i32>) -> Duration {
     let seconds = u64::try_from(seconds.unwrap_or(30)).unwrap_or(1).max(1);
-    std::time::Duration::from_secs(seconds)
+    Duration::from_secs(seconds)
 }

@@ -135,6 +135,27 @@ async fn first_turns_are_spread_over_the_interval_but_not_over_hours() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_few_objects_have_fewer_moments_than_many() {
+    let start = Instant::now();
+    let moments = |objects: usize| {
+        let mut wheel = Wheel::new(LIMITS);
+        wheel.began = Some(start);
+        for number in 0..objects {
+            wheel.add(&id(&number.to_string()), start);
+        }
+        let rhythm = wheel.rhythm(start);
+        let next = |number: usize| {
+            let name = number.to_string();
+            rhythm.next(&id(&name), every(30, &name), start)
+        };
+        (0..objects).map(next).collect::<BTreeSet<Instant>>().len()
+    };
+    assert_eq!(moments(FEW), (MOMENTS / FEWER) as usize);
+    let many = moments(FEW + 1);
+    assert!(many > 2 * (MOMENTS / FEWER) as usize, "{many}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_turns_free_their_place_and_are_bounded_among_themselves() {
     let start = Instant::now();
     let mut wheel = Wheel::new(LIMITS);
