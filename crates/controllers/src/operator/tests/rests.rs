@@ -44,6 +44,31 @@ async fn rest_is_at_the_idle_count_and_work_at_the_minimum() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_rest_polls_come_a_little_early_so_that_work_is_taken_up_within_the_interval() {
+    let bench = Bench::start().await;
+    bench.deployment("worker", 0).await;
+    bench.scaled_object("worker", json!({"pollingInterval": 30, "triggers": [trigger("orders")]})).await;
+    bench.until("it rests", async || bench.condition("worker", "Active").await.0 == "False").await;
+    let polls = async |time: u64| {
+        let before = bench.script.asked("orders");
+        sleep(Duration::from_secs(time)).await;
+        bench.script.asked("orders") - before
+    };
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(polls(29 * 30).await, 30);
+    // Just asked, as far from the next poll as can be.
+    let before = bench.script.asked("orders");
+    bench.until("it is polled", async || bench.script.asked("orders") > before).await;
+    let began = Instant::now();
+    bench.script.say("orders", Says::Value(1));
+    bench.until("it works", async || bench.replicas("worker").await == 1).await;
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(polls(29 * 30).await, 29);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_scales_below_the_minimum_is_corrected() {
     let bench = Bench::start().await;
     bench.deployment("worker", 0).await;
