@@ -78,7 +78,7 @@ impl Owner {
         let interval = self.interval();
         match self {
             Self::Object(object) if object.status.conditions.state(types::ACTIVE) != State::True => {
-                interval - interval / EARLY
+                interval.saturating_sub(interval / EARLY)
             }
             _ => interval,
         }
