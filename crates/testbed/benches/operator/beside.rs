@@ -1,7 +1,9 @@
 //! 1,000 ScaledObjects on a real API server: first KEDA looks after them, then ours after their twins in another namespace.
 //!
-//! Both poll the same Prometheus every 30 s, all objects are active, and both are asked for every metric every 15 s, through
-//! the API server, as Kubernetes' HPA controller would: KEDA's adapter, which asks its operator, and our operator itself.
+//! Both poll the same Prometheus every 30 s, and all objects are active. Both are asked for every metric every 15 s, through
+//! the API server: KEDA's adapter, which asks its operator, and our operator itself. First Kubernetes' own HPA controller
+//! asks, which comes back to all HPAs it found at its start together, five at a time; then somebody who leaves the same time
+//! between any two questions, so that each of them finds processors that were busy with something else.
 
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 use testbed::keda::{Keda, KedaOptions, prepare};
+use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use testbed::{Access, ControlPlane, Options, twin};
 
@@ -25,6 +28,15 @@ const OBJECTS: usize = 1_000;
 const CPU: f64 = 1.0 / 8.0;
 const MEMORY: f64 = 1.0 / 5.0;
 const HOME: &str = "keda";
+/// How a proxy counts what the HPA controller asks.
+const QUESTION: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/{ns}/s0-prometheus";
+
+/// What both sides did while they were asked in one way.
+struct Asked {
+    how: &'static str,
+    theirs: Side,
+    ours: Side,
+}
 
 /// What one side did.
 struct Side {
@@ -38,6 +50,37 @@ struct Side {
 impl Side {
     fn all(&self) -> Measured {
         self.processes.iter().map(|(_, measured)| *measured).reduce(Measured::and).unwrap()
+    }
+}
+
+impl Asked {
+    /// Whether limits are kept.
+    fn show(&self) -> bool {
+        let title = format!(
+            "{OBJECTS} ScaledObjects on a real API server, polled every 30 s, measured for {} s; {}",
+            WINDOW.as_secs(),
+            self.how
+        );
+        let mut table = Beside::new(&title);
+        let (theirs, ours) = (&self.theirs, &self.ours);
+        let (their, our) = (theirs.all(), ours.all());
+        table.row("CPU, thousandths of a core", their.millicores(), our.millicores(), 1, Some(CPU));
+        table.row(
+            "resident memory, MiB",
+            mebibytes(their.resident),
+            mebibytes(our.resident),
+            1,
+            Some(MEMORY),
+        );
+        table.row("… at most since the start, MiB", mebibytes(their.peak), mebibytes(our.peak), 1, None);
+        table.row("queries to Prometheus", theirs.queries as f64, ours.queries as f64, 0, None);
+        table.row("questions", theirs.answered as f64, ours.answered as f64, 0, None);
+        table.row("requests to the API server", theirs.requests as f64, ours.requests as f64, 0, None);
+        for (name, measured) in theirs.processes.iter().chain(&ours.processes) {
+            println!("{name:<44} {:>8.1} m {:>8.1} MiB", measured.millicores(), mebibytes(measured.resident));
+        }
+        println!("questions that failed: theirs {}, ours {}", theirs.failed, ours.failed);
+        table.good() && theirs.failed == 0 && ours.failed == 0
     }
 }
 
@@ -67,28 +110,14 @@ async fn compare(access: &Access) -> bool {
     eprintln!("KEDA");
     let theirs = theirs(access, &client, &source, &worlds[0]).await;
     eprintln!("ours");
-    let ours = ours(&kubeconfig, &client, &source, &worlds[1]).await;
-
-    let title = format!(
-        "{OBJECTS} ScaledObjects on a real API server, polled every 30 s and asked for every 15 s, measured for {} s",
-        WINDOW.as_secs()
-    );
-    let mut table = Beside::new(&title);
-    let (their, our) = (theirs.all(), ours.all());
-    table.row("CPU, thousandths of a core", their.millicores(), our.millicores(), 1, Some(CPU));
-    table.row("resident memory, MiB", mebibytes(their.resident), mebibytes(our.resident), 1, Some(MEMORY));
-    table.row("… at most since the start, MiB", mebibytes(their.peak), mebibytes(our.peak), 1, None);
-    table.row("queries to Prometheus", theirs.queries as f64, ours.queries as f64, 0, None);
-    table.row("questions answered", theirs.answered as f64, ours.answered as f64, 0, None);
-    table.row("requests to the API server", theirs.requests as f64, ours.requests as f64, 0, None);
-    for (name, measured) in theirs.processes.iter().chain(&ours.processes) {
-        println!("{name:<44} {:>8.1} m {:>8.1} MiB", measured.millicores(), mebibytes(measured.resident));
-    }
-    println!("questions that failed: theirs {}, ours {}", theirs.failed, ours.failed);
-    table.good() && theirs.failed == 0 && ours.failed == 0
+    let ours = ours(access, &kubeconfig, &client, &source, &worlds[1]).await;
+    let how = ["asked by Kubernetes' HPA controller", "asked every 15 s, evenly over time"];
+    let ways = how.into_iter().zip(theirs.into_iter().zip(ours));
+    ways.map(|(how, (theirs, ours))| Asked { how, theirs, ours })
+        .fold(true, |good, asked| asked.show() && good)
 }
 
-async fn theirs(access: &Access, client: &Client, source: &Source, world: &World) -> Side {
+async fn theirs(access: &Access, client: &Client, source: &Source, world: &World) -> [Side; 2] {
     let options = KedaOptions {
         namespace: Some(world.namespace.to_owned()),
         home: HOME.to_owned(),
@@ -101,65 +130,104 @@ async fn theirs(access: &Access, client: &Client, source: &Source, world: &World
         ("KEDA's operator", keda.pid().unwrap()),
         ("KEDA's metrics adapter", keda.adapter().unwrap().pid().unwrap()),
     ];
-    side(client, source, world, keda.rules(), processes).await
+    let rules = keda.rules().expect("its requests are counted");
+    both(&Ground { access, client, source, world, rules }, processes).await
 }
 
-async fn ours(kubeconfig: &str, client: &Client, source: &Source, world: &World) -> Side {
+async fn ours(
+    access: &Access,
+    kubeconfig: &str,
+    client: &Client,
+    source: &Source,
+    world: &World,
+) -> [Side; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
     let mut subject = Subject::start(&proxy.kubeconfig(), world.namespace).await;
     register(client, world.namespace, subject.port).await;
     let processes = [("plimsoll operator", subject.pid())];
-    let side = side(client, source, world, Some(proxy.rules()), processes).await;
+    let rules = proxy.rules();
+    let sides = both(&Ground { access, client, source, world, rules }, processes).await;
     subject.check();
-    side
+    sides
 }
 
-/// Waits until all is at work, and measures.
-async fn side<const N: usize>(
-    client: &Client,
-    source: &Source,
-    world: &World,
-    rules: Option<Rules>,
-    processes: [(&'static str, u32); N],
-) -> Side {
-    let path =
-        format!("/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers?limit=2000", world.namespace);
-    let hpas = async || {
-        let (_, said) = send(client, Method::GET, &path, &Value::Null).await;
-        serde_json::from_str::<Value>(&said).unwrap()["items"].as_array().map_or(0, Vec::len)
-    };
+/// Where a side is measured.
+struct Ground<'a> {
+    access: &'a Access,
+    client: &'a Client,
+    source: &'a Source,
+    world: &'a World,
+    /// Through which its requests go.
+    rules: Rules,
+}
+
+/// Waits until all is at work, and measures twice: asked by an HPA controller, and asked evenly.
+async fn both<const N: usize>(ground: &Ground<'_>, processes: [(&'static str, u32); N]) -> [Side; 2] {
+    let Ground { access, client, source, world, .. } = *ground;
     let begun = std::time::Instant::now();
-    while hpas().await < world.objects {
-        assert!(begun.elapsed() < Duration::from_mins(5), "there are {} HPAs", hpas().await);
+    while ground.hpas(|_| true).await < world.objects {
+        assert!(begun.elapsed() < Duration::from_mins(5), "there are {} HPAs", ground.hpas(|_| true).await);
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     eprintln!("all HPAs after {:.0} s", begun.elapsed().as_secs_f64());
     source.until_asked(world.objects as u64, 1).await;
+
+    let namespace = Some(world.namespace.to_owned());
+    let peer = PeerOptions { namespace, counted: true, ..PeerOptions::default() };
+    let peer = Peer::start(access, &peer).await.unwrap();
+    tokio::time::sleep(INTERVAL * 2).await;
+    let questions = peer.rules().expect("its requests are counted");
+    questions.clear_log();
+    let mut by_controller = ground.measure(processes).await;
+    by_controller.answered = questions.count(&Method::GET, QUESTION);
+    // Whoever gets no answer says so in this condition.
+    by_controller.failed = (world.objects - ground.hpas(is_scaling).await) as u64;
+    drop(peer);
+
     let questions = Questions::start(client, world);
     tokio::time::sleep(INTERVAL * 2).await;
     let (_, early) = questions.counts();
     if early > 0 {
         eprintln!("{early} questions failed before all was at work");
     }
-    if let Some(rules) = &rules {
-        rules.clear_log();
+    let mut evenly = ground.measure(processes).await;
+    (evenly.answered, evenly.failed) = questions.counts();
+    [by_controller, evenly]
+}
+
+impl Ground<'_> {
+    /// How many HPAs there are for which something holds.
+    async fn hpas(&self, which: impl Fn(&Value) -> bool) -> usize {
+        let namespace = self.world.namespace;
+        let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers?limit=2000");
+        let (_, said) = send(self.client, Method::GET, &path, &Value::Null).await;
+        let list: Value = serde_json::from_str(&said).unwrap();
+        list["items"].as_array().map_or(0, |items| items.iter().filter(|item| which(item)).count())
     }
-    let before = source.asked();
-    let measured = measure(processes.map(|(_, pid)| pid), WINDOW).await;
-    let (answered, failed) = questions.counts();
-    let requests = rules.map_or(0, |rules| {
-        let counts = rules.counts();
+
+    /// What happens from now on; who asks knows how often.
+    async fn measure<const N: usize>(&self, processes: [(&'static str, u32); N]) -> Side {
+        self.rules.clear_log();
+        let before = self.source.asked();
+        let measured = measure(processes.map(|(_, pid)| pid), WINDOW).await;
+        let counts = self.rules.counts();
         for ((method, shape), count) in &counts {
             eprintln!("  {count:>8}  {method} {shape}");
         }
-        counts.values().sum()
-    });
-    Side {
-        processes: processes.iter().map(|(name, _)| *name).zip(measured).collect(),
-        queries: source.asked() - before,
-        answered,
-        failed,
-        requests,
+        Side {
+            processes: processes.iter().map(|(name, _)| *name).zip(measured).collect(),
+            queries: self.source.asked() - before,
+            answered: 0,
+            failed: 0,
+            requests: counts.values().sum(),
+        }
     }
+}
+
+/// Whether the controller got all it needs to decide about an HPA.
+fn is_scaling(hpa: &Value) -> bool {
+    let conditions = hpa["status"]["conditions"].as_array();
+    conditions
+        .is_some_and(|all| all.iter().any(|one| one["type"] == "ScalingActive" && one["status"] == "True"))
 }

@@ -97,6 +97,12 @@ impl World {
             &deployment,
         )
         .await;
+        // Nobody makes pods here.
+        let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
+        let status: Value =
+            counts.into_iter().map(|count| (count.to_owned(), json!(self.replicas))).collect();
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status");
+        write(client, Method::PATCH, &path, &json!({"status": status})).await;
         let object = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": name, "labels": labels},
