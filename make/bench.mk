@@ -19,17 +19,15 @@ bench-controller: build ## The controller beside Kubernetes' own, and alone with
 # What to compare: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
 BENCH_METRICS ?= resource alone custom
 
-bench-metrics: ## The metrics server beside metrics-server and prometheus-adapter, and alone with 5,000 nodes (15 min; builds all of them the first time, needs Go).
-	@$(CARGO) build --locked --quiet --profile dist --package plimsoll
-	@PLIMSOLL_PROGRAM=$(CURDIR)/target/dist/plimsoll \
+bench-metrics: dist ## The metrics server beside metrics-server and prometheus-adapter, and alone with 5,000 nodes (15 min; builds all of them the first time, needs Go).
+	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --bench metrics -- $(BENCH_METRICS)
 
 # What to compare: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
 BENCH_OPERATOR ?= beside alone same restart wake push
 
-bench-operator: ## The operator beside KEDA, and alone with 10,000 ScaledObjects (35 min; builds all of them the first time, needs Go).
-	@$(CARGO) build --locked --quiet --profile dist --package plimsoll
-	@PLIMSOLL_PROGRAM=$(CURDIR)/target/dist/plimsoll \
+bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (35 min; builds all of them the first time, needs Go).
+	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --bench operator -- $(BENCH_OPERATOR)
 
 valgrind:

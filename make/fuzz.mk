@@ -7,17 +7,16 @@ FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_
 FUZZ_FLAGS := --cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
 	-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
-FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_RUN := -timeout=10 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 -print_final_stats=1
 
 fuzz: ## Follow coverage, FUZZ_SECONDS (60) for each target; findings go to fuzz/artifacts (needs a C++ compiler).
 	@RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz \
-		--release --features libfuzzer --bins --target $(FUZZ_HOST)
+		--release --features libfuzzer --bins --target $(HOST)
 	@set -o pipefail; for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
 		case $$target in text|hpa|scenario) more=examples ;; *) more= ;; esac; \
 		echo "fuzz $$target"; \
-		target/fuzz/$(FUZZ_HOST)/release/$$target -max_total_time=$(or $(FUZZ_SECONDS),60) $(FUZZ_RUN) \
+		target/fuzz/$(HOST)/release/$$target -max_total_time=$(or $(FUZZ_SECONDS),60) $(FUZZ_RUN) \
 			-artifact_prefix=fuzz/artifacts/$$target/ fuzz/corpus/$$target fuzz/seeds/$$target $$more 2>&1 \
 			| grep -vE '^"|dictionary' || exit 1; \
 	done

@@ -7,6 +7,7 @@
 //! wake        1,250 at zero whose source has something to do all at once
 //! push        from the tell of an external scaler to the write of the scale
 //! restart     Prometheus killed and started again under load
+//! learn       a little of everything, only if it is asked for: what `make learn` learns from
 //! world       the objects
 //! stage       localkube in another process; the subject, our binary
 //! source      a Prometheus that says what it is told to, and counts
@@ -19,6 +20,7 @@
 mod alone;
 mod beside;
 mod figures;
+mod learn;
 mod push;
 mod questions;
 mod restart;
@@ -50,6 +52,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|word| word == stage::SERVER) {
         runtime.block_on(stage::serve(&arguments[1]));
         return ExitCode::SUCCESS;
+    }
+    if arguments.first().is_some_and(|word| word == "learn") {
+        return if runtime.block_on(learn::run()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let mut good = true;
     if asked("beside") {

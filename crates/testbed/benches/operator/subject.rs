@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use testbed::direct::{Caller, Direct};
 use testbed::program::{Program, Room};
@@ -40,6 +40,15 @@ impl Subject {
 
     pub(crate) fn pid(&self) -> u32 {
         self.program.pid().expect("its process is there")
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn until_ended(&mut self, patience: Duration) {
+        let begun = Instant::now();
+        while self.program.ended().is_none() {
+            assert!(begun.elapsed() < patience, "the operator does not end:\n{}", self.program.log());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Its process must still be there, and must not have complained.
