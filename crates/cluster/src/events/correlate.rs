@@ -6,6 +6,8 @@
 //!    become one event, `(combined from similar events): …`;
 //! 2. an event that was told before is counted in that event's `count`, a PATCH;
 //! 3. one source may tell so much of one object and type: 25 at once, then one per 300 s. What is held back still counts.
+//!
+//! Between 2 and 3, and not in Kubernetes: who asks for it has the same sent again only after a pause.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -79,6 +81,8 @@ struct Counted {
     name: String,
     count: u32,
     first: Timestamp,
+    /// When it was last sent.
+    sent: Option<Instant>,
 }
 
 /// What may still be sent.
@@ -101,7 +105,7 @@ impl Correlator {
 
     /// What to send, if anything.
     pub(super) fn observe(&mut self, told: Told) -> Option<Notice> {
-        let Told { about, component, event, action, at, now } = told;
+        let Told { about, component, pause, event, action, at, now } = told;
         let object = (component, about.api_version, about.kind, &about.namespace, &about.name, &about.uid);
         let spam = self.hash.hash_one((object, event.kind as u8));
         let group = self.hash.hash_one((object, event.kind as u8, &event.reason));
@@ -114,15 +118,19 @@ impl Correlator {
             if combined { (group, format!("{COMBINED}{message}")) } else { (exact, message) };
         let nanos = at.as_nanosecond().max(self.last_nanos + 1);
         self.last_nanos = nanos;
-        let new = || Counted { name: event_name(&about.name, nanos), count: 0, first: at };
-        let counted = self.counted.entry(key, new);
+        let new = || Counted { name: event_name(&about.name, nanos), count: 0, first: at, sent: None };
+        let counted = self.counted.entry(key, &new);
         counted.count = counted.count.saturating_add(1).min(i32::MAX as u32);
         let (name, count, first) = (counted.name.clone(), counted.count, counted.first);
+        if counted.sent.is_some_and(|sent| now.saturating_duration_since(sent) < pause) {
+            return None;
+        }
         // The newer form has no limit in client-go; what is said for the first time is not held back there.
         let is_new = action.is_some() && count == 1;
         if !is_new && !self.allows(now, spam) {
             return None;
         }
+        self.counted.entry(key, &new).sent = Some(now);
         Some(Notice { about, component, kind, reason, message, action, name, count, first, last: at })
     }
 

@@ -52,7 +52,7 @@ pub struct Counts {
     pub patched: u64,
     /// Dropped because too many were waiting.
     pub overflowed: u64,
-    /// Not sent because too much was told about one object; still counted in the next that is.
+    /// Not sent because too much was told about one object, or too soon; still counted in the next that is.
     pub held_back: u64,
     /// Dropped because the server refused them.
     pub refused: u64,
@@ -64,6 +64,8 @@ pub struct Counts {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     component: &'static str,
+    /// An event that was told again is sent again no sooner than this.
+    pause: Duration,
     clock: Clock,
     queue: mpsc::Sender<Told>,
     shared: Arc<Shared>,
@@ -74,6 +76,8 @@ pub struct Recorder {
 struct Told {
     about: About,
     component: &'static str,
+    /// How long the same is not sent again, but counted.
+    pause: Duration,
     event: Event,
     /// What was done: events of the newer form say so, and when, to the microsecond.
     action: Option<String>,
@@ -103,12 +107,17 @@ impl Recorder {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared::default());
         tokio::spawn(deliver::run(client, waiting, Arc::clone(&shared)));
-        Self { component, clock, queue, shared }
+        Self { component, pause: Duration::ZERO, clock, queue, shared }
     }
 
     /// The same recorder, with the same queue, memory and counts, that tells in the name of another component.
     pub fn with_component(&self, component: &'static str) -> Self {
         Self { component, ..self.clone() }
+    }
+
+    /// The same recorder, which sends what it is told again and again only so often; it is counted all the same.
+    pub fn with_pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
     }
 
     /// Tells an event.
@@ -125,6 +134,7 @@ impl Recorder {
         let told = Told {
             about: about.clone(),
             component: self.component,
+            pause: self.pause,
             event: event.clone(),
             action,
             at: self.clock.now(),

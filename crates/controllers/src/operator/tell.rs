@@ -1,6 +1,7 @@
 //! What is told: events for people, CloudEvents for programs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::keda::API_VERSION;
 use api::meta::ObjectMeta;
@@ -43,8 +44,14 @@ pub(crate) struct Tell {
 /// The API server takes no event whose action is longer.
 const LONGEST_ACTION: usize = 128;
 
+/// A source that fails is told at every poll. Sooner than this the event of last time is left as it is: when what all ask is
+/// gone, the API server has enough to do. The original writes every time.
+const PAUSE: Duration = Duration::from_secs(20);
+
 impl Tell {
     pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
+        let pause = if compat.is_strict() { Duration::ZERO } else { PAUSE };
+        let recorder = recorder.clone().with_pause(pause);
         Self {
             compat,
             operator: recorder.with_component("keda-operator"),

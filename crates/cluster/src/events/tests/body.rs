@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use engine::Event;
 use engine::report::EventKind;
 use serde_json::{Value, json};
@@ -12,7 +14,9 @@ fn notice(event: Event) -> Notice {
     let now = tokio::time::Instant::now();
     let component = "horizontal-pod-autoscaler";
     let mut correlator = Correlator::new();
-    correlator.observe(Told { about: about("web"), component, event, action: None, at, now }).unwrap()
+    correlator
+        .observe(Told { about: about("web"), component, pause: Duration::ZERO, event, action: None, at, now })
+        .unwrap()
 }
 
 /// Byte for byte what kube-controller-manager 1.36 sent for an HPA whose target is not there, but for the name and time.

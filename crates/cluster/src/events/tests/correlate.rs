@@ -37,6 +37,7 @@ fn told(name: &str, event: Event) -> Told {
     Told {
         about: about(name),
         component,
+        pause: Duration::ZERO,
         event,
         action: None,
         at: Timestamp::UNIX_EPOCH,
@@ -177,4 +178,19 @@ fn events_of_the_newer_form_are_held_back_only_when_they_repeat() {
     }
     let sent = (0..40).filter(|_| case.tell(1, acted("m")).is_some()).count();
     assert_eq!(sent, 26, "the first, and 25 that repeat it");
+}
+
+#[test]
+fn who_wants_a_pause_has_the_same_counted_but_not_sent_again_at_once() {
+    let mut case = Case::new();
+    let calm = |message: &str| Told { pause: Duration::from_secs(20), ..told("web", warning(message)) };
+    assert_eq!(case.tell(0, calm("a")).unwrap().count, 1);
+    assert_eq!((case.tell(5, calm("a")), case.tell(19, calm("a"))), (None, None));
+    assert_eq!(case.tell(19, calm("b")).unwrap().count, 1, "something else is told at once");
+    assert_eq!(case.tell(20, calm("a")).unwrap().count, 4);
+    assert_eq!(case.tell(39, calm("a")), None, "it is the last one sent that counts");
+    assert_eq!(case.tell(40, told("web", warning("a"))).unwrap().count, 6);
+    // What was not sent was not taken from what may be sent: 4 of 25 so far.
+    let sent = (0..1000).filter(|_| case.tell(40, told("web", warning("a"))).is_some()).count();
+    assert_eq!(sent, 21);
 }
