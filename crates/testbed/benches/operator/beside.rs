@@ -113,8 +113,8 @@ async fn compare(access: &Access) -> bool {
     let ours = ours(access, &kubeconfig, &client, &source, &worlds[1]).await;
     let how = ["asked by Kubernetes' HPA controller", "asked every 15 s, evenly over time"];
     let ways = how.into_iter().zip(theirs.into_iter().zip(ours));
-    ways.map(|(how, (theirs, ours))| Asked { how, theirs, ours })
-        .fold(true, |good, asked| asked.show() && good)
+    let kept: Vec<bool> = ways.map(|(how, (theirs, ours))| Asked { how, theirs, ours }.show()).collect();
+    kept.into_iter().all(|kept| kept)
 }
 
 async fn theirs(access: &Access, client: &Client, source: &Source, world: &World) -> [Side; 2] {
