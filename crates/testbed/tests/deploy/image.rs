@@ -25,8 +25,8 @@ fn it_is_built_as_the_workspace_has_it() {
         after(&file, "FROM rust:")[0].starts_with(&format!("{compiler}-")),
         "{compiler} is what is tested"
     );
-    let words = after(&file, "RUN cargo build ");
-    assert_eq!(words, ["--profile", "dist", "--locked", "--package", "plimsoll"]);
+    let words = after(&file, "RUN make ");
+    assert_eq!(words, ["dist", "&&", "mv", "target/*/dist/plimsoll", "target/plimsoll"]);
     assert!(workspace.contains("[profile.dist]"));
     assert!(
         package.contains("[package]\nname = \"plimsoll\"\n")
@@ -34,11 +34,31 @@ fn it_is_built_as_the_workspace_has_it() {
     );
     assert_eq!(after(&file, "WORKDIR "), ["/src"]);
     let copied = after(&file, "COPY --from=build /src/target/");
-    assert_eq!(copied, ["dist/plimsoll", "/usr/local/bin/plimsoll"]);
+    assert_eq!(copied, ["plimsoll", "/usr/local/bin/plimsoll"]);
     let left_out = read(".dockerignore");
-    for part in ["Cargo.toml", "Cargo.lock", "crates", "examples", "xtask"] {
+    for part in ["Cargo.toml", "Cargo.lock", "Makefile", "make", "crates", "examples", "xtask"] {
         assert!(repository().join(part).exists() && !left_out.lines().any(|line| line == part), "{part}");
     }
+}
+
+#[test]
+fn it_is_laid_out_by_what_was_learned() {
+    // Whoever runs the tests may be make himself, with flags of his own.
+    let mut make = Command::new("make");
+    make.args(["--dry-run", "--no-print-directory", "dist"]).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let make = make.current_dir(repository()).output().unwrap();
+    let said = String::from_utf8_lossy(&make.stdout).replace("\\\n", "");
+    assert!(make.status.success(), "{}", String::from_utf8_lossy(&make.stderr));
+    let (unpack, build) = said.trim().split_once('\n').unwrap();
+    let learned = unpack.split_whitespace().find(|word| word.contains(".profdata.")).unwrap();
+    assert!(repository().join(learned).metadata().unwrap().len() > 0, "{learned}");
+    let unpacked = unpack.split_once('>').unwrap().1;
+    assert!(build.contains("-Cprofile-use=") && build.contains(&format!("/{unpacked}\"")), "{said}");
+    let words: Vec<&str> = build.split_whitespace().collect();
+    for wanted in [["--profile", "dist"], ["--package", "plimsoll"]] {
+        assert!(words.windows(2).any(|pair| pair == wanted), "{said}");
+    }
+    assert!(words.contains(&"--locked") && words.contains(&"--target"), "its folder has a name of its own");
 }
 
 #[test]
