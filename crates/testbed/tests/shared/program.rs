@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Names another binary than the one that is built here.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
@@ -28,7 +29,20 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// A port that nobody listens on; a moment later somebody might, but not here.
+/// Ports below those that the system gives to connections: one of them might be taken by anybody's connection before our
+/// binary listens.
+const FIRST: u32 = 20_000;
+const COUNT: u32 = 12_000;
+
+/// A port that nobody listens on, and that nobody else here is given.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Programs that run at the same time begin elsewhere.
+    let begin = std::process::id().wrapping_mul(101);
+    let next = || {
+        let place = begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        u16::try_from(FIRST + place % COUNT).unwrap()
+    };
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    std::iter::repeat_with(next).take(COUNT as usize).find(is_free).unwrap()
 }
