@@ -26,7 +26,7 @@ bench-metrics: dist ## The metrics server beside metrics-server and prometheus-a
 # What to compare: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
 BENCH_OPERATOR ?= beside alone same restart wake push
 
-bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (35 min; builds all of them the first time, needs Go).
+bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (45 min; builds all of them the first time, needs Go).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --bench operator -- $(BENCH_OPERATOR)
 

@@ -1,6 +1,5 @@
 //! A little of everything that the operator does all day, for a binary that notes what it does: `make learn`.
 
-use std::process::Command;
 use std::time::Duration;
 
 use crate::questions::Questions;
@@ -30,7 +29,6 @@ pub(crate) async fn run() -> bool {
     table::told("queries", source.asked() as f64, 0);
     table::told("questions answered", answered as f64, 0);
     // It writes when it ends, unless it is killed.
-    let ended = Command::new("kill").args(["-TERM", &subject.pid().to_string()]).status().unwrap();
-    subject.until_ended(PATIENCE).await;
-    ended.success() && failed == 0
+    subject.end(PATIENCE).await;
+    failed == 0
 }

@@ -42,8 +42,9 @@ impl Subject {
         self.program.pid().expect("its process is there")
     }
 
-    /// Waits until it has ended.
-    pub(crate) async fn until_ended(&mut self, patience: Duration) {
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn end(&mut self, patience: Duration) {
+        self.program.terminate();
         let begun = Instant::now();
         while self.program.ended().is_none() {
             assert!(begun.elapsed() < patience, "the operator does not end:\n{}", self.program.log());
