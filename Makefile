@@ -5,7 +5,7 @@ PLIMSOLL := target/release/plimsoll
 PREFIX ?= $(HOME)/.local
 
 .DEFAULT_GOAL := help
-.PHONY: help up install build test lint unit clusters conformance deny clean
+.PHONY: help up install build test lint unit clusters conformance format programs deny clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -29,36 +29,48 @@ LEFT_OUT := .plimsoll/left-out
 test: lint unit conformance fuzz-short clusters ## All checks: lints, tests, recorded answers, a little fuzzing, both clusters.
 	@if [ -s $(LEFT_OUT) ]; then echo; cat $(LEFT_OUT); else echo; echo "everything passed"; fi
 
-lint: ## Format, lints, the arrows of the architecture, files made from code.
+# All that is tested is built with the features of the whole workspace, those of tests among them: a package alone has fewer,
+# and cargo would build tokio and everything above it once more.
+WHOLE := --workspace --locked --quiet
+XTASK := target/debug/xtask
+
+programs:
+	@$(CARGO) build $(WHOLE) --bin xtask --bin plimsoll --test servers
+
+format:
 	$(CARGO) fmt --all --check
+
+lint: format programs ## Format, lints, the arrows of the architecture, files made from code.
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
-	$(CARGO) xtask arrows
-	$(CARGO) xtask generate --check
+	$(XTASK) arrows
+	$(XTASK) generate --check
+
+# Tests with a program of their own: those of the testbed need clusters, and some of them wait most of the time, for scrapes
+# and polls, and so run many at once.
+TESTS := $(basename $(wildcard crates/*/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs))
+ALONE := $(notdir $(filter-out crates/testbed/%,$(TESTS)))
+WAITING := metrics operator
+OTHERS := $(filter-out $(WAITING),$(notdir $(filter crates/testbed/%,$(TESTS))))
 
 unit: ## Unit, property and integration tests; every example.
-	$(CARGO) test --workspace --exclude testbed --locked --quiet
-	$(CARGO) test --package testbed --lib --locked --quiet
+	$(CARGO) test $(WHOLE) --lib --bins --examples $(addprefix --test ,$(ALONE))
+	$(CARGO) test $(WHOLE) --doc
 
-# The tests of these wait most of the time, for scrapes and polls, and so run many at once.
-WAITING := metrics operator
-PROGRAMS := $(patsubst crates/testbed/tests/%,%,$(basename $(wildcard crates/testbed/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/testbed/tests/*/main.rs)))
-OTHERS := $(addprefix --test ,$(filter-out $(WAITING),$(PROGRAMS)))
-
-clusters: ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
+clusters: programs ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
 	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
-	@$(CARGO) xtask real build >/dev/null; status=$$?; \
+	@$(XTASK) real build >/dev/null; status=$$?; \
 	case $$status in \
-	0) $(CARGO) test --package testbed --locked --quiet $(OTHERS) && \
-	   $(CARGO) test --package testbed --locked --quiet $(addprefix --test ,$(WAITING)) -- --test-threads=8 && \
-	   $(CARGO) xtask differential --steps 60 ;; \
+	0) $(CARGO) test $(WHOLE) $(addprefix --test ,$(OTHERS)) && \
+	   $(CARGO) test $(WHOLE) $(addprefix --test ,$(WAITING)) -- --test-threads=8 && \
+	   $(XTASK) differential --steps 60 ;; \
 	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were left out; localkube was only held against recorded answers."; \
 	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(LEFT_OUT); \
-	   $(CARGO) test --package testbed --locked --quiet --test api --test servers ;; \
+	   $(CARGO) test $(WHOLE) --test api --test servers ;; \
 	*) exit $$status ;; \
 	esac
 
-conformance: ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
-	$(CARGO) xtask conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
+conformance: programs ## Replay the recorded answers of the real Kubernetes, metrics-server, prometheus-adapter and KEDA.
+	$(XTASK) conformance tests/vectors/hpa tests/vectors/metrics tests/vectors/keda --improvements
 
 deny: ## Licences, sources and duplicate versions of dependencies (installs cargo-deny).
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

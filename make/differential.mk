@@ -3,11 +3,11 @@
 
 differential: differential-hpa differential-keda ## Compare with Kubernetes' own HPA controller in 500 steps and with KEDA in 200, about 12 minutes.
 
-differential-hpa: ## Compare with Kubernetes' own HPA controller alone (ARGS: see cargo xtask differential --help).
-	@$(CARGO) xtask real build >/dev/null
-	@$(CARGO) xtask differential hpa $(ARGS)
+differential-hpa: programs ## Compare with Kubernetes' own HPA controller alone (ARGS: see cargo xtask differential --help).
+	@$(XTASK) real build >/dev/null
+	@$(XTASK) differential hpa $(ARGS)
 
-differential-keda: ## Compare with KEDA alone, and take turns with it; builds KEDA the first time, about 9 minutes.
-	@$(CARGO) xtask real build --peers >/dev/null
-	@$(CARGO) test --package testbed --locked --quiet --test operator -- --ignored
-	@$(CARGO) xtask differential keda $(ARGS)
+differential-keda: programs ## Compare with KEDA alone, and take turns with it; builds KEDA the first time, about 9 minutes.
+	@$(XTASK) real build --peers >/dev/null
+	@$(CARGO) test $(WHOLE) --test operator -- --ignored
+	@$(XTASK) differential keda $(ARGS)

@@ -1,8 +1,7 @@
 # The long versions of the tests of the controller: hours of trouble in minutes.
 .PHONY: soak
 
-soak: ## Faults again and again, the leader killed 50 times, on both clusters (10 min; builds a Kubernetes the first time, needs Go).
-	$(CARGO) xtask real build >/dev/null
-	$(CARGO) build --locked --quiet --package plimsoll
+soak: programs ## Faults again and again, the leader killed 50 times, on both clusters (10 min; builds a Kubernetes the first time, needs Go).
+	$(XTASK) real build >/dev/null
 	PLIMSOLL_SOAK=1 PLIMSOLL_BIN=$(CURDIR)/target/debug/plimsoll \
-		$(CARGO) test --locked --package testbed --test controller -- --nocapture
+		$(CARGO) test $(WHOLE) --test controller -- --nocapture

@@ -1,11 +1,11 @@
 //! The flags of each component.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use crate::error::{Attempt, Error};
+use crate::error::Error;
 use crate::options::Options;
 use crate::pki::FRONT_PROXY;
+use crate::ports;
 
 /// The loopback port of each component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,7 @@ pub struct Ports {
 impl Ports {
     /// Ports that are free at this moment. Somebody may take one before the component does: whoever starts it tries again.
     pub(crate) fn free() -> Result<Self, Error> {
-        let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(|| "find a free port".into());
-        // All are held until the last is known, so that they differ.
-        let held = [listen()?, listen()?, listen()?, listen()?];
-        let mut numbers = [0; 4];
-        for (number, listener) in numbers.iter_mut().zip(&held) {
-            *number = listener.local_addr().attempt(|| "find a free port".into())?.port();
-        }
-        let [etcd, etcd_peer, api_server, controller_manager] = numbers;
+        let [etcd, etcd_peer, api_server, controller_manager] = ports::several()?;
         Ok(Self { etcd, etcd_peer, api_server, controller_manager })
     }
 }

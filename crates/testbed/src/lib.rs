@@ -26,6 +26,7 @@ pub mod peer;
 pub mod pki;
 mod plain;
 mod plane;
+pub mod ports;
 mod process;
 pub mod program;
 pub mod progress;

@@ -3,12 +3,12 @@
 use localkube::metrics::{MetricsApi, Settings};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions};
-use testbed::{Access, ControlPlane, Error, Options, twin};
+use testbed::{Access, ControlPlane, Error, Options, ports, twin};
 use tokio::runtime::Runtime;
 
 use crate::figures::{Measured, Subject};
 use crate::load::Load;
-use crate::ours::{Ours, free_port};
+use crate::ours::Ours;
 use crate::world::World;
 use crate::{PERIOD, WINDOW, table};
 
@@ -87,7 +87,7 @@ async fn compare(access: &Access) -> bool {
 }
 
 async fn theirs(access: &Access, load: &Load) -> [Measured; 2] {
-    let port = free_port();
+    let port = ports::free().unwrap();
     let args = vec![
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),

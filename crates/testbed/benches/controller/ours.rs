@@ -1,9 +1,10 @@
 //! Our controller: the release binary as a process.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+
+use testbed::ports;
 
 /// A running controller; it ends when this is dropped.
 pub(crate) struct Ours {
@@ -15,7 +16,7 @@ pub(crate) struct Ours {
 impl Ours {
     /// Starts it with the text of a kubeconfig.
     pub(crate) fn start(kubeconfig: &str) -> Self {
-        let port = free_port();
+        let port = ports::free().unwrap();
         let folder = std::env::temp_dir().join(format!("bench-controller-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (file, log) = (folder.join("kubeconfig"), folder.join("log"));
@@ -58,9 +59,4 @@ fn program() -> PathBuf {
     let program = own.parent().and_then(Path::parent).unwrap().join("plimsoll");
     assert!(program.exists(), "{} is missing: run make bench-controller", program.display());
     program
-}
-
-/// A port that nobody listens on; a moment later somebody might, but not here.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -1,11 +1,11 @@
 //! A metrics server as a process.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testbed::Peers;
 use testbed::direct::{Caller, Direct};
+use testbed::ports;
 use testbed::program::{Program, Room};
 
 use crate::stage::Stage;
@@ -30,7 +30,7 @@ pub(crate) enum Who {
 impl Who {
     /// What serves `metrics.k8s.io`.
     pub(crate) async fn of_kubelets(self, stage: &Stage) -> Subject {
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (room, port) = (Room::new().unwrap(), ports::free().unwrap());
         let authority = room.write("kubelets.crt", stage.kubelets.ca_pem()).unwrap();
         let mut arguments = serving(&room, stage, port);
         arguments.extend([
@@ -49,7 +49,7 @@ impl Who {
 
     /// What serves `custom.metrics.k8s.io`.
     pub(crate) async fn of_prometheus(self, stage: &Stage, url: &str, rules: &str) -> Subject {
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (room, port) = (Room::new().unwrap(), ports::free().unwrap());
         let rules = room.write("rules.yaml", rules).unwrap();
         let mut arguments = serving(&room, stage, port);
         arguments.extend([
@@ -118,8 +118,4 @@ fn ours(arguments: &mut Vec<String>) -> PathBuf {
     );
     assert!(program.exists(), "{} is missing: run make bench-metrics", program.display());
     program.canonicalize().unwrap()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

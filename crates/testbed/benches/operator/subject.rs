@@ -1,10 +1,10 @@
 //! Our operator: the binary as a process.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use testbed::direct::{Caller, Direct};
+use testbed::ports;
 use testbed::program::{Program, Room};
 
 /// Names the binary that is measured.
@@ -20,7 +20,7 @@ pub(crate) struct Subject {
 impl Subject {
     /// Starts it for one namespace, and returns when it has seen everything.
     pub(crate) async fn start(kubeconfig: &str, namespace: &str) -> Self {
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (room, port) = (Room::new().unwrap(), ports::free().unwrap());
         let file = room.write("kubeconfig", kubeconfig).unwrap();
         let arguments = [
             "operator".to_owned(),
@@ -77,8 +77,4 @@ fn binary() -> PathBuf {
     );
     assert!(program.exists(), "{} is missing: run make bench-operator", program.display());
     program.canonicalize().unwrap()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::{DEADLINE, ports, write_identity};
+use super::{DEADLINE, write_identity};
 use crate::cache::Cache;
 use crate::components::local;
 use crate::error::{Attempt as _, Error};
 use crate::parts::EXTERNAL_SCALER;
 use crate::pki::Identity;
 use crate::plain;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::progress::Progress;
 
@@ -27,7 +28,7 @@ impl GoScaler {
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let program =
             Cache::of_user()?.ensure(&EXTERNAL_SCALER, &mut Progress::stderr())?.join("external-scaler");
-        let [port, control] = ports()?;
+        let [port, control] = ports::several()?;
         let room = Room::new()?;
         if let Some(identity) = tls {
             write_identity(&room, identity)?;

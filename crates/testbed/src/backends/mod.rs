@@ -7,10 +7,9 @@ mod rabbitmq;
 mod redis;
 mod vault;
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use crate::error::{Attempt as _, Error};
+use crate::error::Error;
 use crate::pki::Identity;
 use crate::program::Room;
 
@@ -23,18 +22,6 @@ pub use vault::Vault;
 
 /// How long a server may take to be ready.
 const DEADLINE: Duration = Duration::from_mins(1);
-
-/// Ports that are free at this moment, all different.
-pub(crate) fn ports<const N: usize>() -> Result<[u16; N], Error> {
-    let mut held = Vec::new();
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(|| "find a free port".into())?;
-        *port = listener.local_addr().attempt(|| "find a free port".into())?.port();
-        held.push(listener);
-    }
-    Ok(ports)
-}
 
 /// Writes certificate and key where a server finds them.
 fn write_identity(room: &Room, identity: &Identity) -> Result<(), Error> {

@@ -4,11 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{DEADLINE, ports, write_identity};
+use super::{DEADLINE, write_identity};
 use crate::cache::Cache;
 use crate::error::{Attempt as _, Error};
 use crate::parts::POSTGRESQL;
 use crate::pki::Identity;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::progress::Progress;
 
@@ -29,7 +30,7 @@ impl Postgresql {
     /// Starts one with this password; with a certificate it speaks TLS, too.
     pub async fn start(password: &str, tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&POSTGRESQL, &mut Progress::stderr())?;
-        let [port] = ports()?;
+        let [port] = ports::several()?;
         let room = Room::new()?;
         if let Some(identity) = tls {
             write_identity(&room, identity)?;

@@ -10,13 +10,14 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, ports, write_identity};
+use super::{DEADLINE, write_identity};
 use crate::cache::Cache;
 use crate::components::local;
 use crate::error::{Attempt as _, Error};
 use crate::parts::RABBITMQ;
 use crate::pki::Identity;
 use crate::plain;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::progress::Progress;
 
@@ -43,7 +44,7 @@ impl Rabbitmq {
     /// Starts one; with a certificate it speaks TLS, too.
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&RABBITMQ, &mut Progress::stderr())?;
-        let [amqp, amqps, http, https, mapper, nodes] = ports()?;
+        let [amqp, amqps, http, https, mapper, nodes] = ports::several()?;
         let ports = Ports { amqp, amqps, http, https, mapper, nodes };
         let room = Room::new()?;
         if let Some(identity) = tls {

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::{DEADLINE, ports, write_identity};
+use super::{DEADLINE, write_identity};
 use crate::cache::Cache;
 use crate::error::{Attempt as _, Error};
 use crate::parts::REDIS;
 use crate::pki::Identity;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::progress::Progress;
 
@@ -48,7 +49,7 @@ impl Redis {
     /// Starts one.
     pub async fn start(setup: &RedisSetup<'_>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&REDIS, &mut Progress::stderr())?;
-        let [port, tls_port] = ports()?;
+        let [port, tls_port] = ports::several()?;
         let room = Room::new()?;
         let mut config = format!(
             "bind 127.0.0.1\nport {port}\ndaemonize no\nsave \"\"\nappendonly no\ndir {}\n",

@@ -7,7 +7,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, ports, write_identity};
+use super::{DEADLINE, write_identity};
 use crate::access::Access;
 use crate::cache::Cache;
 use crate::components::local;
@@ -15,6 +15,7 @@ use crate::error::{Attempt as _, Error};
 use crate::parts::VAULT;
 use crate::pki::Identity;
 use crate::plain;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::progress::Progress;
 
@@ -31,7 +32,7 @@ impl Vault {
     /// Starts one; with a certificate it speaks TLS, too, at a port of its own.
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let program = Cache::of_user()?.ensure(&VAULT, &mut Progress::stderr())?.join("vault");
-        let [port, tls_port] = ports()?;
+        let [port, tls_port] = ports::several()?;
         let room = Room::new()?;
         let mut arguments = vec![format!("-listen=127.0.0.1:{port}")];
         if let Some(identity) = tls {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::{aside, limits, programs};
 use crate::access::Access;
 use crate::aggregate::Aggregated;
-use crate::backends::ports;
 use crate::error::{Attempt as _, Error};
 use crate::peer::ProcessUsage;
+use crate::ports;
 use crate::program::{Program, Room};
 
 /// How the adapter is started.
@@ -37,7 +37,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 impl KedaAdapter {
     /// Starts it, registers it, and returns when the API server calls it available.
     pub async fn start(access: &Access, options: &AdapterOptions) -> Result<Self, Error> {
-        let [secure, plain] = ports()?;
+        let [secure, plain] = ports::several()?;
         let api = Aggregated {
             group: "external.metrics.k8s.io".into(),
             version: "v1beta1".into(),

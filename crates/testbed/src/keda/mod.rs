@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::access::Access;
-use crate::backends::ports;
 use crate::error::Error;
 use crate::parts::Peers;
 use crate::peer::ProcessUsage;
+use crate::ports;
 use crate::program::{Program, Room};
 use crate::proxy::{Proxy, ProxyOptions, Rules};
 
@@ -88,7 +88,7 @@ impl Keda {
             proxy = Some(started);
         }
         let kubeconfig = room.write("kubeconfig", &kubeconfig)?;
-        let [figures, probes, service] = ports()?;
+        let [figures, probes, service] = ports::several()?;
         let arguments = arguments(&kubeconfig, room.folder(), [figures, probes, service], options);
         let environment = environment(options);
         let environment: Vec<(&str, &str)> =

@@ -3,7 +3,6 @@
 mod front;
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::components::local;
 use crate::error::{Attempt as _, Error};
 use crate::parts::Prometheus;
 use crate::plain;
+use crate::ports;
 use crate::program::{Program, Room};
 
 pub use front::{Front, Trouble};
@@ -35,8 +35,7 @@ impl Server {
     /// Starts one that scrapes what [`Server::scrape`] names, and itself, so often.
     pub async fn start(interval: Duration) -> Result<Self, Error> {
         let program = Prometheus::ensure()?.prometheus;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = port.attempt(|| "find a free port".into())?.port();
+        let port = ports::free()?;
         let room = Room::new()?;
         room.write(TARGETS, "[]")?;
         room.write("prometheus.yml", &config(interval, port))?;

@@ -1,10 +1,8 @@
 //! Our binary, and ports for it.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Names another binary than the one that is built here.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
@@ -19,8 +17,10 @@ pub(crate) fn program() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
         let mut command = Command::new(cargo);
+        // With the features that tests have (see the Makefile): it is there already, and not built once more with fewer.
         command
-            .args(["build", "--locked", "--quiet", "--package", "plimsoll", "--manifest-path"])
+            .args(["build", "--locked", "--quiet", "--workspace", "--bin", "plimsoll", "--test", "servers"])
+            .arg("--manifest-path")
             .arg(manifest);
         assert!(command.status().unwrap().success(), "our binary cannot be built");
         // …/debug/deps/name-0123: the binary lies beside the folder of this program.
@@ -29,20 +29,7 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// Ports below those that the system gives to connections: one of them might be taken by anybody's connection before our
-/// binary listens.
-const FIRST: u32 = 20_000;
-const COUNT: u32 = 12_000;
-
 /// A port that nobody listens on, and that nobody else here is given.
 pub(crate) fn free_port() -> u16 {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    // Programs that run at the same time begin elsewhere.
-    let begin = std::process::id().wrapping_mul(101);
-    let next = || {
-        let place = begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
-        u16::try_from(FIRST + place % COUNT).unwrap()
-    };
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
-    std::iter::repeat_with(next).take(COUNT as usize).find(is_free).unwrap()
+    testbed::ports::free().unwrap()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::provide::Compat;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, objects, trigger};
 use super::script::Says;
@@ -220,4 +220,39 @@ async fn to_be_strict_one_broken_trigger_is_the_end_of_all() {
     sleep(Duration::from_mins(1)).await;
     assert_eq!(bench.replicas("worker").await, 0);
     bench.stop().await;
+}
+
+/// How often the event of a source that fails at every poll, for a minute, is written; and how often it was told by then.
+async fn written_in_a_minute(compat: Compat) -> (usize, u64) {
+    let bench = Bench::with(Settings { compat, ..Settings::default() }).await;
+    bench.deployment("worker", 4).await;
+    bench.script.say("orders", Says::Value(1));
+    bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    bench.until("it is active", async || bench.condition("worker", "Active").await.0 == "True").await;
+    bench.script.say("orders", Says::Fails("connection refused"));
+    let told = async || {
+        let all = bench.get("/api/v1/namespaces/shop/events").await.unwrap();
+        let failed = |event: &&Value| event["reason"] == "KEDAScalerFailed";
+        let event = all["items"].as_array().unwrap().iter().find(failed).cloned();
+        event.map(|event| event["series"]["count"].as_u64().unwrap_or(1))
+    };
+    bench.until("it is told", async || told().await.is_some()).await;
+    let began = Instant::now();
+    let mut seen = vec![told().await];
+    while began.elapsed() < Duration::from_secs(58) {
+        sleep(Duration::from_millis(50)).await;
+        seen.push(told().await);
+    }
+    seen.dedup();
+    bench.stop().await;
+    (seen.len(), seen.last().copied().flatten().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_at_every_poll_is_written_every_twenty_seconds_and_with_keda_at_every_poll() {
+    let (written, told) = written_in_a_minute(Compat::Strict).await;
+    assert!(written >= 11 && told >= 12, "{written} {told}");
+    let (written, told) = written_in_a_minute(Compat::Better).await;
+    assert_eq!(written, 3, "when it begins, 20 and 40 s later");
+    assert!(told >= 8, "all are counted: {told}");
 }

@@ -1,0 +1,61 @@
+//! Ports for programs that are to be told where to listen.
+
+use std::io::{Error as IoError, ErrorKind};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{Attempt, Error};
+
+/// Below those that the system gives to connections: one of them might be taken by anybody's connection before the program
+/// listens.
+const FIRST: u32 = 20_000;
+const COUNT: u32 = 12_000;
+
+/// A port that nobody listens on, and that nobody else in this process is given.
+pub fn free() -> Result<u16, Error> {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Processes that run at the same time begin elsewhere.
+    let begin = std::process::id().wrapping_mul(101);
+    let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT + FIRST;
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    std::iter::repeat_with(next)
+        .take(COUNT as usize)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(is_free)
+        .ok_or_else(|| IoError::from(ErrorKind::AddrInUse))
+        .attempt(|| "find a free port".into())
+}
+
+/// As many, all different.
+pub(crate) fn several<const N: usize>() -> Result<[u16; N], Error> {
+    let mut ports = [0; N];
+    for port in &mut ports {
+        *port = free()?;
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_given_a_port_twice_or_one_of_connections() {
+        let ports: [u16; 50] = several().unwrap();
+        let mut different = ports.to_vec();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), ports.len());
+        let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        let connections =
+            range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+        assert!(ports.iter().all(|port| *port < connections), "{ports:?}");
+    }
+
+    #[test]
+    fn a_port_that_somebody_listens_on_is_passed_over() {
+        let taken = free().unwrap() + 1;
+        let _held = TcpListener::bind((Ipv4Addr::UNSPECIFIED, taken));
+        assert!(!several::<50>().unwrap().contains(&taken));
+    }
+}
