@@ -49,7 +49,7 @@ lint: format programs ## Format, lints, the arrows of the architecture, files ma
 # and polls, and so run many at once.
 TESTS := $(basename $(wildcard crates/*/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs))
 ALONE := $(notdir $(filter-out crates/testbed/%,$(TESTS)))
-WAITING := metrics operator
+WAITING := controller metrics operator scalers
 OTHERS := $(filter-out $(WAITING),$(notdir $(filter crates/testbed/%,$(TESTS))))
 
 unit: ## Unit, property and integration tests; every example.
