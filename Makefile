@@ -45,23 +45,29 @@ lint: format programs ## Format, lints, the arrows of the architecture, files ma
 	$(XTASK) arrows
 	$(XTASK) generate --check
 
-# Tests with a program of their own: those of the testbed need clusters, and some of them wait most of the time, for scrapes
-# and polls, and so run many at once.
+# Tests with a program of their own: those of the testbed need clusters. All of these wait now and then, so two run at a time;
+# some wait most of the time, for scrapes and polls: they are first, and many of their tests run at once.
 TESTS := $(basename $(wildcard crates/*/tests/*.rs)) $(patsubst %/main.rs,%,$(wildcard crates/*/tests/*/main.rs))
 ALONE := $(notdir $(filter-out crates/testbed/%,$(TESTS)))
-WAITING := controller metrics operator scalers
+WAITING := metrics operator controller scalers
 OTHERS := $(filter-out $(WAITING),$(notdir $(filter crates/testbed/%,$(TESTS))))
 
 unit: ## Unit, property and integration tests; every example.
 	$(CARGO) test $(WHOLE) --lib --bins --examples $(addprefix --test ,$(ALONE))
 	$(CARGO) test $(WHOLE) --doc
 
+ON_CLUSTERS := $(addprefix on-clusters-,$(WAITING) $(OTHERS))
+.PHONY: $(ON_CLUSTERS)
+$(addprefix on-clusters-,$(WAITING)): AT_ONCE := -- --test-threads=8
+$(ON_CLUSTERS): on-clusters-%:
+	@$(CARGO) test $(WHOLE) --test $* $(AT_ONCE)
+
 clusters: programs ## What runs on localkube and on a real Kubernetes (which it builds the first time, in about ten minutes; needs Go).
 	@mkdir -p .plimsoll; rm -f $(LEFT_OUT)
 	@$(XTASK) real build >/dev/null; status=$$?; \
 	case $$status in \
-	0) $(CARGO) test $(WHOLE) $(addprefix --test ,$(OTHERS)) && \
-	   $(CARGO) test $(WHOLE) $(addprefix --test ,$(WAITING)) -- --test-threads=8 && \
+	0) $(CARGO) test $(WHOLE) --no-run $(addprefix --test ,$(WAITING) $(OTHERS)) && \
+	   $(MAKE) --no-print-directory --jobs=2 --output-sync=target $(ON_CLUSTERS) && \
 	   $(XTASK) differential --steps 60 ;; \
 	3) { echo "NOT COMPLETE: the tests on a real Kubernetes were left out; localkube was only held against recorded answers."; \
 	     echo "  remedy: see the error above (most often: install Go), then run make test again"; } >$(LEFT_OUT); \

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::{DEADLINE, write_identity};
 use crate::cache::Cache;
@@ -78,6 +79,11 @@ impl Postgresql {
     /// Starts it again after [`Postgresql::stop`], and returns when it answers.
     pub async fn resume(&mut self) -> Result<(), Error> {
         let Some(room) = self.idle.take() else { return Ok(()) };
+        // Its children notice that it was killed, and hold its memory until then.
+        let patience = Instant::now() + DEADLINE;
+        while somebody_works_in(&room.path("data")) && Instant::now() < patience {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         // Left by one that was killed.
         let _ = std::fs::remove_file(room.path("data/postmaster.pid"));
         let folder = room.folder().display().to_string();
@@ -122,6 +128,13 @@ impl Postgresql {
             .env("PGCONNECT_TIMEOUT", "5");
         run(command).await.attempt(|| format!("run {text}"))
     }
+}
+
+fn somebody_works_in(folder: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .map(|process| std::fs::read_link(process.path().join("cwd")))
+        .any(|at| at.is_ok_and(|at| at == folder))
 }
 
 /// A command as somebody who is not root.
