@@ -19,8 +19,24 @@ struct Check {
     name: String,
     scope: Scope,
     look: Look,
-    /// What was said last, so that the log says it once.
-    said: Arc<Mutex<Option<String>>>,
+    said: Arc<Mutex<Said>>,
+}
+
+/// What the log was told, so that it is told once.
+#[derive(Default)]
+struct Said {
+    has_passed: bool,
+    failure: Option<String>,
+}
+
+/// What the log is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    /// It has never passed: the program has just begun.
+    NotYet,
+    Passes,
+    Fails,
+    PassesAgain,
 }
 
 /// Which questions a check answers.
@@ -131,15 +147,34 @@ impl Checks {
 impl Check {
     fn look(&self) -> Result<(), String> {
         let found = (self.look)();
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if *said != found.clone().err() {
-            match &found {
-                Ok(()) => tracing::info!(check = self.name, "a health check passes again"),
-                Err(reason) => tracing::warn!(check = self.name, %reason, "a health check fails"),
-            }
-            *said = found.clone().err();
+        let news = self.said.lock().unwrap_or_else(PoisonError::into_inner).news(&found);
+        let (check, reason) = (&self.name, found.as_ref().err());
+        match news {
+            None => {}
+            Some(News::NotYet) => tracing::info!(check, reason, "a health check does not pass yet"),
+            Some(News::Passes) => tracing::info!(check, "a health check passes"),
+            Some(News::Fails) => tracing::warn!(check, reason, "a health check fails"),
+            Some(News::PassesAgain) => tracing::info!(check, "a health check passes again"),
         }
         found
+    }
+}
+
+impl Said {
+    fn news(&mut self, found: &Result<(), String>) -> Option<News> {
+        let had_passed = self.has_passed;
+        self.has_passed |= found.is_ok();
+        let failure = found.as_ref().err();
+        if self.failure.as_ref() == failure {
+            return None;
+        }
+        self.failure = failure.cloned();
+        Some(match (had_passed, found.is_ok()) {
+            (false, false) => News::NotYet,
+            (false, true) => News::Passes,
+            (true, false) => News::Fails,
+            (true, true) => News::PassesAgain,
+        })
     }
 }
 
@@ -202,5 +237,19 @@ mod tests {
         assert_eq!(all(Endpoint::Readyz, "").await, (200, "ok".into()));
         let verbose = "[+]ping ok\n[+]sync ok\nreadyz check passed\n".to_owned();
         assert_eq!(all(Endpoint::Readyz, "verbose").await, (200, verbose));
+    }
+
+    #[test]
+    fn what_has_never_passed_is_no_warning_and_nothing_is_said_twice() {
+        let mut said = Said::default();
+        let fails = |reason: &str| Err(reason.to_owned());
+        assert_eq!(said.news(&fails("no list yet")), Some(News::NotYet));
+        assert_eq!(said.news(&fails("no list yet")), None);
+        assert_eq!(said.news(&Ok(())), Some(News::Passes));
+        assert_eq!(said.news(&Ok(())), None);
+        assert_eq!(said.news(&fails("no answer")), Some(News::Fails));
+        assert_eq!(said.news(&fails("refused")), Some(News::Fails));
+        assert_eq!(said.news(&Ok(())), Some(News::PassesAgain));
+        assert_eq!(Said::default().news(&Ok(())), None);
     }
 }

@@ -112,7 +112,7 @@ spec:
 ";
 
 /// How long a line of a watch may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What one kubectl runs against.
 #[derive(Clone)]

@@ -46,7 +46,7 @@ spec:
 ";
 
 /// How long something may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 struct Desk {
     kubectl: PathBuf,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testbed::twin::Stage;
 
 /// How long something may take to come true.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What a server said.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use scalers::{Owner, Reading, Scaler, Trigger, table};
 use testbed::pki::{Authority, Identity};
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// What no question to a dead server may exceed.
 const DEADLINE: Duration = Duration::from_secs(16);
 

@@ -23,7 +23,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 /// How long to wait for something before giving up: busy machines are no reason to fail.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Sends a request; code and answer. A patch with a field manager is an apply, another one a merge.
 pub(crate) async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {

@@ -29,7 +29,7 @@ pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// What a busy machine may take longer.
 pub(crate) const BUSY: Duration = Duration::from_secs(3);
 /// How long to wait for something before giving up: busy machines are no reason to fail.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
 static ALONE: RwLock<()> = RwLock::new(());

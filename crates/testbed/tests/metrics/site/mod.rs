@@ -6,17 +6,19 @@ mod register;
 mod scaler;
 pub(crate) mod subject;
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt as _;
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
-use testbed::prometheus::{Front, Server};
+use testbed::prometheus::{Front, Server, Trouble};
 use testbed::sample::SampleApp;
 use testbed::twin::{Cluster, Failure, Workloads};
 use tokio::sync::Mutex;
@@ -69,7 +71,16 @@ pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -
 /// The same for a test that breaks what others use, while no other runs.
 pub(crate) fn alone_on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    side_by_side(|real| on_one(&test, real))
+    let test = &test;
+    let mended = async move |plot: Plot| {
+        let site = plot.site;
+        let ended = AssertUnwindSafe(test(plot)).catch_unwind().await;
+        // If it fails, it fails alone.
+        site.front.set(Trouble::None);
+        site.prometheus.lock().await.resume().await.unwrap();
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+    };
+    side_by_side(|real| on_one(&mended, real))
 }
 
 /// Runs a test on the real cluster only.

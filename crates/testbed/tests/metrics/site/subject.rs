@@ -11,7 +11,7 @@ use super::direct::{Caller, direct};
 use super::{RESOLUTION, free_port, program};
 
 /// How long it may take to become ready: two looks at kubelets, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The rules that tests ask by: the sample application's requests, those of its service, and the length of its queues.
 const RULES: &str = r#"rules:

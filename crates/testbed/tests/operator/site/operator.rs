@@ -19,7 +19,7 @@ pub(crate) const ACCOUNT: &str = "plimsoll-operator";
 pub(crate) const SERVICE: &str = ACCOUNT;
 
 /// How long it may take to become ready on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A running operator, or one that was killed.
 pub(crate) struct Operator {
