@@ -15,6 +15,8 @@ use localkube::Cluster;
 use serde_json::{Value, json};
 use serve::{App, Behind, Certificate, Options, Place, Server};
 
+const PATIENCE: Duration = Duration::from_mins(1);
+
 async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, kube::Error> {
     client.request(Request::get(path).header("accept", accept).body(Vec::new()).unwrap()).await
 }
@@ -51,7 +53,7 @@ async fn the_cluster_serves_decisions() {
             }
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+    let found = tokio::time::timeout(PATIENCE, wait).await.unwrap();
     assert_eq!(
         (&found["kind"], &found["items"][0]["metadata"]["name"]),
         (&json!("DecisionList"), &json!("hpa.web"))
@@ -70,12 +72,12 @@ async fn the_cluster_serves_decisions() {
     let request = Request::get(format!("{list}/hpa.web?watch=true")).body(Vec::new()).unwrap();
     let mut lines = client.request_stream(request).await.unwrap().lines();
     for _ in 0..3 {
-        let line = tokio::time::timeout(Duration::from_secs(10), lines.try_next()).await.unwrap();
+        let line = tokio::time::timeout(PATIENCE, lines.try_next()).await.unwrap();
         let event: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
         assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("ADDED"), &json!("Decision")));
     }
     // The end of the server is the end of the watch.
-    tokio::time::timeout(Duration::from_secs(5), server.stop()).await.unwrap();
+    tokio::time::timeout(PATIENCE, server.stop()).await.unwrap();
     let rest = async { while let Ok(Some(_)) = lines.try_next().await {} };
-    tokio::time::timeout(Duration::from_secs(5), rest).await.unwrap();
+    tokio::time::timeout(PATIENCE, rest).await.unwrap();
 }
