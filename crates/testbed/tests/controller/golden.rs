@@ -124,6 +124,7 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
         let proxied = ground.proxied().await;
         let boom = Fault::Status { code: 500, reason: "", message: "boom".into(), retry_after: None };
         proxied.rules.add(Rule::new(boom).method(Method::PUT).suffix("/deployments/e11/scale"));
+        ground.remembered().await;
         let ours = Ours::start(proxied.client.clone(), ground.settings());
         once(&ours, ground.settings());
 
@@ -317,6 +318,7 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
         let mut config = (*ground.settings().config).clone();
         config.gates.scale_to_zero = true;
         let settings = Settings { config: config.into(), ..ground.settings() };
+        ground.remembered().await;
         let ours = ground.controller(settings.clone());
         once(&ours, settings.clone());
 

@@ -17,7 +17,7 @@ fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
         ground.hpa("web", 1, 10, metric).await;
         let ours = ground.controller(ground.settings());
         ground.until_replicas("web", 6).await;
-        ground.until_condition("web", "AbleToScale", "True SucceededRescale").await;
+        ground.until_told("web", 6).await;
         ground.tell("web", 6).await;
         for number in 3..6 {
             ground.pod("web", number).await;
@@ -118,8 +118,8 @@ fn memory_and_the_cpu_of_one_container_grow_deployments() -> Result<(), Failure>
         let ours = ground.controller(ground.settings());
         ground.until_replicas("cache", 6).await;
         ground.until_replicas("mesh", 6).await;
-        ground.until_condition("mesh", "AbleToScale", "True SucceededRescale").await;
-        ground.until_condition("cache", "AbleToScale", "True SucceededRescale").await;
+        ground.until_told("mesh", 6).await;
+        ground.until_told("cache", 6).await;
         ours.stop().await;
         let hpa = ground.hpa_object("cache").await;
         assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageValue"], "200Mi");

@@ -180,6 +180,20 @@ impl Ground {
         }
     }
 
+    /// Waits until lists from the API server's memory, with which watches begin, hold what is stored.
+    pub(crate) async fn remembered(&self) {
+        for path in
+            ["/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", "/api/v1/namespaces/{ns}/pods"]
+        {
+            let stored = versions(&self.get(path).await);
+            self.until("what is stored in memory", async || {
+                let found = versions(&self.get(&format!("{path}?resourceVersion=0")).await);
+                if found == stored { Ok(()) } else { Err(found) }
+            })
+            .await;
+        }
+    }
+
     /// Sends a request; the answer as JSON.
     pub(crate) async fn send(
         &self,
@@ -362,6 +376,15 @@ impl Ground {
         .await;
     }
 
+    /// Waits until the status of an HPA tells of this count. That it has just scaled is told for one period only.
+    pub(crate) async fn until_told(&self, name: &str, wanted: i64) {
+        self.until(&format!("{wanted} in the status of {name}"), async || {
+            let status = self.hpa_object(name).await["status"].take();
+            if status["desiredReplicas"] == wanted { Ok(()) } else { Err(status) }
+        })
+        .await;
+    }
+
     /// Waits until a condition says this.
     pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
         self.until(&format!("{kind} {wanted} of {name}"), async || {
@@ -389,6 +412,16 @@ impl Ground {
     pub(crate) fn controller(&self, settings: Settings) -> Ours {
         Ours::start(self.client.clone(), settings)
     }
+}
+
+/// Names and versions of a list.
+fn versions(list: &Value) -> Vec<(String, String)> {
+    let text = |item: &Value, field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let items = list["items"].as_array().unwrap().iter();
+    let mut versions: Vec<_> =
+        items.map(|item| (text(item, "name"), text(item, "resourceVersion"))).collect();
+    versions.sort();
+    versions
 }
 
 /// The external metric of the name of a workload, ten for each replica.
