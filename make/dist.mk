@@ -6,11 +6,13 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 DIST = target/$(HOST)/dist/plimsoll
 # What was learned. It holds for functions that have not changed since; others are built as without it.
 LEARNED := make/plimsoll.profdata.gz
-# Its name tells cargo when something else was learned.
+# Its name tells cargo when something else was learned; written anew, it would have everything built again.
 UNPACKED = target/learned-$(shell cksum <$(LEARNED) | cut --delimiter=' ' --fields=1).profdata
 
-dist: ## Build the binary that images carry (15 min on two cores).
-	@mkdir -p target && gzip --decompress --stdout $(LEARNED) >$(UNPACKED)
+$(UNPACKED):
+	@mkdir -p $(@D) && gzip --decompress --stdout $(LEARNED) >$@.part && mv $@.part $@
+
+dist: $(UNPACKED) ## Build the binary that images carry (15 min on two cores).
 	@RUSTFLAGS="-Cprofile-use=$(CURDIR)/$(UNPACKED)" \
 		$(CARGO) build --locked --quiet --profile dist --target $(HOST) --package plimsoll
 

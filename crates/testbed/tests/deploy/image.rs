@@ -41,24 +41,32 @@ fn it_is_built_as_the_workspace_has_it() {
     }
 }
 
-#[test]
-fn it_is_laid_out_by_what_was_learned() {
+/// What make would do, as one line per command.
+fn would_do(options: &[&str]) -> String {
     // Whoever runs the tests may be make himself, with flags of his own.
     let mut make = Command::new("make");
-    make.args(["--dry-run", "--no-print-directory", "dist"]).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
-    let make = make.current_dir(repository()).output().unwrap();
-    let said = String::from_utf8_lossy(&make.stdout).replace("\\\n", "");
+    make.args(options).args(["--dry-run", "--no-print-directory", "dist"]);
+    let make =
+        make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").current_dir(repository()).output().unwrap();
     assert!(make.status.success(), "{}", String::from_utf8_lossy(&make.stderr));
+    String::from_utf8_lossy(&make.stdout).replace("\\\n", "")
+}
+
+#[test]
+fn it_is_laid_out_by_what_was_learned() {
+    let said = would_do(&["--always-make"]);
     let (unpack, build) = said.trim().split_once('\n').unwrap();
     let learned = unpack.split_whitespace().find(|word| word.contains(".profdata.")).unwrap();
     assert!(repository().join(learned).metadata().unwrap().len() > 0, "{learned}");
-    let unpacked = unpack.split_once('>').unwrap().1;
+    let unpacked = unpack.split_whitespace().last().unwrap();
     assert!(build.contains("-Cprofile-use=") && build.contains(&format!("/{unpacked}\"")), "{said}");
     let words: Vec<&str> = build.split_whitespace().collect();
     for wanted in [["--profile", "dist"], ["--package", "plimsoll"]] {
         assert!(words.windows(2).any(|pair| pair == wanted), "{said}");
     }
     assert!(words.contains(&"--locked") && words.contains(&"--target"), "its folder has a name of its own");
+    let old = would_do(&["--assume-old", unpacked]);
+    assert_eq!(old.trim(), build, "what is unpacked stays, or everything would be built again");
 }
 
 #[test]
