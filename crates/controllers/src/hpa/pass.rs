@@ -98,7 +98,7 @@ impl Passer {
         let mut decided = self.decide(&entry, &settings, mode, &mut remembered).await;
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
-        if !self.act(&entry, mode, &mut decided).await {
+        if !self.act(&entry, mode, &remembered, &mut decided).await {
             return Passed::Deposed;
         }
         remembered.state = decided.state;
@@ -125,6 +125,12 @@ impl Passer {
         Passed::Done
     }
 
+    /// The time, as it is told where this was taken out: a clock that jumps in the middle of a pass would end its windows.
+    fn now(&self, remembered: &Remembered) -> Timestamp {
+        let now = self.clock.now();
+        now.checked_sub(self.memories().jumped_since(remembered)).unwrap_or(now)
+    }
+
     /// Observes and decides. What would be written is decided on what the server says now, not on what was watched.
     async fn decide(
         &self,
@@ -136,7 +142,7 @@ impl Passer {
         let version = lock(&self.versions).get(&entry.key).copied();
         let seen = self.eyes.observe(entry, settings, version).await;
         self.follow(entry, mode, &seen, remembered);
-        let first = self.step(seen, &remembered.state);
+        let first = self.step(seen, remembered);
         let writes = mode == Mode::Active && !entry.looks_only && first.decision.write().is_some();
         if !writes || !matches!(first.seen.origin, Origin::Watched) {
             return first;
@@ -147,12 +153,12 @@ impl Passer {
             return Decided { seen: Seen { origin: Origin::Asked(Box::new(answer)), ..first.seen }, ..first };
         }
         let seen = self.eyes.observe_with(entry, settings, answer).await;
-        self.step(seen, &remembered.state)
+        self.step(seen, remembered)
     }
 
-    fn step(&self, seen: Seen, state: &State) -> Decided {
-        let mut state = state.clone();
-        let decision = state.step_with(self.clock.now(), &seen.observation, Detail::Counts);
+    fn step(&self, seen: Seen, remembered: &Remembered) -> Decided {
+        let mut state = remembered.state.clone();
+        let decision = state.step_with(self.now(remembered), &seen.observation, Detail::Counts);
         Decided { seen, decision, state }
     }
 
@@ -161,13 +167,13 @@ impl Passer {
         if let (Mode::Shadow, Some(before), Ok(scale)) = (mode, remembered.current, &seen.observation.scale)
             && before != scale.spec_replicas
         {
-            let now = self.clock.now();
+            let now = self.now(remembered);
             remembered.state.observed_change(now, &entry.spec, before, scale.spec_replicas);
         }
     }
 
     /// Carries out what was decided. False if somebody else leads now.
-    async fn act(&self, entry: &Entry, mode: Mode, decided: &mut Decided) -> bool {
+    async fn act(&self, entry: &Entry, mode: Mode, remembered: &Remembered, decided: &mut Decided) -> bool {
         let Some(replicas) = decided.decision.write() else { return true };
         let seen = &decided.seen.observation;
         let written = if mode != Mode::Active || entry.looks_only {
@@ -177,7 +183,7 @@ impl Passer {
                 // Cannot be: what is written was asked for. If it were, nothing would be written.
                 let text = "the scale was not read from the server".to_owned();
                 let written = Written::Failed(WriteError { text, conflict: false });
-                decided.state.settle(self.clock.now(), seen, &mut decided.decision, written);
+                decided.state.settle(self.now(remembered), seen, &mut decided.decision, written);
                 return true;
             };
             let namespace = &entry.object.metadata().namespace;
@@ -192,7 +198,7 @@ impl Passer {
                 }
             }
         };
-        decided.state.settle(self.clock.now(), seen, &mut decided.decision, written);
+        decided.state.settle(self.now(remembered), seen, &mut decided.decision, written);
         true
     }
 

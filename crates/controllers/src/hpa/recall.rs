@@ -9,7 +9,7 @@ use std::time::Duration;
 use cluster::Key;
 use engine::memory::Memory;
 use engine::{Config, Spec, State};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::autoscaler::{Entry, MEMORY};
@@ -29,12 +29,16 @@ pub(crate) struct Remembered {
     pub(crate) current: Option<i32>,
     /// What was last said to be wrong with its annotations: it is said once.
     pub(crate) complaint: Option<String>,
+    /// By how much the clock had jumped in all when this was taken out: its times are of then.
+    jumped: SignedDuration,
 }
 
 /// What is remembered of all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Memories {
     by_key: HashMap<Key, Remembered>,
+    /// By how much the clock has jumped in all.
+    jumped: SignedDuration,
 }
 
 /// What to keep on the object after a decision.
@@ -51,7 +55,7 @@ impl Memories {
     /// What is remembered; after a restart, what the object says.
     pub(crate) fn of(&self, entry: &Entry, now: Timestamp, remember: bool) -> Remembered {
         if let Some(known) = self.by_key.get(&entry.key) {
-            return known.clone();
+            return Remembered { jumped: self.jumped, ..known.clone() };
         }
         let text = entry.object.metadata().annotations.get(MEMORY).filter(|_| remember);
         let kept = text.and_then(|text| match Memory::parse(text) {
@@ -65,11 +69,18 @@ impl Memories {
             }
         });
         let state = kept.as_ref().map(|memory| memory.recall(now)).unwrap_or_default();
-        Remembered { state, kept, ..Remembered::default() }
+        Remembered { state, kept, jumped: self.jumped, ..Remembered::default() }
     }
 
-    pub(crate) fn put(&mut self, key: &Key, remembered: Remembered) {
+    /// Takes back what was taken out; if the clock has jumped meanwhile, it moves too.
+    pub(crate) fn put(&mut self, key: &Key, mut remembered: Remembered) {
+        remembered.state.shift(self.jumped_since(&remembered));
         self.by_key.insert(key.clone(), remembered);
+    }
+
+    /// By how much the clock has jumped since this was taken out.
+    pub(crate) fn jumped_since(&self, remembered: &Remembered) -> SignedDuration {
+        self.jumped.saturating_sub(remembered.jumped)
     }
 
     pub(crate) fn forget(&mut self, key: &Key) {
@@ -82,7 +93,8 @@ impl Memories {
     }
 
     /// The clock of the world has jumped: what is remembered moves with it, so that windows keep their length.
-    pub(crate) fn shift(&mut self, by: jiff::SignedDuration) {
+    pub(crate) fn shift(&mut self, by: SignedDuration) {
+        self.jumped = self.jumped.saturating_add(by);
         self.by_key.values_mut().for_each(|remembered| remembered.state.shift(by));
     }
 }
