@@ -2,9 +2,9 @@
 
 pub mod age;
 pub mod autoscaling;
+pub mod convert;
 pub mod decisions;
 pub mod decode;
-pub mod door;
 pub mod field;
 pub mod gotext;
 pub mod instant;
@@ -17,7 +17,7 @@ pub mod names;
 pub mod overlap;
 pub mod plimsoll;
 pub mod pod;
-pub mod provide;
+pub mod provider;
 pub mod reports;
 pub mod scale;
 pub mod selector;

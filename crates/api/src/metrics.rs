@@ -238,7 +238,7 @@ pub fn beside(pods: &[engine::Pod], samples: Vec<NamedSample>) -> Samples {
 }
 
 impl PodMetrics {
-    /// One pod's sample; none if a container lacks the resource (spec 5.1).
+    /// One pod's sample; none if a container lacks the resource (docs/spec/hpa.md 5.1).
     fn sample(&self, resource: &str, container: Option<&str>) -> Option<Sample> {
         let usage = |c: &ContainerMetrics| c.usage.get(resource).map(Quantity::milli_value);
         let milli = match container {

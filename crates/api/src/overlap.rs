@@ -1,4 +1,4 @@
-//! Which autoscalers select the same pods (spec 7.4).
+//! Which autoscalers select the same pods (docs/spec/hpa.md 7.4).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Finding the object to scale, and reading its scale as client-go does (spec 3.2, C.1).
+//! Finding the object to scale, and reading its scale as client-go does (docs/spec/hpa.md 3.2, C.1).
 
 use engine::ScaleFailure;
 

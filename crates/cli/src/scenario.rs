@@ -4,7 +4,7 @@ use std::path::Path;
 
 use api::autoscaling::{print, v2};
 use api::text::{Source, nearest};
-use api::{door, plimsoll};
+use api::{convert, plimsoll};
 use engine::Status;
 use jiff::Timestamp;
 use sim::scenario::{AutoscalerObject, AutoscalerPlan, Variation};
@@ -81,7 +81,7 @@ pub(crate) fn as_hpa(
     };
     hpa.metadata.creation_timestamp = Some(start);
     if let Some(status) = status {
-        hpa.status = door::hpa_status(&hpa.spec, status);
+        hpa.status = convert::hpa_status(&hpa.spec, status);
     }
     hpa
 }

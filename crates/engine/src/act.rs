@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// How often a conflicting write is tried (spec 3.7).
+/// How often a conflicting write is tried (docs/spec/hpa.md 3.7).
 const ATTEMPTS: u32 = 5;
 
 /// What to do next.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// What applies to every autoscaler that does not say otherwise (spec 2.1).
+/// What applies to every autoscaler that does not say otherwise (docs/spec/hpa.md 2.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Config {
@@ -19,7 +19,7 @@ pub struct Config {
     pub gates: Gates,
 }
 
-/// Feature gates (spec 1.5), with the defaults of Kubernetes 1.36.
+/// Feature gates (docs/spec/hpa.md 1.5), with the defaults of Kubernetes 1.36.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gates {

@@ -56,7 +56,7 @@ pub struct Decision {
     pub logged: Vec<String>,
 }
 
-/// Which way a step took (spec 3.4).
+/// Which way a step took (docs/spec/hpa.md 3.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Course {
@@ -102,7 +102,7 @@ pub struct Failure {
     pub class: Class,
 }
 
-/// Whose fault an error is; the `error` label of metrics (spec 8).
+/// Whose fault an error is; the `error` label of metrics (docs/spec/hpa.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Class {
@@ -113,7 +113,7 @@ pub enum Class {
 }
 
 impl Course {
-    /// The way a step takes once the scale is known (spec 3.4).
+    /// The way a step takes once the scale is known (docs/spec/hpa.md 3.4).
     pub fn choose(config: &Config, spec: &Spec, status: &Status, scale: &Scale) -> Self {
         let current = scale.spec_replicas;
         if current == 0 {

@@ -1,4 +1,4 @@
-//! Pods as a decision sees them, and what they request (spec 5.6).
+//! Pods as a decision sees them, and what they request (docs/spec/hpa.md 5.6).
 
 use std::sync::Arc;
 

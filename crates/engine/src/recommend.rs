@@ -1,4 +1,4 @@
-//! Step 3: the proposals of all metrics become one number, or none (spec 3.6).
+//! Step 3: the proposals of all metrics become one number, or none (docs/spec/hpa.md 3.6).
 
 use std::collections::BTreeMap;
 

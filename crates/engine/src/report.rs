@@ -1,4 +1,4 @@
-//! Step 6: status, conditions and events, in the words of Kubernetes (spec 3.9, 3.10).
+//! Step 6: status, conditions and events, in the words of Kubernetes (docs/spec/hpa.md 3.9, 3.10).
 
 use jiff::Timestamp;
 use quantity::Quantity;
@@ -98,7 +98,7 @@ impl Status {
         self.condition(kind).is_some_and(|c| c.status == "True")
     }
 
-    /// Sets a condition in place; its time moves only when its status does (spec 3.0).
+    /// Sets a condition in place; its time moves only when its status does (docs/spec/hpa.md 3.0).
     pub fn set(
         &mut self,
         now: Timestamp,

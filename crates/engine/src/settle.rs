@@ -1,4 +1,4 @@
-//! The end of a step, once it is known how the writes went (spec 3.7, 3.8).
+//! The end of a step, once it is known how the writes went (docs/spec/hpa.md 3.7, 3.8).
 
 use jiff::Timestamp;
 
@@ -74,7 +74,7 @@ impl State {
     }
 }
 
-/// Notes whether it was us who scaled to zero (spec 3.7).
+/// Notes whether it was us who scaled to zero (docs/spec/hpa.md 3.7).
 fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: i32, desired: i32) {
     if !seen.config.gates.scale_to_zero {
         status.unset(condition::SCALED_TO_ZERO);
@@ -90,7 +90,7 @@ fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: i
 }
 
 impl Decision {
-    /// The status at the end of a step that came to an end (spec 3.8).
+    /// The status at the end of a step that came to an end (docs/spec/hpa.md 3.8).
     pub(crate) fn store(&mut self, now: Timestamp, rescaled: bool) {
         self.status.current_replicas = self.current();
         self.status.desired_replicas = self.desired;
@@ -116,7 +116,7 @@ impl Decision {
         self.events.append(&mut self.late_events);
     }
 
-    /// `[metric type, action, error]` labels of each metric computed (spec 8).
+    /// `[metric type, action, error]` labels of each metric computed (docs/spec/hpa.md 8).
     pub fn metric_labels<'a>(
         &'a self,
         before: &'a Status,

@@ -21,7 +21,7 @@ pub struct Spec {
     pub max: i32,
     /// Metrics in the order of the object.
     pub metrics: Vec<Metric>,
-    /// Rates and windows; absent means the classic limits of spec 6.2.
+    /// Rates and windows; absent means the classic limits of docs/spec/hpa.md 6.2.
     pub behavior: Option<Behavior>,
     /// How proposals of several metrics become one.
     #[serde(default)]
@@ -219,7 +219,7 @@ pub enum PolicyKind {
     Percent,
 }
 
-/// How far a ratio may be from 1 before it counts (spec 2.2).
+/// How far a ratio may be from 1 before it counts (docs/spec/hpa.md 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tolerances {
@@ -237,7 +237,7 @@ impl Tolerances {
         Self { down: pick(own.map(|b| &b.down)), up: pick(own.map(|b| &b.up)) }
     }
 
-    /// Whether `ratio` is too close to 1 to act on: inclusive on both sides (spec 5.2, T1).
+    /// Whether `ratio` is too close to 1 to act on: inclusive on both sides (docs/spec/hpa.md 5.2, T1).
     pub fn contain(&self, ratio: f64) -> bool {
         (1.0 - self.down) <= ratio && ratio <= (1.0 + self.up)
     }

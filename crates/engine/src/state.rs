@@ -48,7 +48,7 @@ impl State {
         stamps.chain(changes).for_each(|at| *at = after(*at, by));
     }
 
-    /// Remembers a change for rate policies (spec 6.5).
+    /// Remembers a change for rate policies (docs/spec/hpa.md 6.5).
     pub(crate) fn record(&mut self, now: Timestamp, behavior: &Behavior, current: i32, desired: i32) {
         let (list, rules) =
             if desired > current { (&mut self.ups, &behavior.up) } else { (&mut self.downs, &behavior.down) };

@@ -1,4 +1,4 @@
-//! The step: observation in, decision out (spec 3).
+//! The step: observation in, decision out (docs/spec/hpa.md 3).
 
 use jiff::Timestamp;
 
@@ -83,7 +83,7 @@ impl State {
         decision
     }
 
-    /// Metrics decide (spec 3.5). False if they could not.
+    /// Metrics decide (docs/spec/hpa.md 3.5). False if they could not.
     fn by_metrics(
         &mut self,
         now: Timestamp,
@@ -159,7 +159,7 @@ impl State {
             normalize::normalize(self, now, &seen.config, spec, current, wanted, &mut decision.status);
         decision.desired = normalized.limited.replicas;
         decision.normalized = Some(normalized);
-        // Leaving zero with a lower bound above it: straight to the bound (spec 3.5 step 6).
+        // Leaving zero with a lower bound above it: straight to the bound (docs/spec/hpa.md 3.5 step 6).
         if current == 0 && spec.min != 0 && decision.desired < spec.min {
             decision.desired = spec.min;
             if decision.reason.is_empty() {
@@ -209,7 +209,7 @@ pub(crate) fn got_scale(decision: &mut Decision, now: Timestamp) {
     );
 }
 
-/// The scale could not be read (spec 3.2): only conditions change.
+/// The scale could not be read (docs/spec/hpa.md 3.2): only conditions change.
 pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleFailure) {
     let (text, error, class) = match failure {
         ScaleFailure::InvalidApiVersion(e) => {
@@ -249,7 +249,7 @@ fn disabled(decision: &mut Decision, seen: &Observation) {
     }
 }
 
-/// Whether the target's pods can be told from others (spec 3.6 step 1).
+/// Whether the target's pods can be told from others (docs/spec/hpa.md 3.6 step 1).
 fn check_selection(decision: &mut Decision, seen: &Observation) -> Result<(), String> {
     let selector = seen.scale.as_ref().map_or("", |s| s.selector.as_str());
     let (event, reason, error, message) = match &seen.selection {
@@ -300,7 +300,7 @@ fn no_metrics(decision: &mut Decision) -> Recommendation {
 }
 
 impl Decision {
-    /// Metrics could not decide (spec 3.5 step 1): the count stays, and so does the desired count of the status.
+    /// Metrics could not decide (docs/spec/hpa.md 3.5 step 1): the count stays, and so does the desired count of the status.
     fn give_up(&mut self, seen: &Observation, text: &str) {
         self.desired = self.current();
         self.status.current_replicas = self.current();

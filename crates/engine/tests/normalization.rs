@@ -131,7 +131,7 @@ fn window_without_behavior_may_raise_the_count() {
     assert_eq!(stabilized(&[(8, 5)], 5, 3, None).0, 8);
 }
 
-/// Without `behavior` the edge of the window is inside, with `behavior` it is outside (spec 6.2, 6.3).
+/// Without `behavior` the edge of the window is inside, with `behavior` it is outside (docs/spec/hpa.md 6.2, 6.3).
 #[test]
 fn edges_of_windows() {
     assert_eq!(stabilized(&[(8, 300)], 5, 3, None).0, 8);
@@ -140,7 +140,7 @@ fn edges_of_windows() {
     assert_eq!(stabilized(&[(4, 299)], 5, 3, Some(windows(0, 300))).0, 4);
 }
 
-/// A period begins after its edge: a change exactly one period old no longer counts (spec 6.4).
+/// A period begins after its edge: a change exactly one period old no longer counts (docs/spec/hpa.md 6.4).
 #[test]
 fn edges_of_periods() {
     let grown = |ago| {
@@ -151,7 +151,7 @@ fn edges_of_periods() {
     assert_eq!((grown(60), grown(59)), (20, 16));
 }
 
-/// Without `behavior`: at most double, or four; and the lower bound (spec 6.2).
+/// Without `behavior`: at most double, or four; and the lower bound (docs/spec/hpa.md 6.2).
 #[test]
 fn classic_limits() {
     let grow = |current, wanted| limited(&wanting(current, wanted, None).run());

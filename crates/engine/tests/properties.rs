@@ -56,7 +56,7 @@ proptest! {
         }
     }
 
-    /// Nobody is removed while a metric is missing: partial failure blocks (spec 3.6), and with `Hold` nobody is added
+    /// Nobody is removed while a metric is missing: partial failure blocks (docs/spec/hpa.md 3.6), and with `Hold` nobody is added
     /// either. Only the bounds still move the count.
     #[test]
     fn no_scale_down_while_a_metric_is_missing(spec in spec(), start in 1..60_i32, ticks in ticks(1..12)) {

@@ -389,7 +389,7 @@ fn t39_one_old_slot_is_reused_and_the_others_stay() {
     assert_eq!(world.step(Written::Done).desired, 9, "a longer window brings the other one back");
 }
 
-/// The `outdated` mark of changes survives until its slot is overwritten (spec 6.5).
+/// The `outdated` mark of changes survives until its slot is overwritten (docs/spec/hpa.md 6.5).
 #[test]
 fn changes_reuse_old_slots() {
     let mut world = wanting(5, 6).remembering(mk_state(&[], &[(1, 100), (2, 90), (3, 5)], &[]));
@@ -490,7 +490,7 @@ fn t46_averages_as_the_status_shows_them() {
     }
 }
 
-/// Samples come by name: the last of a name counts, and those of unknown pods are kept apart (spec 5.1).
+/// Samples come by name: the last of a name counts, and those of unknown pods are kept apart (docs/spec/hpa.md 5.1).
 #[test]
 fn samples_are_laid_beside_pods_by_name() {
     let named = |name: &str, milli| (Arc::from(name), sample(milli));
@@ -501,7 +501,7 @@ fn samples_are_laid_beside_pods_by_name() {
     assert_eq!(joined.stray, [sample(3)]);
 }
 
-/// A type that only an object stored without validation can have (spec 4.6).
+/// A type that only an object stored without validation can have (docs/spec/hpa.md 4.6).
 #[test]
 fn unknown_metric_types_are_the_fault_of_the_object() {
     let decision = World::of_three([metric(Source::Unknown("Cheese".into()), Goal::Missing)]).run();
@@ -512,7 +512,7 @@ fn unknown_metric_types_are_the_fault_of_the_object() {
     assert_eq!(decision.error_class(), "internal");
 }
 
-/// A selector that cannot be converted fails its metric only (spec 4.3).
+/// A selector that cannot be converted fails its metric only (docs/spec/hpa.md 4.3).
 #[test]
 fn bad_metric_selectors_fail_the_metric() {
     let mut id = metric_id("rps");

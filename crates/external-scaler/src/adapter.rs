@@ -1,4 +1,4 @@
-//! Answers a metrics adapter: the service between KEDA's adapter and the operator (spec 4.2).
+//! Answers a metrics adapter: the service between KEDA's adapter and the operator (docs/spec/keda.md 4.2).
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Values as they are read, for those who have subscribed to them (spec 4.2).
+//! Values as they are read, for those who have subscribed to them (docs/spec/keda.md 4.2).
 //!
 //! Somebody subscribes to triggers and listens to one stream of what all of them say. Nobody waits for a subscriber: one who
 //! does not listen misses values, and is forgotten if that lasts.

@@ -1,5 +1,5 @@
-//! Whether a ScaledObject is active, and why (spec 3.4), and what is answered when somebody asks for one of its metrics
-//! (spec 4.3). Both look at the same samples.
+//! Whether a ScaledObject is active, and why (docs/spec/keda.md 3.4), and what is answered when somebody asks for one of its metrics
+//! (docs/spec/keda.md 4.3). Both look at the same samples.
 
 mod gather;
 mod query;

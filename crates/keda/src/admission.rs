@@ -1,4 +1,4 @@
-//! Which objects are refused, and in which words (spec 8).
+//! Which objects are refused, and in which words (docs/spec/keda.md 8).
 //!
 //! ```text
 //! request ─► finalizer only? ─► the rules of the kind, in a fixed order ─► Verdict
@@ -27,7 +27,7 @@ mod url;
 
 use api::keda::{CloudEventSource, ScaledJob, ScaledObject, Trigger, TriggerAuthentication};
 use api::meta::ObjectMeta;
-use api::provide::Compat;
+use api::provider::Compat;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -277,7 +277,7 @@ fn read<T: DeserializeOwned>(request: &Request<'_>) -> Result<(T, Option<T>), De
     Ok((one(request.object)?, old.map(one).transpose()?))
 }
 
-/// Whether the one finalizer was taken away (spec 8.2).
+/// Whether the one finalizer was taken away (docs/spec/keda.md 8.2).
 fn last(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     old.finalizers.len() == 1 && new.finalizers.is_empty()
 }

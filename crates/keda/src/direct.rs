@@ -15,9 +15,9 @@ mod tests;
 
 use api::autoscaling::Defaults as _;
 use api::autoscaling::v2::MetricSpec;
-use api::door::spec_of_hpa;
+use api::convert::spec_of_hpa;
 use api::keda::ScaledObject;
-use api::provide::Compat;
+use api::provider::Compat;
 use engine::spec::Source;
 use engine::{Activation, Decision, Detail, Observation, Samples, Spec, State, Verdict, Written};
 use jiff::{SignedDuration, Timestamp};
@@ -134,7 +134,7 @@ fn why_not(failure: &engine::ScaleFailure) -> String {
     why.clone()
 }
 
-/// What follows from activity for a target with this count (spec 3.6).
+/// What follows from activity for a target with this count (docs/spec/keda.md 3.6).
 pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, current: i32) -> Activation {
     let object = input.object;
     let is_active = input.active || object.is_forced();

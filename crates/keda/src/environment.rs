@@ -1,4 +1,4 @@
-//! What the variables of a container are (spec 1.3).
+//! What the variables of a container are (docs/spec/keda.md 1.3).
 //!
 //! First [`needed`] says which objects must be read; then [`resolve`] makes the variables of them.
 

@@ -1,4 +1,4 @@
-//! What is told about an object (spec 9.1).
+//! What is told about an object (docs/spec/keda.md 9.1).
 
 use engine::report::EventKind;
 

@@ -1,4 +1,4 @@
-//! 0 ↔ 1: what is written, told and remembered (spec 3.6, 3.7, 3.9).
+//! 0 ↔ 1: what is written, told and remembered (docs/spec/keda.md 3.6, 3.7, 3.9).
 //!
 //! [`decide`] says what is to be done, somebody else writes the scale, [`Decision::finish`] says what is told of it, and
 //! [`crate::status::merge`] what is written into the status.
@@ -10,7 +10,7 @@ mod tests;
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Activity, Condition, ScaledObject};
 use api::map::Map;
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::activity::State;

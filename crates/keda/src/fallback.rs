@@ -1,4 +1,4 @@
-//! A source that fails too often is replaced by a number (spec 4.4).
+//! A source that fails too often is replaced by a number (docs/spec/keda.md 4.4).
 
 #[cfg(test)]
 mod tests;
@@ -6,7 +6,7 @@ mod tests;
 use api::autoscaling::v2::MetricTarget;
 use api::keda::{COMPOSITE_METRIC, Condition, Conditions, Fallback, Health, ScaledObject, State, types};
 use api::map::Map;
-use api::provide::Compat;
+use api::provider::Compat;
 use quantity::{Format, Quantity};
 
 use crate::activity::{MetricValue, Sample, Told};

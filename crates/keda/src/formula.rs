@@ -1,4 +1,4 @@
-//! The language of formulas, as expr 1.17 reads it (spec 4.5).
+//! The language of formulas, as expr 1.17 reads it (docs/spec/keda.md 4.5).
 //!
 //! ```text
 //! text ─► lexer ─► parser ─► check ─► Program ─► evaluate ─► Value

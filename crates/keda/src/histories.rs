@@ -5,7 +5,7 @@
 
 use api::autoscaling::v2::MetricTarget;
 use api::keda::{Fallback, ScaledObject, annotations};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use quantity::Quantity;

@@ -1,4 +1,4 @@
-//! The HPA of a ScaledObject, which does 1 ↔ N (spec 2.6).
+//! The HPA of a ScaledObject, which does 1 ↔ N (docs/spec/keda.md 2.6).
 
 mod labels;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use api::autoscaling::v2::{
 use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, Trigger, annotations};
 use api::map::{Map, Texts};
 use api::meta::{ObjectMeta, OwnerReference};
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::LabelSelector;
 use quantity::{Format, Quantity};
 

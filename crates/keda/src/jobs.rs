@@ -1,4 +1,4 @@
-//! ScaledJobs: how many jobs are created, which are deleted (spec 5).
+//! ScaledJobs: how many jobs are created, which are deleted (docs/spec/keda.md 5).
 //!
 //! ```text
 //! gather    what the triggers said, made one queue                 (queue)
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use api::autoscaling::v2::MetricSpec;
 use api::keda::ScaledJob;
-use api::provide::Compat;
+use api::provider::Compat;
 use quantity::Quantity;
 
 pub use history::{Outdated, Propagation, history, outdated};

@@ -18,7 +18,7 @@
 //! status       what is written into the status of a ScaledObject
 //! ```
 //!
-//! Where the original is poor, [`api::provide::Compat::Better`] is better; `docs/compatibility.md` lists where.
+//! Where the original is poor, [`api::provider::Compat::Better`] is better; `docs/compatibility.md` lists where.
 
 pub mod activity;
 pub mod admission;

@@ -1,11 +1,11 @@
-//! A formula makes one number of many (spec 4.5).
+//! A formula makes one number of many (docs/spec/keda.md 4.5).
 
 mod float;
 #[cfg(test)]
 mod tests;
 
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 

@@ -1,4 +1,4 @@
-//! What is written into the status of a ScaledObject: many writers, one small patch (spec 3.9).
+//! What is written into the status of a ScaledObject: many writers, one small patch (docs/spec/keda.md 3.9).
 
 use api::keda::{Activity, Condition, Health, ScaledObjectStatus};
 use api::map::Map;

@@ -136,7 +136,7 @@ impl Quantity {
         self.amount.scaled(scale.into())
     }
 
-    /// The number as a float: the mantissa times a power of ten, each rounded (spec Appendix A.5).
+    /// The number as a float: the mantissa times a power of ten, each rounded (docs/spec/hpa.md Appendix A.5).
     pub fn as_f64(&self) -> f64 {
         self.amount.to_f64()
     }

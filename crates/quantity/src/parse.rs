@@ -1,4 +1,4 @@
-//! From text to number: the grammar of spec Appendix A.1 and A.2.
+//! From text to number: the grammar of docs/spec/hpa.md Appendix A.1 and A.2.
 
 use crate::amount::{Amount, NANO, rescale};
 use crate::error::ParseError;

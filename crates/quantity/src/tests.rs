@@ -1,4 +1,4 @@
-//! Rules of spec Appendix A, one table each.
+//! Rules of docs/spec/hpa.md Appendix A, one table each.
 
 mod properties;
 

@@ -1,4 +1,4 @@
-//! From number to text: the canonical form of spec Appendix A.4.
+//! From number to text: the canonical form of docs/spec/hpa.md Appendix A.4.
 
 use std::fmt::{self, Write};
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 
 use crate::web::{Settings, Web};

@@ -8,7 +8,7 @@ use crate::{Error, Trigger};
 /// Below it a whole number of thousandths is exact.
 const WHOLE: f64 = 9_007_199_254_740.0;
 
-/// A number to three decimals. What is negative, infinite or none at all is zero, as KEDA has it (spec 0): whoever knows
+/// A number to three decimals. What is negative, infinite or none at all is zero, as KEDA has it (docs/spec/keda.md 0): whoever knows
 /// better must not ask.
 pub fn milli(number: f64) -> Quantity {
     if !number.is_finite() || number <= 0.0 {

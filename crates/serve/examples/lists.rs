@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::provide::{
+use api::provider::{
     Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage, ResourceMetrics,
 };
 use bytes::Bytes;

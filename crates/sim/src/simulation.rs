@@ -140,7 +140,7 @@ impl<'a> Autoscaler<'a> {
             state: State::default(),
             seen,
             pods_seen: None,
-            // As in Kubernetes, the first decision is one period late (spec 7.2).
+            // As in Kubernetes, the first decision is one period late (docs/spec/hpa.md 7.2).
             next: plan.period,
             tally: AutoscalerTally::default(),
         }
@@ -180,7 +180,7 @@ impl<'a> Autoscaler<'a> {
     }
 }
 
-/// Whether other autoscalers select the same pods (spec 3.6 step 1). One that only looks neither minds nor disturbs.
+/// Whether other autoscalers select the same pods (docs/spec/hpa.md 3.6 step 1). One that only looks neither minds nor disturbs.
 fn selection(
     plan: &AutoscalerPlan,
     selector: &Selector,

@@ -127,7 +127,7 @@ fn a_capture_has_every_pod_and_ends_the_run() {
 
 #[test]
 fn pods_of_others_with_the_same_labels_are_looked_at() {
-    // A second Deployment whose pods the selector of the first selects: Kubernetes counts them (spec 5.3).
+    // A second Deployment whose pods the selector of the first selects: Kubernetes counts them (docs/spec/hpa.md 5.3).
     let mut web = Web::new("");
     web.spec = format!("duration: 5m\n{}", workload("- constant: 8", ""))
         + "- target: {name: canary}\n  containers: [{name: app, cpu: {perUnit: 25m}}]\n  load: [{constant: 40}]";

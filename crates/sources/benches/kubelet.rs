@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::provide::{Compat, Labels, Listing, ResourceMetrics};
+use api::provider::{Compat, Labels, Listing, ResourceMetrics};
 use api::selector::{FieldSelector, Selector};
 use jiff::Timestamp;
 use sources::inventory::{Inventory, Node, Pod};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use api::provide::Compat;
+use api::provider::Compat;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::service::service_fn;

@@ -9,7 +9,7 @@
 //! http         one way to ask others: TLS, tokens that are read again, limits
 //! ```
 //!
-//! All answers go out through the traits of [`api::provide`]. Missing data is never zero.
+//! All answers go out through the traits of [`api::provider`]. Missing data is never zero.
 
 pub mod federation;
 pub mod http;

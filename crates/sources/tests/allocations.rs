@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use dhat::{HeapStats, Profiler};
 use jiff::Timestamp;
 use sources::inventory::Inventory;

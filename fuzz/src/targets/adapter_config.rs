@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 use sources::prometheus::config::Config;
 use sources::prometheus::lint::{Choice, assumed, explain, lint, sample};

@@ -1,7 +1,7 @@
 //! Formulas of ScaledObjects.
 
 use api::keda::{Advanced, ScaledObject, ScalingModifiers, Trigger};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use keda::formula::{Moment, Program, Value};
 use keda::modifiers::Compiled;

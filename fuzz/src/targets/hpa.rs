@@ -3,7 +3,7 @@
 use api::autoscaling::{
     Defaults, FeatureGates, Version, Versioned, describe, print, v2::HorizontalPodAutoscaler, validation,
 };
-use api::door;
+use api::convert;
 use api::manifest::{Manifest, admit_autoscaler, admit_hpa, admit_proposal};
 use api::plimsoll::{self, Autoscaler};
 use api::text::{Document, Problem, Source, parse};
@@ -45,7 +45,7 @@ fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Problem>>
 }
 
 fn ours(autoscaler: Autoscaler) {
-    let _ = door::spec_of_autoscaler(&autoscaler);
+    let _ = convert::spec_of_autoscaler(&autoscaler);
     let _ = plimsoll::validate_update(&autoscaler, &autoscaler);
     let _ = plimsoll::v2_view(autoscaler.clone());
     if let Ok(hpa) = plimsoll::to_v2(autoscaler) {
@@ -75,7 +75,7 @@ fn shown(hpa: &HorizontalPodAutoscaler) {
     }
     let now = jiff::Timestamp::UNIX_EPOCH;
     let _ = print::table([hpa], now);
-    let spec = door::spec_of_hpa(hpa);
-    let status = door::engine_status(&hpa.status);
+    let spec = convert::spec_of_hpa(hpa);
+    let status = convert::engine_status(&hpa.status);
     let _ = (spec, status);
 }

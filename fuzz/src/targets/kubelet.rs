@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::{Compat, Labels, PodUsage};
+use api::provider::{Compat, Labels, PodUsage};
 use api::selector::Selector;
 use jiff::{SignedDuration, Timestamp};
 use sources::inventory::{Inventory, Node, Pod};

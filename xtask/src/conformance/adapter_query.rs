@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 use serde_json::{Value, json};
 use sources::prometheus::config::Config;
@@ -78,7 +78,7 @@ fn answer(request: &Value, rules: &Rules, registry: &Registry, mapper: &Mapper) 
                 Ok(query) => json!({"query": query}),
                 Err(QueryError::NoMetric) => {
                     let known = if namespace == "default" { "namespaces" } else { "" };
-                    json!({"error": api::provide::Failure::no_metric(text("metric"), known).to_string()})
+                    json!({"error": api::provider::Failure::no_metric(text("metric"), known).to_string()})
                 }
                 Err(_) => json!({"error": "Internal error occurred: unable to fetch metrics"}),
             }

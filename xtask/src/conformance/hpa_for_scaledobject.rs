@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
 use api::keda::{GroupVersionKindResource, ScaledObject, ScaledObjectStatus};
-use api::provide::Compat;
+use api::provider::Compat;
 use controllers::operator::Settings;
 use controllers::operator::auth::{Asked, Auth, Manifests, Rules};
 use keda::environment::PodTemplate;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::{
+use api::provider::{
     Answer, Compat, ContainerUsage, Labels, Listing, NodeUsage, PodUsage, ResourceMetrics, Usage,
 };
 use api::selector::{FieldSelector, Selector};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use api::autoscaling::v2::MetricSpec;
 use api::keda::PodIdentity;
-use api::provide::Compat;
+use api::provider::Compat;
 use scalers::backends::Backends;
 use scalers::parameters::notices;
 use scalers::web::Settings;

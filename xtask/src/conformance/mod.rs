@@ -29,7 +29,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use serde_json::Value;
 
 /// Files or folders in the vectors' format (`.jsonl`, or compressed as `.jsonl.zst`).

@@ -3,7 +3,7 @@
 use ::quantity::Quantity;
 use api::keda::{Advanced, Fallback, Health, ScaledObject, ScalingModifiers, Trigger};
 use api::map::Map;
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use keda::modifiers::{Compiled, Input, nameless};
 use serde::Deserialize;

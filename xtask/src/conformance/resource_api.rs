@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use api::provide::{
+use api::provider::{
     Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, PodUsage, ResourceMetrics, Usage,
 };
 use jiff::Timestamp;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{ScaledJob, ScalingStrategy};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use keda::jobs::{
     Answer, Bounds, Entry, JobView, Load, PodView, Queue, Sample, aggregate, bounds, decide, entry, gather,

@@ -1,6 +1,6 @@
 //! Admission of KEDA's objects (`webhook.jsonl`).
 
-use api::provide::Compat;
+use api::provider::Compat;
 use engine::report::EventKind;
 use keda::admission::{Denial, Kind, Objects, Operation, Request, Rules, Verdict, review};
 use keda::event::Event;

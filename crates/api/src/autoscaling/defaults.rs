@@ -1,4 +1,4 @@
-//! What the API server fills in when it reads an autoscaler (spec 1.3, 1.6).
+//! What the API server fills in when it reads an autoscaler (docs/spec/hpa.md 1.3, 1.6).
 
 use super::v2::{
     self, HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec,

@@ -1,4 +1,4 @@
-//! The table of `kubectl get hpa` (spec 9.1).
+//! The table of `kubectl get hpa` (docs/spec/hpa.md 9.1).
 
 use jiff::Timestamp;
 use quantity::Quantity;

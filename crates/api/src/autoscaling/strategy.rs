@@ -1,4 +1,4 @@
-//! What the API server does to an autoscaler between reading and validating it (spec 1.1, 1.5).
+//! What the API server does to an autoscaler between reading and validating it (docs/spec/hpa.md 1.1, 1.5).
 
 use super::gates::FeatureGates;
 use super::v2::{HPAScalingRules, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec};

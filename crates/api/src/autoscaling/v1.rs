@@ -1,4 +1,4 @@
-//! `autoscaling/v1`: CPU only; everything else travels in annotations (spec 1.6).
+//! `autoscaling/v1`: CPU only; everything else travels in annotations (docs/spec/hpa.md 1.6).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `autoscaling/v2beta2`: v2 without tolerance (spec 1.9).
+//! `autoscaling/v2beta2`: v2 without tolerance (docs/spec/hpa.md 1.9).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Annotations and labels that mean something (spec 1.1).
+//! Annotations and labels that mean something (docs/spec/keda.md 1.1).
 
 use crate::map::Texts;
 

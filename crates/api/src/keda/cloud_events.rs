@@ -7,7 +7,7 @@ use super::{AuthenticationRef, Conditions};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
-/// Every type of event that is told (spec 9.4).
+/// Every type of event that is told (docs/spec/keda.md 9.4).
 pub const EVENT_TYPES: [&str; 19] = [
     "keda.scaledobject.ready.v1",
     "keda.scaledobject.failed.v1",

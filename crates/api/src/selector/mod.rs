@@ -1,4 +1,4 @@
-//! Label selectors as text and as objects, and field selectors (spec Appendix B).
+//! Label selectors as text and as objects, and field selectors (docs/spec/hpa.md Appendix B).
 
 mod fields;
 mod lexer;

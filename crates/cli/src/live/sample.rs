@@ -32,7 +32,7 @@ pub(crate) fn hpa(name: &str) -> serde_json::Value {
 pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) -> DecisionRecord {
     let hpa: HorizontalPodAutoscaler = serde_json::from_value(hpa(name)).unwrap();
     let now = at(now);
-    let spec = api::door::spec_of_hpa(&hpa);
+    let spec = api::convert::spec_of_hpa(&hpa);
     let requests = vec![("cpu".to_owned(), quantity::Quantity::parse("200m").unwrap())];
     let container = Container {
         name: "app".into(),

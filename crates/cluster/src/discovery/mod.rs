@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::request::{ApiError, Flights};
 pub(crate) use catalog::Catalog;
 
-/// A copy older than this is not used (spec 2.4).
+/// A copy older than this is not used (docs/spec/hpa.md 2.4).
 const USABLE: Duration = Duration::from_secs(30);
 
 /// A copy younger than this is not asked for again because something is not in it.
@@ -92,7 +92,7 @@ impl Discovery {
         Self(Arc::new(Inner { client, memory: Mutex::default(), flights: Flights::default() }))
     }
 
-    /// All resources with this group and kind, in the server's order (spec 2.4, 3.2): dropped every 30 s, and asked once
+    /// All resources with this group and kind, in the server's order (docs/spec/hpa.md 2.4, 3.2): dropped every 30 s, and asked once
     /// more at once when nothing is found and the copy is not fresh.
     ///
     /// A kind in several versions comes as often as it has versions, each time in the preferred one (T43).

@@ -1,4 +1,4 @@
-//! What is told about an object, with the aggregation and limits of client-go (spec D).
+//! What is told about an object, with the aggregation and limits of client-go (docs/spec/hpa.md Appendix D).
 //!
 //! ```text
 //! record ─► queue of 10,000 ─► correlate ─► body ─► deliver, up to 12 times, 8 objects at once

@@ -68,7 +68,7 @@ impl Values {
         answer.map_err(|e| e.message)
     }
 
-    /// The preferred version, if it is known; else the first that is (spec C.3).
+    /// The preferred version, if it is known; else the first that is (docs/spec/hpa.md Appendix C.3).
     async fn version(&self) -> Result<String, String> {
         let served = self.discovery.versions_within(GROUP, self.freshness).await.map_err(|e| e.message)?;
         if served.is_empty() {

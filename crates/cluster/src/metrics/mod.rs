@@ -114,7 +114,7 @@ impl Metrics {
         }))
     }
 
-    /// What `metric` is for these pods, or why nobody knows, in the words of Kubernetes (spec 4.7 `fetchErr`).
+    /// What `metric` is for these pods, or why nobody knows, in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
     pub async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<Samples, String> {
         if !metric.can_be_asked() {
             return Ok(Samples::NotAsked);

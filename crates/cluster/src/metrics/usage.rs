@@ -123,7 +123,7 @@ impl PodUsage {
         self.labels.iter().find(|(known, _)| &**known == key).map(|(_, value)| &**value)
     }
 
-    /// One pod's sample; none if a container lacks the resource (spec 5.1).
+    /// One pod's sample; none if a container lacks the resource (docs/spec/hpa.md 5.1).
     fn sample(&self, resource: &str, container: Option<&str>) -> Option<Sample> {
         let milli = match container {
             Some(name) => self.containers.iter().find(|c| &*c.name == name)?.usage(resource)?,

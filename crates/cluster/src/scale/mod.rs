@@ -50,7 +50,7 @@ impl Scales {
         Self { deadline, ..self }
     }
 
-    /// Finds the target and reads its scale (spec 3.2, C.1).
+    /// Finds the target and reads its scale (docs/spec/hpa.md 3.2, C.1).
     pub async fn get(
         &self,
         namespace: &str,
@@ -86,7 +86,7 @@ impl Scales {
         self.read(namespace, name, held.resource.clone()).await.map_err(|e| e.message)
     }
 
-    /// Writes a count to the scale that is held (spec C.2).
+    /// Writes a count to the scale that is held (docs/spec/hpa.md Appendix C.2).
     pub async fn put(
         &self,
         namespace: &str,

@@ -23,7 +23,7 @@ pub(crate) enum Ended {
 }
 
 impl Hand {
-    /// Writes `replicas` to the scale that is held (spec 3.7).
+    /// Writes `replicas` to the scale that is held (docs/spec/hpa.md 3.7).
     pub(crate) async fn write(
         &self,
         namespace: &str,

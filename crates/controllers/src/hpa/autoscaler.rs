@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2;
+use api::convert;
 use api::decisions::Mode;
-use api::door;
 use api::plimsoll::{self, Autoscaler};
 use cluster::Key;
 use cluster::events::About;
@@ -110,7 +110,7 @@ impl Entry {
         hpa.kind = "HorizontalPodAutoscaler".into();
         hpa.api_version = v2::API_VERSION.into();
         let key = Key::hpa(&hpa.metadata.namespace, &hpa.metadata.name);
-        let spec = door::spec_of_hpa(&hpa);
+        let spec = convert::spec_of_hpa(&hpa);
         Self::new(key, Object::Hpa(hpa), spec)
     }
 
@@ -119,7 +119,7 @@ impl Entry {
         autoscaler.kind = plimsoll::KIND.into();
         autoscaler.api_version = plimsoll::API_VERSION.into();
         let key = Key::autoscaler(&autoscaler.metadata.namespace, &autoscaler.metadata.name);
-        let spec = door::spec_of_autoscaler(&autoscaler);
+        let spec = convert::spec_of_autoscaler(&autoscaler);
         let period = autoscaler.spec.sync_period_seconds.filter(|s| *s > 0);
         let looks_only = autoscaler.spec.dry_run;
         let mut entry = Self::new(key, Object::Autoscaler(Box::new(autoscaler)), spec);
@@ -177,17 +177,17 @@ impl Entry {
 
     /// The stored status as the engine sees it.
     pub(crate) fn status(&self) -> Status {
-        door::engine_status(self.object.status())
+        convert::engine_status(self.object.status())
     }
 
     /// The status to store after a decision.
     pub(crate) fn stored_status(&self, decision: &Decision) -> v2::HorizontalPodAutoscalerStatus {
         let old = self.object.status();
         match self.object.as_ref() {
-            Object::Hpa(hpa) => door::stored_status(&hpa.spec, decision, old),
+            Object::Hpa(hpa) => convert::stored_status(&hpa.spec, decision, old),
             Object::Autoscaler(autoscaler) => {
                 let view = plimsoll::v2_view((**autoscaler).clone());
-                door::stored_status(&view.spec, decision, old)
+                convert::stored_status(&view.spec, decision, old)
             }
         }
     }

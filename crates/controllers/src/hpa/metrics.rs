@@ -1,4 +1,4 @@
-//! What Prometheus sees: the names of Kubernetes (spec 8), and our own.
+//! What Prometheus sees: the names of Kubernetes (docs/spec/hpa.md 8), and our own.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use api::convert::same_status;
 use api::decisions::Mode;
-use api::door::same_status;
 use cluster::events::Recorder;
 use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
@@ -257,7 +257,7 @@ impl Passer {
         self.metrics.differing(shadow.differing() as i64);
     }
 
-    /// Forgets an autoscaler that is gone (spec 7.3).
+    /// Forgets an autoscaler that is gone (docs/spec/hpa.md 7.3).
     fn forget(&self, key: &Key) {
         self.memories().forget(key);
         lock(&self.versions).remove(key);

@@ -2,7 +2,7 @@
 //!
 //! Every autoscaler keeps its own phase in the period, so that the work of many is spread over it; those of one namespace
 //! come close together, so that they can share what was asked for once. As in Kubernetes a new one is first looked at
-//! one period after it was seen (spec 7.2); unlike there, a changed spec is looked at at once.
+//! one period after it was seen (docs/spec/hpa.md 7.2); unlike there, a changed spec is looked at at once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

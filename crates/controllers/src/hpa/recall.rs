@@ -1,7 +1,7 @@
 //! What survives a restart or a change of leader: windows and scale events, in an annotation that rides on status writes.
 //!
 //! A status write carries it for nothing. Where decisions change what must be remembered without changing the status, one
-//! write of its own is made, at most once per object and window. Upstream forgets all of it (spec 7.5).
+//! write of its own is made, at most once per object and window. Upstream forgets all of it (docs/spec/hpa.md 7.5).
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -45,7 +45,7 @@ struct Version {
 }
 
 impl Pen {
-    /// Stores `status`, if it changed, and what is to be remembered, if that needs it (spec 3.0).
+    /// Stores `status`, if it changed, and what is to be remembered, if that needs it (docs/spec/hpa.md 3.0).
     pub(crate) async fn store(
         &self,
         entry: &Entry,

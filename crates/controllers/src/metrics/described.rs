@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::provide::{Answer, Failure};
+use api::provider::{Answer, Failure};
 use api::selector::Selector;
 use cluster::discovery::{Discovery, Resource};
 use cluster::names::Names;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::{Compat, ResourceMetrics};
+use api::provider::{Compat, ResourceMetrics};
 use api::reports::{Grade, MOST_NAMES, Problem, ResourceReport};
 use api::selector::Selector;
 use jiff::Timestamp;
@@ -125,7 +125,7 @@ impl Kubelets {
         self.shares.as_ref()
     }
 
-    /// The checks of metrics-server (spec 1.12), with reasons.
+    /// The checks of metrics-server (docs/spec/metrics-apis.md 1.12), with reasons.
     pub fn checks(&self) -> Vec<Check> {
         let (ready, timely, known) = (self.clone(), self.clone(), self.census.clone());
         vec![
@@ -176,7 +176,7 @@ impl Kubelets {
         }
     }
 
-    /// The figures of metrics-server (spec 1.14), and our own.
+    /// The figures of metrics-server (docs/spec/metrics-apis.md 1.14), and our own.
     pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
         let numbers = self.report.numbers();
         let points = self.store.points();

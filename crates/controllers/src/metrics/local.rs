@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::metrics::{ContainerMetrics, PodMetrics, PodMetricsList};
 use api::pod::PodMeta;
-use api::provide::PodUsage;
+use api::provider::PodUsage;
 use api::time::go_duration;
 use jiff::SignedDuration;
 
@@ -74,7 +74,7 @@ fn item(pod: PodUsage) -> PodMetrics {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use api::provide::ContainerUsage;
+    use api::provider::ContainerUsage;
     use quantity::Quantity;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::provide::{CustomMetrics, ExternalMetrics, ResourceMetrics};
+use api::provider::{CustomMetrics, ExternalMetrics, ResourceMetrics};
 use api::reports::{Backend, Grade, MetricsReport, Problem, ResourceReport};
 use jiff::Timestamp;
 use kube::Client;
@@ -225,7 +225,7 @@ impl Rules {
         }]
     }
 
-    /// What Prometheus sees of it: the figures of prometheus-adapter (spec 5.12), and our own.
+    /// What Prometheus sees of it: the figures of prometheus-adapter (docs/spec/metrics-apis.md 5.12), and our own.
     pub fn figures(&self, figures: &mut Figures) {
         let report = self.provider.report();
         figures.written(&report.backend.exposition());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{Compat, CustomMetrics, ExternalMetrics, ResourceMetrics};
+use api::provider::{Compat, CustomMetrics, ExternalMetrics, ResourceMetrics};
 use api::reports::{
     API_VERSION, Backend, CURRENT, Grade, KIND, Meta, MetricsReport, Problem, Replica, Report,
     Server as Identity,

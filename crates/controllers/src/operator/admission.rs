@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::keda::{API_VERSION, Trigger};
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::discovery::Discovery;
 use cluster::events::{About, Recorder};
 use cluster::lease::Leadership;

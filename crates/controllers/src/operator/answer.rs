@@ -1,9 +1,9 @@
-//! External metrics for whoever asks (spec 4.1, 4.3): in this process, on any replica, from samples that are fresh enough.
+//! External metrics for whoever asks (docs/spec/keda.md 4.1, 4.3): in this process, on any replica, from samples that are fresh enough.
 
 use std::sync::Arc;
 
 use api::keda::annotations::SCALED_OBJECT_NAME;
-use api::provide::{Answer, ExternalMetrics, ExternalQuestion, ExternalValue, Failure};
+use api::provider::{Answer, ExternalMetricQuery, ExternalMetrics, ExternalValue, Failure};
 use api::selector::{Operator, Selector};
 use keda::activity::{self, MetricValue, Question, Told};
 use keda::fallback;
@@ -89,7 +89,7 @@ impl Answers {
         });
     }
 
-    async fn values(&self, question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Failure> {
+    async fn values(&self, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
         let name = object_name(&question.series).map_err(Failure::Plain)?;
         let found = self.metric(&question.namespace, &name, &question.metric).await;
         let found = found.map_err(|error| {
@@ -111,7 +111,7 @@ impl Answers {
 }
 
 impl ExternalMetrics for Answers {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(self.values(question))
     }
 

@@ -1,4 +1,4 @@
-//! What a TriggerAuthentication gives: parameters and an identity (spec 1.3).
+//! What a TriggerAuthentication gives: parameters and an identity (docs/spec/keda.md 1.3).
 //!
 //! ```text
 //! objects    what is read of the cluster: the trait, and the real one         needs a client
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use api::keda::{AuthenticationRef, PodIdentity};
 use api::map::Texts;
-use api::provide::Compat;
+use api::provider::Compat;
 use keda::environment::{Fetched, PodTemplate, Read, needed, resolve};
 use sources::http::Secret;
 

@@ -1,4 +1,4 @@
-//! Whoever wants to hear every value as it is read, before anything follows from it (spec 4.2, raw metrics).
+//! Whoever wants to hear every value as it is read, before anything follows from it (docs/spec/keda.md 4.2, raw metrics).
 
 use std::sync::{Arc, OnceLock};
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::keda::ScaledObject;
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -159,7 +159,7 @@ impl Eyes {
         self.world().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
     }
 
-    /// Replicas the target is to have (spec 3.6).
+    /// Replicas the target is to have (docs/spec/keda.md 3.6).
     pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, String> {
         let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
         let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);

@@ -1,4 +1,4 @@
-//! What Prometheus sees: the families of KEDA (spec 9.2), made when they are asked for of what is remembered anyway.
+//! What Prometheus sees: the families of KEDA (docs/spec/keda.md 9.2), made when they are asked for of what is remembered anyway.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::autoscaling::v2::MetricTarget;
 use api::decisions::Mode;
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::{Key, Kind};
 use engine::round::{Cooldown, Formula, Heard, Round, Trigger};
 use engine::spec::{Aggregator, TargetRef};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use api::meta::ObjectMeta;
-use api::provide::ExternalMetrics;
+use api::provider::ExternalMetrics;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
@@ -341,7 +341,7 @@ impl Operator {
     }
 
     /// Whom a change of a TriggerAuthentication concerns: all that use it. To the original it matters when triggers are built
-    /// (spec 2.9): what works is left alone.
+    /// (docs/spec/keda.md 2.9): what works is left alone.
     fn concerned(&self, name: &Name) -> Vec<Id> {
         let mut users = self.core.world().users(name);
         if self.core.settings.compat.is_strict() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 /// How ScaledObjects act, unless an object says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

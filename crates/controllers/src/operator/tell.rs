@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::keda::API_VERSION;
 use api::meta::ObjectMeta;
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::events::{About, Recorder};
 use keda::event::Event;
 

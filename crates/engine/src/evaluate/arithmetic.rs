@@ -16,7 +16,7 @@ pub enum Arithmetic {
     PerReplica(PerReplica),
 }
 
-/// Pods averaged (spec 5.4, 5.5). Values in thousandths.
+/// Pods averaged (docs/spec/hpa.md 5.4, 5.5). Values in thousandths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PerPod {
@@ -44,7 +44,7 @@ pub struct PerPod {
     pub detail: Option<Vec<PodVerdict>>,
 }
 
-/// The second look of spec 5.4: what was assumed, and what came of it.
+/// The second look of docs/spec/hpa.md 5.4: what was assumed, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assumed {
@@ -77,7 +77,7 @@ pub enum Kept {
     CountFlips,
 }
 
-/// How pods were sorted (spec 5.3).
+/// How pods were sorted (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
@@ -107,7 +107,7 @@ pub struct PodVerdict {
     pub request: Option<i64>,
 }
 
-/// Groups of pods (spec 5.3).
+/// Groups of pods (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Group {
@@ -121,7 +121,7 @@ pub enum Group {
     Ignored,
 }
 
-/// One number against a target for the whole (spec 5.7).
+/// One number against a target for the whole (docs/spec/hpa.md 5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Total {
@@ -138,7 +138,7 @@ pub struct Total {
     pub kept: Option<Kept>,
 }
 
-/// One number against a target per replica (spec 5.8).
+/// One number against a target per replica (docs/spec/hpa.md 5.8).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PerReplica {

@@ -1,4 +1,4 @@
-//! Step 2: each metric by itself becomes a proposal, or a failure that says why (spec 4).
+//! Step 2: each metric by itself becomes a proposal, or a failure that says why (docs/spec/hpa.md 4).
 
 mod arithmetic;
 mod pods;
@@ -118,7 +118,7 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
     Evaluation { kind, name, result }
 }
 
-/// How conditions and events name a metric (spec 4.1 – 4.5).
+/// How conditions and events name a metric (docs/spec/hpa.md 4.1 – 4.5).
 fn display_name(metric: &Metric) -> String {
     let utilization = matches!(metric.goal, Goal::Utilization(_));
     let share = |of: &crate::spec::Share| match of {
@@ -148,7 +148,7 @@ fn external_name(id: &MetricId) -> String {
     format!("external metric {}({})", id.name, id.shown_selector)
 }
 
-/// Resource and ContainerResource (spec 4.1, 4.2).
+/// Resource and ContainerResource (docs/spec/hpa.md 4.1, 4.2).
 fn resource(
     context: &Context<'_>,
     samples: Option<&Result<Samples, String>>,
@@ -177,7 +177,7 @@ fn resource(
     found.map_err(|trouble| fail(trouble, Some(what)))
 }
 
-/// Pods metrics (spec 4.3).
+/// Pods metrics (docs/spec/hpa.md 4.3).
 fn pods_metric(
     context: &Context<'_>,
     samples: Option<&Result<Samples, String>>,
@@ -200,7 +200,7 @@ fn pods_metric(
         })
 }
 
-/// Object metrics (spec 4.4).
+/// Object metrics (docs/spec/hpa.md 4.4).
 fn object(
     context: &Context<'_>,
     samples: Option<&Result<Samples, String>>,
@@ -229,7 +229,7 @@ fn object(
     result.map_err(|text| failure("FailedGetObjectMetric", format!("{prefix}{text}"), text, None))
 }
 
-/// External metrics (spec 4.5).
+/// External metrics (docs/spec/hpa.md 4.5).
 fn external(
     context: &Context<'_>,
     samples: Option<&Result<Samples, String>>,

@@ -1,4 +1,4 @@
-//! A number per pod: Resource, ContainerResource and Pods metrics (spec 5.3 – 5.6).
+//! A number per pod: Resource, ContainerResource and Pods metrics (docs/spec/hpa.md 5.3 – 5.6).
 //!
 //! One pass over the pods, no allocation: everything the second look needs is summed in the first.
 
@@ -44,7 +44,7 @@ struct Cutoffs {
     readiness_delay: jiff::SignedDuration,
 }
 
-/// Average or percentage over pods, and the count it asks for (spec 5.4, 5.5).
+/// Average or percentage over pods, and the count it asks for (docs/spec/hpa.md 5.4, 5.5).
 pub(super) fn evaluate(
     context: &Context<'_>,
     samples: &PodSamples,
@@ -300,7 +300,7 @@ impl Cutoffs {
         }
     }
 
-    /// The group of a pod (spec 5.3).
+    /// The group of a pod (docs/spec/hpa.md 5.3).
     fn group(&self, pod: &Pod, sample: Option<&Sample>) -> Group {
         if pod.deleting || pod.phase == Phase::Failed {
             return Group::Ignored;

@@ -1,4 +1,4 @@
-//! One number for the whole target: Object and External metrics (spec 5.7, 5.8).
+//! One number for the whole target: Object and External metrics (docs/spec/hpa.md 5.7, 5.8).
 
 use super::{Arithmetic, Context, Kept, PerReplica, Proposal, Total, shown};
 use crate::pod::{Phase, Truth};
@@ -34,7 +34,7 @@ pub(super) fn running_sum(values: &[i64]) -> i64 {
     total
 }
 
-/// A target for the whole (spec 5.7).
+/// A target for the whole (docs/spec/hpa.md 5.7).
 pub(super) fn against_total(context: &Context<'_>, usage: i64, target: i64) -> Result<Proposal, String> {
     let ratio = usage as f64 / target as f64;
     let mut sum = Total { usage, target, ratio, ready: None, kept: None };
@@ -52,7 +52,7 @@ pub(super) fn against_total(context: &Context<'_>, usage: i64, target: i64) -> R
     Ok(Proposal { replicas, reading, sum: Arithmetic::Total(sum) })
 }
 
-/// A target per replica that exists (spec 5.8). `capped`: a sum that ran over is shown as it is, not per replica.
+/// A target per replica that exists (docs/spec/hpa.md 5.8). `capped`: a sum that ran over is shown as it is, not per replica.
 pub(super) fn per_replica(context: &Context<'_>, usage: i64, target: i64, capped: bool) -> Proposal {
     let existing = context.status_replicas;
     // No tolerance protects zero.

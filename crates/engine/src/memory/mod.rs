@@ -1,7 +1,7 @@
 //! What outlives the process that remembered it: the part of [`State`] that can still matter, short enough to ride on
 //! the object as an annotation.
 //!
-//! Kubernetes forgets everything at a restart (spec 7.5, T37). Here whoever takes over reads the [`Memory`] that was
+//! Kubernetes forgets everything at a restart (docs/spec/hpa.md 7.5, T37). Here whoever takes over reads the [`Memory`] that was
 //! stored last, and goes on. It was stored when the status last changed, and nobody knows what was recommended since,
 //! so [`Memory::recall`] takes the newest recommendation to have held until now: a take-over may delay a change, but
 //! never hastens one.
@@ -111,7 +111,7 @@ impl Memory {
     }
 }
 
-/// How far back recommendations are looked at (spec 6.2, 6.3).
+/// How far back recommendations are looked at (docs/spec/hpa.md 6.2, 6.3).
 struct Windows {
     down: SignedDuration,
     /// Without `behavior` growing has no window.

@@ -1,4 +1,4 @@
-//! Rates and bounds: how far one step may go (spec 6.2, 6.3, 6.4).
+//! Rates and bounds: how far one step may go (docs/spec/hpa.md 6.2, 6.3, 6.4).
 
 use jiff::Timestamp;
 

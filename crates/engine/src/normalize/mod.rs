@@ -1,4 +1,4 @@
-//! Step 4: windows, rates and bounds turn a recommendation into a count (spec 6).
+//! Step 4: windows, rates and bounds turn a recommendation into a count (docs/spec/hpa.md 6).
 
 mod limit;
 mod stabilize;

@@ -1,4 +1,4 @@
-//! Windows: earlier recommendations hold back a change (spec 6.2, 6.3).
+//! Windows: earlier recommendations hold back a change (docs/spec/hpa.md 6.2, 6.3).
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use api::keda::{COMPOSITE_METRIC, ScaledObject};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::{Formula, MetricValue, Sample, Told};

@@ -1,7 +1,7 @@
-//! What is answered when somebody asks for a metric (spec 4.3).
+//! What is answered when somebody asks for a metric (docs/spec/keda.md 4.3).
 
 use api::keda::ScaledObject;
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::gather::{Gathered, Of};

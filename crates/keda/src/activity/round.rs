@@ -1,9 +1,9 @@
-//! How an object is after a round over all its triggers (spec 3.2, 3.4).
+//! How an object is after a round over all its triggers (docs/spec/keda.md 3.2, 3.4).
 
 use std::collections::BTreeMap;
 
 use api::keda::{COMPOSITE_METRIC, ScaledObject, State as Truth, Trigger, types};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
 

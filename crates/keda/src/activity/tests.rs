@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use api::keda::{ScaledObject, State as Truth, types};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;

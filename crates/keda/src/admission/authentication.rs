@@ -1,4 +1,4 @@
-//! TriggerAuthentication and ClusterTriggerAuthentication (spec 8.4).
+//! TriggerAuthentication and ClusterTriggerAuthentication (docs/spec/keda.md 8.4).
 
 use api::keda::{OAuth2, PodIdentity, TriggerAuthenticationSpec};
 

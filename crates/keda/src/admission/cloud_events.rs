@@ -1,4 +1,4 @@
-//! CloudEventSource and ClusterCloudEventSource (spec 8.4).
+//! CloudEventSource and ClusterCloudEventSource (docs/spec/keda.md 8.4).
 
 use api::keda::{CloudEventSourceSpec, EVENT_TYPES};
 

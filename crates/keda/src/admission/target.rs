@@ -1,4 +1,4 @@
-//! What a reference to a workload means (spec 2.5).
+//! What a reference to a workload means (docs/spec/keda.md 2.5).
 
 use std::fmt;
 

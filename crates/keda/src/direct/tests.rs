@@ -1,4 +1,4 @@
-//! Worked examples: the matrix of spec 3.6, and what metrics add to it.
+//! Worked examples: the matrix of docs/spec/keda.md 3.6, and what metrics add to it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use api::autoscaling::v2::{
 use api::keda::{
     Advanced, Fallback, GroupVersionKindResource, HpaConfig, ScaledObject, ScalingModifiers, annotations,
 };
-use api::provide::Compat;
+use api::provider::Compat;
 use engine::act::WriteError;
 use engine::explain::sentence;
 use engine::spec::{Goal, SelectPolicy, Source};

@@ -1,8 +1,8 @@
-//! Conditions of a ScaledObject, in the words that users alert on (spec 2.8, 3.7).
+//! Conditions of a ScaledObject, in the words that users alert on (docs/spec/keda.md 2.8, 3.7).
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Condition, Conditions, State, types};
-use api::provide::Compat;
+use api::provider::Compat;
 
 /// So much of a cause is said: enough to see what it is, and little enough to be stored with every object.
 const LONGEST_CAUSE: usize = 256;

@@ -5,7 +5,7 @@ mod each;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::error::Error;

@@ -1,4 +1,4 @@
-//! Words become nodes. Operators bind as the table of spec 4.5 says.
+//! Words become nodes. Operators bind as the table of docs/spec/keda.md 4.5 says.
 
 mod calls;
 mod literals;

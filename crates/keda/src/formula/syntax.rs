@@ -128,7 +128,7 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The operator with this sign, and how tightly it binds (spec 4.5).
+    /// The operator with this sign, and how tightly it binds (docs/spec/keda.md 4.5).
     pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
         Some(match sign {
             "or" | "||" => (Self::Or, 10),

@@ -6,7 +6,7 @@ mod language;
 mod properties;
 mod refusals;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::{Moment, Program, Value};

@@ -7,7 +7,7 @@ use api::autoscaling::v2::{
 };
 use api::map::Texts;
 use api::meta::ObjectMeta;
-use api::provide::Compat;
+use api::provider::Compat;
 
 /// Whether the HPA that was found is not the one that is wanted. What somebody added to it is left alone, as long as
 /// nothing else differs.

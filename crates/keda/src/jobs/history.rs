@@ -1,4 +1,4 @@
-//! Jobs that are deleted: finished ones, and those of an older generation (spec 5.4, 5.5).
+//! Jobs that are deleted: finished ones, and those of an older generation (docs/spec/keda.md 5.4, 5.5).
 
 use api::keda::ScaledJob;
 

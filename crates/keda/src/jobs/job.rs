@@ -1,4 +1,4 @@
-//! The job that is created (spec 5.4).
+//! The job that is created (docs/spec/keda.md 5.4).
 
 use api::keda::{ScaledJob, annotations};
 use serde_json::{Map, Value, json};

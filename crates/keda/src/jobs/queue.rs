@@ -1,4 +1,4 @@
-//! What the triggers said, made one queue (spec 5.3).
+//! What the triggers said, made one queue (docs/spec/keda.md 5.3).
 
 use api::autoscaling::v2::MetricSpec;
 use quantity::Quantity;

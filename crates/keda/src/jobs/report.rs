@@ -1,7 +1,7 @@
-//! What is told and remembered after a poll (spec 5.4).
+//! What is told and remembered after a poll (docs/spec/keda.md 5.4).
 
 use api::keda::{Activity, Condition, ScaledJob, ScaledJobStatus, State, types};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

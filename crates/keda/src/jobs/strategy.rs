@@ -1,4 +1,4 @@
-//! How many jobs a strategy wishes for (spec 5.4).
+//! How many jobs a strategy wishes for (docs/spec/keda.md 5.4).
 
 use api::keda::ScalingStrategy;
 

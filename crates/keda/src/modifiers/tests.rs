@@ -1,7 +1,7 @@
 //! Worked examples.
 
 use api::keda::{Advanced, Fallback, Health, ScaledObject, ScalingModifiers, Trigger};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use super::query::{connection, counted, peeked};
 use crate::backends::Backends;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::provide::Compat;
+use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::GetMetricsRequest;
 use tokio::sync::mpsc;

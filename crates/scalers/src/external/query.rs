@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::autoscaling::v2;
-use api::provide::Compat;
+use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::{MetricSpec, MetricValue};
 

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::provide::Compat;
+use api::provider::Compat;
 use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, Server, Status};
 use futures::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;

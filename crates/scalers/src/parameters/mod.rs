@@ -1,4 +1,4 @@
-//! What a scaler accepts: typed, documented, read all at once (spec 7.1).
+//! What a scaler accepts: typed, documented, read all at once (docs/spec/keda.md 7.1).
 //!
 //! ```text
 //! declare   `parameters!`: from one declaration the struct, its reference page and its reader

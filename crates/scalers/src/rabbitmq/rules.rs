@@ -1,4 +1,4 @@
-//! What parameters must be together (spec 7.2).
+//! What parameters must be together (docs/spec/keda.md 7.2).
 
 use sources::http::Endpoint;
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::provide::Compat;
+use api::provider::Compat;
 use serde_json::json;
 
 use super::query;

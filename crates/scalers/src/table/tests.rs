@@ -8,7 +8,7 @@ mod valid;
 
 use std::collections::BTreeSet;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use proptest::prelude::*;
 
 use super::*;

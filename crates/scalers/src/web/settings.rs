@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sources::http::Endpoint;
 
-/// What the process was told of HTTP (spec 7.1, appendix A).
+/// What the process was told of HTTP (docs/spec/keda.md 7.1, appendix A).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How long a server may take unless the trigger says otherwise.

@@ -1,4 +1,4 @@
-//! The webhooks of KEDA's kinds, and how the API server learns of them (spec 8.1).
+//! The webhooks of KEDA's kinds, and how the API server learns of them (docs/spec/keda.md 8.1).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{CustomMetric, CustomMetrics, CustomQuestion, Objects};
+use api::provider::{CustomMetric, CustomMetricQuery, CustomMetrics, Objects};
 use api::selector::Selector;
 use http::Response;
 use serde_json::json;
@@ -129,7 +129,7 @@ impl Api {
         sent_many(CustomList { version: self.version, values }, count, choice).await
     }
 
-    fn question(&self, call: &Call, wanted: &Wanted<'_>) -> Result<CustomQuestion, Status> {
+    fn question(&self, call: &Call, wanted: &Wanted<'_>) -> Result<CustomMetricQuery, Status> {
         let Options { labels, fields, .. } = Options::read(&call.query)?.with_known_fields()?;
         let named = !wanted.name.is_empty() && !fields.terms().is_empty();
         if named && fields.exact("metadata.name") != Some(wanted.name) {
@@ -148,7 +148,7 @@ impl Api {
             "*" | "" => Objects::All(labels),
             name => Objects::One(name.to_owned()),
         };
-        Ok(CustomQuestion {
+        Ok(CustomMetricQuery {
             resource: wanted.resource.to_owned(),
             namespace: (!wanted.namespace.is_empty()).then(|| wanted.namespace.to_owned()),
             objects,

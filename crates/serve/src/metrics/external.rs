@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{ExternalMetrics, ExternalQuestion};
+use api::provider::{ExternalMetricQuery, ExternalMetrics};
 use http::Response;
 use serde_json::json;
 
@@ -116,7 +116,7 @@ fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, 
     }
 }
 
-fn question(call: &Call) -> Result<ExternalQuestion, Status> {
+fn question(call: &Call) -> Result<ExternalMetricQuery, Status> {
     let read = Options::read(&call.query)?;
     options::consistent(&call.query)?;
     let Options { labels, watch, .. } = read.with_known_fields()?;
@@ -126,5 +126,5 @@ fn question(call: &Call) -> Result<ExternalQuestion, Status> {
     // What was authorized is what is asked for. A metric called `status` cannot be had: Kubernetes takes the path to be
     // about the namespace.
     let Target::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
-    Ok(ExternalQuestion { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
+    Ok(ExternalMetricQuery { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
 }

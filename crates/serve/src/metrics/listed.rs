@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use api::provide::{Part, Parts};
+use api::provider::{Part, Parts};
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
@@ -303,7 +303,7 @@ impl http_body::Body for Written {
 
 #[cfg(test)]
 mod tests {
-    use api::provide::NodeUsage;
+    use api::provider::NodeUsage;
     use jiff::Timestamp;
 
     use super::*;

@@ -10,7 +10,7 @@
 //! freshness  how old what is answered is
 //! ```
 //!
-//! Where the numbers come from is known to whoever implements the traits of [`api::provide`].
+//! Where the numbers come from is known to whoever implements the traits of [`api::provider`].
 
 mod custom;
 mod external;
@@ -28,7 +28,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use api::provide::{Compat, Failure};
+use api::provider::{Compat, Failure};
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use tower::util::BoxCloneSyncService;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics, in_one_part};
+use api::provider::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics, in_one_part};
 use http::Response;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{Compat, Usage};
+use api::provider::{Compat, Usage};
 
 use super::partial;
 use super::usage::{List, Measured, Pen};

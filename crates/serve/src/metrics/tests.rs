@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use api::provide::{
-    Answer, ContainerUsage, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, Described, Found,
+use api::provider::{
+    Answer, ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, Found,
     Labels, Listing, NodeUsage, PodUsage, ResourceMetrics,
 };
 use http_body_util::BodyExt as _;
@@ -249,7 +249,7 @@ struct Changing {
 }
 
 impl CustomMetrics for Changing {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(async move {
             let object = Described { kind: "Pod".into(), name: "<a>".into(), ..Described::default() };
             let selector = question.series.to_label_selector();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{Labels, NodeUsage, PodUsage, Usage};
+use api::provider::{Labels, NodeUsage, PodUsage, Usage};
 use jiff::Timestamp;
 
 use crate::encode::json::{self, Instants};

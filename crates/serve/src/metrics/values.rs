@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use api::provide::{CustomValue, Described, ExternalValue};
+use api::provider::{CustomValue, Described, ExternalValue};
 use api::selector::LabelSelector;
 
 use crate::encode::json::{self, Instants};

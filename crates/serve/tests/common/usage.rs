@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use api::provide::{
-    Answer, ContainerUsage, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, Described,
-    ExternalMetrics, ExternalQuestion, ExternalValue, Found, Listing, NodeUsage, PodUsage, ResourceMetrics,
+use api::provider::{
+    Answer, ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described,
+    ExternalMetricQuery, ExternalMetrics, ExternalValue, Found, Listing, NodeUsage, PodUsage,
+    ResourceMetrics,
 };
 use quantity::{Format, Quantity};
 use serve::Group;
@@ -23,7 +24,7 @@ pub fn groups() -> Vec<Group> {
 
 pub struct Usage;
 
-fn amounts() -> api::provide::Usage {
+fn amounts() -> api::provider::Usage {
     vec![("cpu".into(), Quantity::from_milli(250, Format::DecimalSi))]
 }
 
@@ -52,7 +53,7 @@ impl ResourceMetrics for Usage {
 }
 
 impl CustomMetrics for Usage {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         let value = CustomValue {
             object: Described { kind: "Pod".into(), name: "web-0".into(), ..Described::default() },
             metric: question.metric.clone(),
@@ -70,7 +71,7 @@ impl CustomMetrics for Usage {
 }
 
 impl ExternalMetrics for Usage {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         let value = ExternalValue {
             metric: question.metric.clone(),
             labels: None,

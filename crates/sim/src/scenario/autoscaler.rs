@@ -45,7 +45,7 @@ pub(super) fn read(document: &Document, config: &Config) -> Result<Declared, Vec
         Manifest::Hpa(versioned) => {
             let hpa = manifest::admit_hpa(document, *versioned, gates)?;
             Ok(Declared {
-                spec: api::door::spec_of_hpa(&hpa),
+                spec: api::convert::spec_of_hpa(&hpa),
                 object: AutoscalerObject::Hpa(Box::new(hpa)),
                 period: None,
                 dry_run: false,
@@ -62,7 +62,7 @@ pub(super) fn read(document: &Document, config: &Config) -> Result<Declared, Vec
 /// An Autoscaler, with its own period and whether it only looks.
 fn own(autoscaler: Autoscaler) -> Declared {
     Declared {
-        spec: api::door::spec_of_autoscaler(&autoscaler),
+        spec: api::convert::spec_of_autoscaler(&autoscaler),
         period: autoscaler.spec.sync_period_seconds.map(|seconds| Millis::from_secs(i64::from(seconds))),
         dry_run: autoscaler.spec.dry_run,
         object: AutoscalerObject::Autoscaler(Box::new(autoscaler)),

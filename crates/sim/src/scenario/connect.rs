@@ -84,7 +84,7 @@ fn target(faults: &mut Faults<'_>, spec: &Spec, parts: &Parts<'_>) -> Option<usi
     None
 }
 
-/// The workloads whose pods the selector of `workload` selects: Kubernetes does not ask who owns a pod (spec 5.3).
+/// The workloads whose pods the selector of `workload` selects: Kubernetes does not ask who owns a pod (docs/spec/hpa.md 5.3).
 fn looked_at(workloads: &[WorkloadPlan], workload: usize) -> Vec<usize> {
     let Some(target) = workloads.get(workload) else { return Vec::new() };
     let selector = Selector::parse(&target.selector).unwrap_or_else(|_| Selector::nothing());

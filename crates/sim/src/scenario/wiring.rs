@@ -163,7 +163,7 @@ fn selector(id: &MetricId) -> Option<Selector> {
 
 impl MetricPlan {
     fn answers(&self, kind: MetricKind, id: &MetricId, selector: &Selector) -> bool {
-        // The path of an external metric is in lower case (spec C.3).
+        // The path of an external metric is in lower case (docs/spec/hpa.md Appendix C.3).
         let named = match kind {
             MetricKind::External => self.name.eq_ignore_ascii_case(&id.name),
             MetricKind::Pods | MetricKind::Object => self.name == id.name,

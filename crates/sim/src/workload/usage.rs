@@ -92,7 +92,7 @@ impl Meter {
         if self.parts.is_empty() {
             return None;
         }
-        // Each container is rounded by itself: cpu up to a thousandth, memory down to a byte (spec 5.1).
+        // Each container is rounded by itself: cpu up to a thousandth, memory down to a byte (docs/spec/hpa.md 5.1).
         let each = |part: &Usage| match self.resource {
             Resource::Cpu => (part.over(activity) - HAIR).ceil() as i64,
             Resource::Memory => (((part.over(activity) + HAIR) / 1000.0).floor() as i64).saturating_mul(1000),

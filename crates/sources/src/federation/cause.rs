@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use api::provide::Failure;
+use api::provider::Failure;
 
 use crate::http;
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::provide::{
-    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, ExternalMetrics, ExternalQuestion,
-    ExternalValue, Failure,
+use api::provider::{
+    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, ExternalMetricQuery,
+    ExternalMetrics, ExternalValue, Failure,
 };
 use futures::future::join_all;
 use tokio::sync::Notify;
@@ -123,7 +123,7 @@ impl Router {
 const OWN: Candidate = Candidate { claim: Claim::Open, announced: true, priority: 0 };
 
 impl CustomMetrics for Router {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.custom, self.askable());
             let others = upstreams.iter().map(|one| Candidate {
@@ -159,7 +159,7 @@ impl CustomMetrics for Router {
 }
 
 impl ExternalMetrics for Router {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.external, self.askable());
             let others = upstreams.iter().map(|one| Candidate {

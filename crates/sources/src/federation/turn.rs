@@ -6,7 +6,7 @@
 //!    by place. Whoever has values ends the turn.
 //! 3. If nobody has values: a failure is the answer, else an empty list, else that there is no such metric.
 
-use api::provide::Failure;
+use api::provider::Failure;
 
 use super::pattern::Pattern;
 

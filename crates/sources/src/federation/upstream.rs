@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::provide::{
-    CustomMetric, CustomQuestion, CustomValue, ExternalQuestion, ExternalValue, Failure, Objects,
+use api::provider::{
+    CustomMetric, CustomMetricQuery, CustomValue, ExternalMetricQuery, ExternalValue, Failure, Objects,
 };
 use bytes::Bytes;
 use http::header::ACCEPT;
@@ -135,7 +135,7 @@ impl Upstream {
     }
 
     /// Values of a custom metric.
-    pub(crate) async fn custom(&self, question: &CustomQuestion) -> Values<CustomValue> {
+    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> Values<CustomValue> {
         let Some(key) = wire::custom_path(Version::V1Beta2, question) else {
             return Err(Failure::no_metric(&question.metric, &question.resource));
         };
@@ -147,7 +147,7 @@ impl Upstream {
     }
 
     /// Values of an external metric.
-    pub(crate) async fn external(&self, question: &ExternalQuestion) -> Values<ExternalValue> {
+    pub(crate) async fn external(&self, question: &ExternalMetricQuery) -> Values<ExternalValue> {
         let Some(path) = wire::external_path(question) else {
             return Err(Failure::no_metric(&question.metric, "namespaces"));
         };
@@ -193,7 +193,7 @@ impl Upstream {
 }
 
 impl Inner {
-    async fn ask_custom(&self, question: &CustomQuestion) -> Result<Vec<CustomValue>, Without> {
+    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Without> {
         let first = *locked(&self.version);
         let values = match self.ask_custom_in(first, question).await {
             Err(Without::Path) => {
@@ -222,7 +222,7 @@ impl Inner {
     async fn ask_custom_in(
         &self,
         version: Version,
-        question: &CustomQuestion,
+        question: &CustomMetricQuery,
     ) -> Result<Vec<CustomValue>, Without> {
         let path =
             wire::custom_path(version, question).ok_or_else(|| Without::Metric(question.metric.clone()))?;
@@ -232,7 +232,7 @@ impl Inner {
     async fn ask_external(
         &self,
         path: &str,
-        question: &ExternalQuestion,
+        question: &ExternalMetricQuery,
     ) -> Result<Vec<ExternalValue>, Without> {
         self.ask(path, |body| wire::read_external(body, question)).await
     }

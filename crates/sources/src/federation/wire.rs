@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use api::provide::{
-    CustomMetric, CustomQuestion, CustomValue, Described, ExternalQuestion, ExternalValue, Objects,
+use api::provider::{
+    CustomMetric, CustomMetricQuery, CustomValue, Described, ExternalMetricQuery, ExternalValue, Objects,
 };
 use api::selector::LabelSelector;
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ impl Version {
 pub(crate) const EXTERNAL: &str = "/apis/external.metrics.k8s.io/v1beta1";
 
 /// Path and query of a question about a custom metric; none if it cannot be asked.
-pub(crate) fn custom_path(version: Version, question: &CustomQuestion) -> Option<String> {
+pub(crate) fn custom_path(version: Version, question: &CustomMetricQuery) -> Option<String> {
     let (object, labels) = match &question.objects {
         Objects::One(name) => (segment(name)?, String::new()),
         Objects::All(selector) => ("*".to_owned(), selector.to_string()),
@@ -54,14 +54,14 @@ pub(crate) fn custom_path(version: Version, question: &CustomQuestion) -> Option
 }
 
 /// Path and query of a question about an external metric; none if it cannot be asked.
-pub(crate) fn external_path(question: &ExternalQuestion) -> Option<String> {
+pub(crate) fn external_path(question: &ExternalMetricQuery) -> Option<String> {
     let (namespace, metric) = (segment(&question.namespace)?, segment(&question.metric)?);
     let query = [("labelSelector", question.series.to_string())];
     Some(format!("{EXTERNAL}/namespaces/{namespace}/{metric}{}", parameters(&query)))
 }
 
 /// The namespace a question belongs to: for a metric of a namespace, that one.
-pub(crate) fn place(question: &CustomQuestion) -> Option<&str> {
+pub(crate) fn place(question: &CustomMetricQuery) -> Option<&str> {
     match (&question.namespace, &question.objects) {
         (Some(namespace), _) => Some(namespace),
         (None, Objects::One(name)) if is_namespaces(&question.resource) => Some(name),
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Given {
 }
 
 /// Values of a custom metric, in either version.
-pub(crate) fn read_custom(body: &[u8], question: &CustomQuestion) -> Result<Vec<CustomValue>, Cause> {
+pub(crate) fn read_custom(body: &[u8], question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Cause> {
     let list: List<CustomItem> = read(body, "MetricValueList")?;
     let items = list.items.unwrap_or_default().into_iter().map(|item| {
         let (name, selector) = match item.metric {
@@ -180,7 +180,10 @@ pub(crate) fn read_custom(body: &[u8], question: &CustomQuestion) -> Result<Vec<
 }
 
 /// Values of an external metric.
-pub(crate) fn read_external(body: &[u8], question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Cause> {
+pub(crate) fn read_external(
+    body: &[u8],
+    question: &ExternalMetricQuery,
+) -> Result<Vec<ExternalValue>, Cause> {
     let list: List<ExternalItem> = read(body, "ExternalMetricValueList")?;
     list.items
         .unwrap_or_default()

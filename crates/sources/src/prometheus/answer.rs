@@ -9,7 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::provide::{Compat, ContainerUsage, ExternalValue, Failure, Usage};
+use api::provider::{Compat, ContainerUsage, ExternalValue, Failure, Usage};
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 

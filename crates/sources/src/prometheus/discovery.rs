@@ -11,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;

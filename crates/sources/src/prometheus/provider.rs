@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::provide::{Answer, Compat, Failure};
+use api::provider::{Answer, Compat, Failure};
 use api::selector::Selector;
 use jiff::Timestamp;
 use tokio::sync::Notify;

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::provide::CustomMetric;
+use api::provider::CustomMetric;
 
 use super::mapper::{GroupResource, KnownResource, Mapper};
 use super::rule::{Family, Rule, Rules};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::gotext::quote;
-use api::provide::Compat;
+use api::provider::Compat;
 
 pub use labels::ResourceLabels;
 

@@ -96,7 +96,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn compat(&self) -> api::provide::Compat {
+    fn compat(&self) -> api::provider::Compat {
         self.store.settings.compat
     }
 }

@@ -24,7 +24,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use crate::inventory::{Inventory, Pod, Pool};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use crate::kubelet::Point;
 

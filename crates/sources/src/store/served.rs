@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::{
+use api::provider::{
     Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage,
     ResourceMetrics, Usage,
 };

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::provide::{Found, Labels, Listing, PodUsage, ResourceMetrics};
+use api::provider::{Found, Labels, Listing, PodUsage, ResourceMetrics};
 use api::selector::{FieldSelector, Selector};
 use futures::FutureExt as _;
 

@@ -59,7 +59,7 @@ impl Admit for Guard {
                 old: review.old.as_ref(),
             };
             let around = self.surroundings(&request).await;
-            match admission::review(&request, &around, &Rules::of(api::provide::Compat::Better)) {
+            match admission::review(&request, &around, &Rules::of(api::provider::Compat::Better)) {
                 Verdict::Allowed(allowed) => Ruling::allow(allowed.warnings),
                 Verdict::Denied(denial) => {
                     Ruling::refuse(Status::new(denial.code, denial.reason, denial.message, None))

@@ -18,7 +18,7 @@ mod vault;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::provide::Compat;
+use api::provider::Compat;
 use scalers::backends::Backends;
 use scalers::web::Settings;
 use scalers::{Owner, Reading, Scaler, Trigger, table};

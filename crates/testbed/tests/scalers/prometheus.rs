@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use scalers::backends::Backends;
 use scalers::web::Settings;
 use scalers::{Trigger, table};

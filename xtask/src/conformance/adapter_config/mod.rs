@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use serde_json::{Map, Value, json};
 use sources::prometheus::config::{Config, ConfigError};
 use sources::prometheus::mapper::Mapper;

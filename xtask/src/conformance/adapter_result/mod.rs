@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use api::provide::Compat;
+use api::provider::Compat;
 use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::provide::{Answer, Failure, Labels};
+use api::provider::{Answer, Failure, Labels};
 use api::selector::Selector;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};

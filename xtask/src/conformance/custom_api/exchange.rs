@@ -1,7 +1,7 @@
 //! Recorded requests are sent to a server in this process, and its answers held against the recorded ones.
 
 use anyhow::Context as _;
-use api::provide::Compat;
+use api::provider::Compat;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;

@@ -6,7 +6,7 @@ mod provider;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use serde_json::Value;
 use serve::metrics::Settings;
 use serve::{App, Group, Local};

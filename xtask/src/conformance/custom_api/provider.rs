@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use api::provide::{
-    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, Described, ExternalMetrics,
-    ExternalQuestion, ExternalValue, Failure, Objects,
+use api::provider::{
+    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, ExternalMetricQuery,
+    ExternalMetrics, ExternalValue, Failure, Objects,
 };
 use api::selector::Selector;
 use serde::Deserialize;
@@ -90,8 +90,8 @@ impl Provider {
         })
     }
 
-    fn custom(&self, question: &CustomQuestion) -> Result<Vec<CustomValue>, Failure> {
-        let CustomQuestion { resource, namespace, objects, metric, series } = question;
+    fn custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
+        let CustomMetricQuery { resource, namespace, objects, metric, series } = question;
         self.failure(metric)?;
         let of_metric = |entry: &&Entry| {
             entry.resource == *resource && entry.namespaced == namespace.is_some() && entry.metric == *metric
@@ -122,8 +122,8 @@ impl Provider {
         }
     }
 
-    fn external(&self, question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Failure> {
-        let ExternalQuestion { metric, series, .. } = question;
+    fn external(&self, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
+        let ExternalMetricQuery { metric, series, .. } = question;
         self.failure(metric)?;
         let mut known = self.external.iter().filter(|one| one.metric == *metric).peekable();
         if known.peek().is_none() {
@@ -172,7 +172,7 @@ fn quantity(text: &str) -> Result<quantity::Quantity, Failure> {
 }
 
 impl CustomMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(async move { self.custom(question) })
     }
 
@@ -196,7 +196,7 @@ impl CustomMetrics for Provider {
 }
 
 impl ExternalMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(async move { self.external(question) })
     }
 

@@ -2,7 +2,7 @@
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::ScaledObject;
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use keda::executor::{Decision, Input, Scaled, decide};
 use keda::status::merge;

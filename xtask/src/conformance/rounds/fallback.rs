@@ -1,7 +1,7 @@
 //! Queries in a row, some of which fail (`fallback.jsonl`).
 
 use api::keda::{ScaledObject, types};
-use api::provide::Compat;
+use api::provider::Compat;
 use keda::activity::Sample;
 use keda::fallback::{changes, serve};
 use keda::status::merge;

@@ -6,7 +6,7 @@ mod executor;
 mod fallback;
 mod poll;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use engine::report::EventKind;
 use keda::activity::MetricValue;
 use keda::event::Event;

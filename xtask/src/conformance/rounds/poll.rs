@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::keda::{ScaledObject, ScaledObjectStatus};
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use keda::activity::{Formula, Metric, Question, Record, Round, Sample, Told, answer, is_wanted, state};
 use keda::executor::{Input, decide};

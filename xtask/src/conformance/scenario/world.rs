@@ -7,7 +7,7 @@ use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerStatu
 use api::overlap::Registry;
 use api::scale::{ResourceKind, normalize_selector, resolve, resolve_described};
 use api::selector::Selector;
-use api::{door, metrics};
+use api::{convert, metrics};
 use engine::Written;
 use engine::act::{Move, Write, WriteError};
 use engine::spec::{Metric, Source};
@@ -148,8 +148,8 @@ impl<'a> World<'a> {
             serde_json::to_value(HorizontalPodAutoscalerStatus::deserialize(sent)?)
         };
         let as_json = |status: &_| as_json(status).map_err(|e: serde_json::Error| e.to_string());
-        let new = door::stored_status(&hpa.spec, decision, &hpa.status);
-        let changed = !door::same_status(&hpa.status, &new);
+        let new = convert::stored_status(&hpa.spec, decision, &hpa.status);
+        let changed = !convert::same_status(&hpa.status, &new);
         played.status = as_json(&hpa.status)?;
         let result = match &step.status_update_error {
             Some(error) if changed => {
@@ -171,8 +171,8 @@ impl<'a> World<'a> {
     }
 
     fn observe(&mut self, step: &Step, hpa: &HorizontalPodAutoscaler, played: &mut Played) -> Observation {
-        let spec = Arc::new(door::spec_of_hpa(hpa));
-        let status = door::engine_status(&hpa.status);
+        let spec = Arc::new(convert::spec_of_hpa(hpa));
+        let status = convert::engine_status(&hpa.status);
         let scale = self.scale(step, hpa);
         let mut seen = Observation {
             config: self.config.clone(),

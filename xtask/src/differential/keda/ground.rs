@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;

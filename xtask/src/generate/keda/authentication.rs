@@ -1,4 +1,4 @@
-//! TriggerAuthentication and ClusterTriggerAuthentication (spec 1.3).
+//! TriggerAuthentication and ClusterTriggerAuthentication (docs/spec/keda.md 1.3).
 
 use super::{Column, Definition};
 use crate::generate::schema::{Schema, labels, list, object, text, word};

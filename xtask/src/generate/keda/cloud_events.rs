@@ -1,4 +1,4 @@
-//! CloudEventSource and ClusterCloudEventSource (spec 1.4).
+//! CloudEventSource and ClusterCloudEventSource (docs/spec/keda.md 1.4).
 
 use api::keda::EVENT_TYPES;
 

@@ -1,4 +1,4 @@
-//! The definitions of KEDA's kinds: every field of `api::keda`, as spec 1 has it.
+//! The definitions of KEDA's kinds: every field of `api::keda`, as docs/spec/keda.md 1 has it.
 //!
 //! ```text
 //! scaled_object, scaled_job, authentication, cloud_events   one file of kinds each

@@ -1,4 +1,4 @@
-//! ScaledJob (spec 1.2).
+//! ScaledJob (docs/spec/keda.md 1.2).
 
 use super::{Column, Definition, conditions, job, triggers, triggers_activity};
 use crate::generate::schema::{Schema, list, number, object, text, time, word};

@@ -1,4 +1,4 @@
-//! ScaledObject (spec 1.1).
+//! ScaledObject (docs/spec/keda.md 1.1).
 
 use super::{Column, Definition, conditions, triggers, triggers_activity};
 use crate::generate::schema::{Schema, any_quantity, flag, list, map, number, object, text, time, word};

@@ -1,4 +1,4 @@
-//! Conversion between the versions, with v2 in the middle (spec 1.7 to 1.9).
+//! Conversion between the versions, with v2 in the middle (docs/spec/hpa.md 1.7 to 1.9).
 
 pub mod annotations;
 mod behavior;

@@ -1,4 +1,4 @@
-//! v1, which has fields for CPU utilization only (spec 1.8).
+//! v1, which has fields for CPU utilization only (docs/spec/hpa.md 1.8).
 
 use super::annotations::{self, CONDITIONS, CURRENT_METRICS, METRICS};
 use super::behavior;

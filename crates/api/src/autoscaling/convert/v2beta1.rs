@@ -1,4 +1,4 @@
-//! v2beta1: flat metrics, the behavior in an annotation (spec 1.9).
+//! v2beta1: flat metrics, the behavior in an annotation (docs/spec/hpa.md 1.9).
 //!
 //! Kubernetes lost the name of the container in this conversion; it is kept here.
 

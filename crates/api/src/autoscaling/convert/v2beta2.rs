@@ -1,4 +1,4 @@
-//! v2beta2: v2 with the tolerances in annotations (spec 1.9).
+//! v2beta2: v2 with the tolerances in annotations (docs/spec/hpa.md 1.9).
 
 use quantity::Quantity;
 

@@ -1,4 +1,4 @@
-//! The text of `kubectl describe hpa` (spec 9.2).
+//! The text of `kubectl describe hpa` (docs/spec/hpa.md 9.2).
 
 mod metrics;
 mod page;

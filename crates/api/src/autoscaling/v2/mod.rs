@@ -1,4 +1,4 @@
-//! `autoscaling/v2`, the version all others are converted through (spec 1.2).
+//! `autoscaling/v2`, the version all others are converted through (docs/spec/hpa.md 1.2).
 
 mod spec;
 mod status;

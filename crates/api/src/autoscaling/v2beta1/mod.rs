@@ -1,4 +1,4 @@
-//! `autoscaling/v2beta1`: metrics in flat shapes, no behavior (spec 1.7, 1.9).
+//! `autoscaling/v2beta1`: metrics in flat shapes, no behavior (docs/spec/hpa.md 1.7, 1.9).
 //!
 //! The flat shapes are also what v1 carries in its annotations.
 

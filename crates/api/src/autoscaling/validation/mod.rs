@@ -1,4 +1,4 @@
-//! What the API server accepts: paths, kinds, texts and order of faults as in Kubernetes 1.36 (spec 1.4).
+//! What the API server accepts: paths, kinds, texts and order of faults as in Kubernetes 1.36 (docs/spec/hpa.md 1.4).
 //!
 //! All versions are validated in the shape of v2.
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 use jiff::Timestamp;
 use serde_json::{Value, json};

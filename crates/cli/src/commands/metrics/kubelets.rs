@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::connect::{Credentials, Material};
 use controllers::metrics::kubelets::{Division, Settings};
 use sources::http::{Auth, Endpoint, Secret};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::text::Source;
 use jiff::Timestamp;
 use serde_json::{Value, json};

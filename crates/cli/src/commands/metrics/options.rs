@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::selector::Selector;
 use api::time::go_duration;
 use cluster::connect::Target;

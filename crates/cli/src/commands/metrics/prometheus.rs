@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::text::Source;
 use cluster::connect::{Connection, Credentials, Material, Target, connect};
 use controllers::metrics::rules::Settings;

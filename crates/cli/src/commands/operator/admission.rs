@@ -1,4 +1,4 @@
-//! Answers the webhook, and counts what it said (spec 8.3).
+//! Answers the webhook, and counts what it said (docs/spec/keda.md 8.3).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

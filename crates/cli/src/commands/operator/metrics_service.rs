@@ -1,4 +1,4 @@
-//! KEDA's internal service (spec 4.2): its own metrics adapter may ask us, too.
+//! KEDA's internal service (docs/spec/keda.md 4.2): its own metrics adapter may ask us, too.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

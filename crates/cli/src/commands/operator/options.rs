@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::time::parse_go_duration;
 use cluster::connect::Target;
 use cluster::lease::Settings as Lease;

@@ -1,4 +1,4 @@
-//! KEDA's raw metrics (spec 4.2): every value as it is read, to those who have subscribed over the same port.
+//! KEDA's raw metrics (docs/spec/keda.md 4.2): every value as it is read, to those who have subscribed over the same port.
 
 use controllers::operator::{Asker, Listener, Overheard};
 use external_scaler::raw::{Raw, Told};

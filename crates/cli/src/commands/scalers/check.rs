@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use api::text;
 use cluster::connect::{Target, connect};
 use cluster::discovery::Discovery;

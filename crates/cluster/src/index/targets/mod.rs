@@ -272,7 +272,7 @@ impl Targets {
     }
 }
 
-/// The selector as the scale subresource tells it and client-go then reads it (spec C.1). What the server would not
+/// The selector as the scale subresource tells it and client-go then reads it (docs/spec/hpa.md Appendix C.1). What the server would not
 /// accept or answer with an error is left for it to judge.
 fn selector_text(kind: TargetKind, selector: Option<&TargetSelector>) -> Option<Box<str>> {
     let object = match (kind, selector?) {

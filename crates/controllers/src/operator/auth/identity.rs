@@ -1,4 +1,4 @@
-//! What follows from the identity of a cloud (spec 1.3, step 11).
+//! What follows from the identity of a cloud (docs/spec/keda.md 1.3, step 11).
 
 use std::collections::BTreeMap;
 

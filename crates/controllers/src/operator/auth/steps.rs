@@ -1,4 +1,4 @@
-//! The sources of parameters, in their order; later ones overwrite earlier ones (spec 1.3).
+//! The sources of parameters, in their order; later ones overwrite earlier ones (docs/spec/keda.md 1.3).
 
 use std::collections::BTreeMap;
 

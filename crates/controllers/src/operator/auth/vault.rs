@@ -1,4 +1,4 @@
-//! Secrets of HashiCorp Vault: log in, renew, read (spec 1.3, step 7).
+//! Secrets of HashiCorp Vault: log in, renew, read (docs/spec/keda.md 1.3, step 7).
 //!
 //! ```text
 //! query    questions and answers, without a network

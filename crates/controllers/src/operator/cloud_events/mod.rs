@@ -1,4 +1,4 @@
-//! CloudEvents to HTTP destinations (spec 9.4): a bounded queue, a filter per destination, some retries.
+//! CloudEvents to HTTP destinations (docs/spec/keda.md 9.4): a bounded queue, a filter per destination, some retries.
 
 mod deliver;
 mod event;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use api::keda::CloudEventSource;
 use api::meta::ObjectMeta;
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::Clock;
 use keda::event::Event;
 use tokio::sync::mpsc;

@@ -1,4 +1,4 @@
-//! One round of a ScaledJob: ask, decide, create and delete jobs, report (spec 5.3, 5.4).
+//! One round of a ScaledJob: ask, decide, create and delete jobs, report (docs/spec/keda.md 5.3, 5.4).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What sources say, and what follows from it (spec 3.2, 3.8, 5.3, 5.4).
+//! What sources say, and what follows from it (docs/spec/keda.md 3.2, 3.8, 5.3, 5.4).
 
 mod job;
 mod last_active;

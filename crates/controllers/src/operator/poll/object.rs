@@ -1,4 +1,4 @@
-//! One round of a ScaledObject: ask, decide, act, report (spec 3.2).
+//! One round of a ScaledObject: ask, decide, act, report (docs/spec/keda.md 3.2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub(super) async fn round(core: &Core, id: &Id, ask: Ask) -> Polled {
     if compat.is_strict()
         && let Some(error) = unbuilt.clone()
     {
-        // To the original, what cannot be built is the end of the round (spec 3.2).
+        // To the original, what cannot be built is the end of the round (docs/spec/keda.md 3.2).
         skip(core, &object, error);
         return Polled::default();
     }
@@ -148,7 +148,7 @@ fn age(core: &Core, item: &Item, owner: &Owner, triggers: &Triggers) -> Duration
     core.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED)
 }
 
-/// Decides, writes the count and the status, and tells (spec 3.6, 3.9). Whoever calls holds the object's gate.
+/// Decides, writes the count and the status, and tells (docs/spec/keda.md 3.6, 3.9). Whoever calls holds the object's gate.
 pub(crate) async fn decide_and_write(
     core: &Core,
     id: &Id,

@@ -1,4 +1,4 @@
-//! A source tells of activity by itself (spec 3.8): that there is work, but not how much.
+//! A source tells of activity by itself (docs/spec/keda.md 3.8): that there is work, but not how much.
 
 use std::time::Duration;
 

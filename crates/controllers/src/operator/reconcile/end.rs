@@ -1,4 +1,4 @@
-//! What is left behind when an object is deleted (spec 2.9, 5.1).
+//! What is left behind when an object is deleted (docs/spec/keda.md 2.9, 5.1).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The HPA of a ScaledObject: made, adopted, renamed, written anew, or deleted where we act ourselves (spec 2.6).
+//! The HPA of a ScaledObject: made, adopted, renamed, written anew, or deleted where we act ourselves (docs/spec/keda.md 2.6).
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn settle(
                 specs.push(told);
                 continue;
             }
-            // To the original, what says of no metrics has none (spec 2.6).
+            // To the original, what says of no metrics has none (docs/spec/keda.md 2.6).
             Err(_) if core.settings.compat.is_strict() && slot.is_built() => {
                 specs.push(Vec::new());
                 continue;

@@ -1,4 +1,4 @@
-//! ScaledJobs, step by step (spec 5.1, 5.5).
+//! ScaledJobs, step by step (docs/spec/keda.md 5.1, 5.5).
 
 use std::sync::Arc;
 

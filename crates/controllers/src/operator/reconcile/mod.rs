@@ -1,4 +1,4 @@
-//! An object as it is meant: what it scales is there, its HPA is right, its conditions say so (spec 2, 5.1).
+//! An object as it is meant: what it scales is there, its HPA is right, its conditions say so (docs/spec/keda.md 2, 5.1).
 //!
 //! ```text
 //! object    ScaledObjects, step by step

@@ -1,4 +1,4 @@
-//! ScaledObjects, step by step (spec 2.2, 2.3). Everything that is said in the status is said in one patch at the end.
+//! ScaledObjects, step by step (docs/spec/keda.md 2.2, 2.3). Everything that is said in the status is said in one patch at the end.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ async fn steps(
     Ok(Found::Ready { broken })
 }
 
-/// Conditions and events that follow (spec 2.2, steps 7 to 9), and whether it is polled.
+/// Conditions and events that follow (docs/spec/keda.md 2.2, steps 7 to 9), and whether it is polled.
 fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<Found, Fault>) -> Reconciled {
     let metadata = &old.metadata;
     let was_ready = old.status.conditions.state(types::READY) == State::True;

@@ -1,4 +1,4 @@
-//! ScaledObjects that shall do nothing (spec 2.4).
+//! ScaledObjects that shall do nothing (docs/spec/keda.md 2.4).
 
 use std::num::IntErrorKind;
 

@@ -1,4 +1,4 @@
-//! What is scaled (spec 2.5).
+//! What is scaled (docs/spec/keda.md 2.5).
 
 use api::keda::{GroupVersionKindResource, ScaledObject};
 use cluster::discovery::ScaleKind;

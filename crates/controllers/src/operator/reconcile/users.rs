@@ -1,4 +1,4 @@
-//! TriggerAuthentications: who uses them, as their status says; held until we know that they are gone (spec 1.3, 2.9).
+//! TriggerAuthentications: who uses them, as their status says; held until we know that they are gone (docs/spec/keda.md 1.3, 2.9).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

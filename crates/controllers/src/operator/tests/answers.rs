@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provide::{ExternalQuestion, Failure};
+use api::provider::{ExternalMetricQuery, Failure};
 use api::selector::Selector;
 use cluster::lease::{self, Election};
 use serde_json::json;
@@ -12,8 +12,8 @@ use super::bench::{Bench, trigger};
 use super::script::Says;
 use crate::operator::Settings;
 
-fn question(metric: &str, selector: &str) -> ExternalQuestion {
-    ExternalQuestion {
+fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
+    ExternalMetricQuery {
         namespace: "shop".to_owned(),
         metric: metric.to_owned(),
         series: Selector::parse(selector).unwrap(),

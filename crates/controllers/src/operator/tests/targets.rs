@@ -1,6 +1,6 @@
 //! What can be scaled, and what cannot.
 
-use api::provide::Compat;
+use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;

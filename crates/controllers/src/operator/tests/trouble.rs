@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use api::provide::Compat;
+use api::provider::Compat;
 use keda::activity::{self, Record};
 use keda::environment::ObjectRef;
 use keda::modifiers::Compiled;

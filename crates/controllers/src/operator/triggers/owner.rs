@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::keda::{ScaledJob, ScaledObject, State, Trigger, types};
 use api::meta::ObjectMeta;
-use api::provide::Compat;
+use api::provider::Compat;
 use keda::modifiers::Compiled;
 
 use crate::operator::id::Id;

@@ -91,7 +91,7 @@ impl Line {
         let task = tokio::spawn(async move {
             let forward = async {
                 while let Some(active) = told.recv().await {
-                    // That there is nothing to do is for polls to find out (spec 3.8).
+                    // That there is nothing to do is for polls to find out (docs/spec/keda.md 3.8).
                     if active {
                         line.tell();
                         tokio::time::sleep(APART).await;

@@ -425,7 +425,7 @@ fn applied(id: Id, changed: Option<bool>) -> Vec<Signal> {
     }
 }
 
-/// Whether what an object asks for has changed (spec 2.1). Labels and annotations are on the HPA too.
+/// Whether what an object asks for has changed (docs/spec/keda.md 2.1). Labels and annotations are on the HPA too.
 fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     let changed = |of: fn(&ObjectMeta) -> &Texts| of(old) != of(new);
     old.uid != new.uid

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use super::valid::{Speaks, valid};
 use crate::backends::Backends;

@@ -10,21 +10,21 @@ mod wire;
 
 use std::sync::Arc;
 
-use api::provide::{
-    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, ExternalMetrics, ExternalQuestion,
-    ExternalValue, Failure, Objects,
+use api::provider::{
+    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, ExternalMetricQuery,
+    ExternalMetrics, ExternalValue, Failure, Objects,
 };
 use api::selector::Selector;
 use api::text::Source;
 
 use super::*;
 
-pub(crate) fn external(metric: &str) -> ExternalQuestion {
-    ExternalQuestion { namespace: "default".into(), metric: metric.into(), series: Selector::everything() }
+pub(crate) fn external(metric: &str) -> ExternalMetricQuery {
+    ExternalMetricQuery { namespace: "default".into(), metric: metric.into(), series: Selector::everything() }
 }
 
-pub(crate) fn custom(metric: &str, objects: Objects) -> CustomQuestion {
-    CustomQuestion {
+pub(crate) fn custom(metric: &str, objects: Objects) -> CustomMetricQuery {
+    CustomMetricQuery {
         resource: "pods".into(),
         namespace: Some("default".into()),
         objects,
@@ -49,7 +49,7 @@ pub(crate) fn config(text: &str) -> Config {
 pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, Failure>);
 
 impl ExternalMetrics for Known {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(async move {
             if question.metric != self.0 {
                 return Err(Failure::no_metric(&question.metric, "own"));
@@ -71,7 +71,7 @@ impl ExternalMetrics for Known {
 }
 
 impl CustomMetrics for Known {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(async move { Err(Failure::no_metric(&question.metric, &question.resource)) })
     }
 

@@ -8,24 +8,25 @@ use super::*;
 fn questions_have_the_forms_of_the_api() {
     let selector = |text: &str| Selector::parse(text).unwrap();
     let mut question = custom("qps", one("web-0"));
-    let path = |question: &CustomQuestion| custom_path(Version::V1Beta2, question);
+    let path = |question: &CustomMetricQuery| custom_path(Version::V1Beta2, question);
     let base = "/apis/custom.metrics.k8s.io/v1beta2";
     assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/web-0/qps"));
     question.objects = Objects::All(selector("app=web,tier in (a,b)"));
     question.series = selector("verb=GET");
     let query = "?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&metricLabelSelector=verb%3DGET";
     assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/*/qps{query}"));
-    let root = CustomQuestion { resource: "nodes".into(), namespace: None, ..custom("temp", one("node-a")) };
+    let root =
+        CustomMetricQuery { resource: "nodes".into(), namespace: None, ..custom("temp", one("node-a")) };
     assert_eq!(path(&root).unwrap(), format!("{base}/nodes/node-a/temp"));
     assert_eq!(wire::place(&root), None);
     let namespace =
-        CustomQuestion { resource: "namespaces".into(), namespace: None, ..custom("qps", one("prod")) };
+        CustomMetricQuery { resource: "namespaces".into(), namespace: None, ..custom("qps", one("prod")) };
     assert_eq!(path(&namespace).unwrap(), format!("{base}/namespaces/prod/metrics/qps"));
     assert_eq!(wire::place(&namespace), Some("prod"));
     assert_eq!(wire::place(&question), Some("default"));
     let old = custom_path(Version::V1Beta1, &custom("a:b", one("x"))).unwrap();
     assert_eq!(old, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/x/a:b");
-    let outside = ExternalQuestion { series: selector("queue=q1"), ..external("queue depth?") };
+    let outside = ExternalMetricQuery { series: selector("queue=q1"), ..external("queue depth?") };
     assert_eq!(
         external_path(&outside).unwrap(),
         "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue%20depth%3F?labelSelector=queue%3Dq1"

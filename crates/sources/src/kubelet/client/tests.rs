@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use super::fake::{Act, Authority, Fake, answer, chunked};
 use super::*;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use tokio::time::Instant;
 

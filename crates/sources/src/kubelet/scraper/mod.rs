@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use tokio::sync::watch;
 

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use futures::FutureExt as _;
 use tokio::time::Instant;
 

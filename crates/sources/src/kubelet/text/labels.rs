@@ -1,6 +1,6 @@
 //! Which container a line is about.
 
-use api::provide::Compat;
+use api::provider::Compat;
 use memchr::{memchr, memchr2, memmem};
 
 use super::Flaw;

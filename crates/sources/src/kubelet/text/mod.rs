@@ -15,7 +15,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::Scrape;

@@ -1,6 +1,6 @@
 //! Lines become containers, containers become pods.
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::Family;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use http::HeaderValue;
 use rustls::ClientConfig;
 use tokio::time::Instant;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use super::*;
 use crate::prometheus::rule::tests::mapper;

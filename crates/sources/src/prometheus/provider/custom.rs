@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use api::provide::{
-    Answer, CustomMetric, CustomMetrics, CustomQuestion, CustomValue, Described, Failure, Objects,
+use api::provider::{
+    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, Failure, Objects,
 };
 use api::selector::{LabelSelector, Operator, Requirement, Selector};
 
@@ -13,7 +13,7 @@ use crate::prometheus::mapper::{GroupResource, KnownResource};
 use crate::prometheus::query::{self, CustomAsk, QueryError};
 
 impl CustomMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>> {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(values(&self.0, question))
     }
 
@@ -22,7 +22,7 @@ impl CustomMetrics for Provider {
     }
 }
 
-async fn values(inner: &Inner, question: &CustomQuestion) -> Result<Vec<CustomValue>, Failure> {
+async fn values(inner: &Inner, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
     let state = inner.state();
     match &question.objects {
         Objects::One(name) => {
@@ -50,7 +50,7 @@ async fn values(inner: &Inner, question: &CustomQuestion) -> Result<Vec<CustomVa
 async fn measured<'s>(
     inner: &Inner,
     state: &'s State,
-    question: &CustomQuestion,
+    question: &CustomMetricQuery,
     names: &[&str],
 ) -> Result<(&'s KnownResource, Vec<Option<Measured>>), Failure> {
     // Hundreds of names make a query that is long, and that nobody else asks.
@@ -88,7 +88,7 @@ async fn measured<'s>(
 }
 
 /// Whether the rule of a metric may be asked for all objects at once.
-fn is_separable(state: &State, question: &CustomQuestion) -> bool {
+fn is_separable(state: &State, question: &CustomMetricQuery) -> bool {
     let resource = state.mapper.find_text(&question.resource).map(KnownResource::group_resource);
     let namespaced = question.namespace.is_some();
     let origin = resource.and_then(|resource| state.registry.custom(&resource, namespaced, &question.metric));
@@ -97,7 +97,7 @@ fn is_separable(state: &State, question: &CustomQuestion) -> bool {
 
 fn value(
     inner: &Inner,
-    question: &CustomQuestion,
+    question: &CustomMetricQuery,
     resource: &KnownResource,
     name: &str,
     measured: Measured,

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use api::provide::{Answer, ExternalMetrics, ExternalQuestion, ExternalValue, Failure};
+use api::provider::{Answer, ExternalMetricQuery, ExternalMetrics, ExternalValue, Failure};
 
 use super::{Inner, Provider};
 use crate::prometheus::answer;
 use crate::prometheus::query::{self, QueryError};
 
 impl ExternalMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>> {
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(values(&self.0, question))
     }
 
@@ -18,8 +18,8 @@ impl ExternalMetrics for Provider {
     }
 }
 
-async fn values(inner: &Inner, question: &ExternalQuestion) -> Result<Vec<ExternalValue>, Failure> {
-    let ExternalQuestion { namespace, metric, series } = question;
+async fn values(inner: &Inner, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
+    let ExternalMetricQuery { namespace, metric, series } = question;
     let state = inner.state();
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let query = query::external(&state.rules, &state.registry, &state.mapper, namespace, metric, series);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::provide::{Answer, Failure, Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
+use api::provider::{Answer, Failure, Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
 use quantity::Format;
 
 use super::{Inner, Provider, State, separable};

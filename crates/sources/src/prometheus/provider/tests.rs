@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::provide::{
-    CustomMetrics, CustomQuestion, ExternalMetrics, ExternalQuestion, Found, Labels, Listing, Objects,
+use api::provider::{
+    CustomMetricQuery, CustomMetrics, ExternalMetricQuery, ExternalMetrics, Found, Labels, Listing, Objects,
     ResourceMetrics,
 };
 use api::selector::FieldSelector;
@@ -130,8 +130,8 @@ async fn provider(played: &Arc<Played>, world: Arc<Cluster>) -> Provider {
     provider
 }
 
-fn question(metric: &str, objects: Objects) -> CustomQuestion {
-    CustomQuestion {
+fn question(metric: &str, objects: Objects) -> CustomMetricQuery {
+    CustomMetricQuery {
         resource: "pods".to_owned(),
         namespace: Some("default".to_owned()),
         objects,
@@ -201,7 +201,7 @@ async fn external_values_are_per_series() {
     let played =
         played(r#"{"metric":{"queue":"a"},"value":[1,"3"]},{"metric":{"queue":"b"},"value":[1,"NaN"]}"#);
     let provider = provider(&played, cluster(1)).await;
-    let ask = |metric: &str| ExternalQuestion {
+    let ask = |metric: &str| ExternalMetricQuery {
         namespace: "default".to_owned(),
         metric: metric.to_owned(),
         series: Selector::parse("queue!=c").unwrap(),

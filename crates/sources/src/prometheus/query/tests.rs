@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provide::Compat;
+use api::provider::Compat;
 
 use super::*;
 use crate::prometheus::config::Config;

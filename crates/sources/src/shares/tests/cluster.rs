@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use api::provide::{Listing, ResourceMetrics as _};
+use api::provider::{Listing, ResourceMetrics as _};
 use api::selector::{FieldSelector, Selector};
 use tokio::task::JoinSet;
 

@@ -85,7 +85,7 @@ fn inventory(nodes: usize) -> Inventory {
 fn shares(id: &str, resolution: Duration, endpoint: Endpoint, nodes: usize) -> (Shares, Store, Inventory) {
     let inventory = inventory(nodes);
     let settings =
-        crate::store::Settings { resolution, keep: resolution * 8, compat: api::provide::Compat::Better };
+        crate::store::Settings { resolution, keep: resolution * 8, compat: api::provider::Compat::Better };
     let store = Store::new(settings, inventory.clone());
     let settings = Settings { id: id.into(), resolution, endpoint };
     (Shares::new(settings, inventory.clone(), store.clone()), store, inventory)

@@ -64,7 +64,7 @@ const SECRET: &str = "secret";
 /// How many cards a scenario plays.
 const CARDS: usize = 7;
 /// How long targets rest, in seconds: longer than a poll. Whoever edits an object makes KEDA build its triggers anew while its
-/// new loop already asks them, which then looks to it as if nothing were active (spec 3.3, trap 30); without rest the target
+/// new loop already asks them, which then looks to it as if nothing were active (docs/spec/keda.md 3.3, trap 30); without rest the target
 /// goes to zero for that, or not: it is chance.
 const RESTS: i64 = 3;
 /// How long they rest where nobody asks for a while, as with a spec that cannot work: the same would happen when it is mended.

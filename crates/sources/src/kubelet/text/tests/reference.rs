@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use api::provide::Compat;
+use api::provider::Compat;
 use jiff::Timestamp;
 use regex::bytes::{Captures, Regex};
 

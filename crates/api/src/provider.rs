@@ -222,7 +222,7 @@ pub trait ResourceMetrics: Send + Sync {
 
 /// What is asked of `custom.metrics.k8s.io`.
 #[derive(Clone, Debug)]
-pub struct CustomQuestion {
+pub struct CustomMetricQuery {
     /// `resource.group` as the client wrote it: singular or plural, with or without group.
     pub resource: String,
     /// Namespace; none for a metric of an object without one.
@@ -288,14 +288,14 @@ pub struct CustomMetric {
 /// Who answers `custom.metrics.k8s.io`.
 pub trait CustomMetrics: Send + Sync {
     /// Values: exactly one for a question about one object.
-    fn values<'a>(&'a self, question: &'a CustomQuestion) -> Answer<'a, Vec<CustomValue>>;
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<CustomMetric>>;
 }
 
 /// What is asked of `external.metrics.k8s.io`.
 #[derive(Clone, Debug)]
-pub struct ExternalQuestion {
+pub struct ExternalMetricQuery {
     /// Namespace.
     pub namespace: String,
     /// Name of the metric.
@@ -322,7 +322,7 @@ pub struct ExternalValue {
 /// Who answers `external.metrics.k8s.io`.
 pub trait ExternalMetrics: Send + Sync {
     /// Values, one per series.
-    fn values<'a>(&'a self, question: &'a ExternalQuestion) -> Answer<'a, Vec<ExternalValue>>;
+    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<String>>;
 }

@@ -46,7 +46,7 @@ pub fn hpa_status(
     }
 }
 
-/// Whether two statuses say the same, so that a write can be saved (spec 3.0): numbers by value, times by the second
+/// Whether two statuses say the same, so that a write can be saved (docs/spec/hpa.md 3.0): numbers by value, times by the second
 /// that is stored, null and empty alike.
 pub fn same_status<'a>(
     old: &'a v2::HorizontalPodAutoscalerStatus,

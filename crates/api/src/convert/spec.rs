@@ -64,7 +64,7 @@ fn failure_policy(policy: &plimsoll::FailurePolicy) -> FailurePolicy {
     }
 }
 
-/// One metric. Which target field counts depends on the source (spec 4.1 – 4.5).
+/// One metric. Which target field counts depends on the source (docs/spec/hpa.md 4.1 – 4.5).
 pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
     let (source, goal) = match spec.type_.as_str() {
         v2::RESOURCE => {
