@@ -133,7 +133,7 @@ async fn nodes(access: &Access, count: usize) -> anyhow::Result<Option<Nodes>> {
     if count == 0 {
         return Ok(None);
     }
-    let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+    let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
     local::nodes(client, count, Clock::system()).await.map(Some)
 }
 

@@ -17,6 +17,7 @@ mod encoding;
 mod error;
 pub mod etcd;
 mod fetch;
+pub mod harness;
 pub mod keda;
 mod kubeconfig;
 pub mod kubelets;
@@ -35,7 +36,6 @@ pub mod proxy;
 pub mod sample;
 mod side;
 pub mod state;
-pub mod twin;
 
 use std::sync::OnceLock;
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use localkube::nodes::{Nodes, Plan};
-use testbed::twin::{self, Cluster, Failure, LOCAL, REAL, Workloads};
+use testbed::harness::{self, Cluster, Failure, LOCAL, REAL, Workloads};
 
 /// One command, or several lines of a watch while another command runs.
 enum Step {
@@ -328,13 +328,13 @@ fn what_differs_from_run_to_run_is_replaced() {
 #[test]
 fn a_test_for_both_runs_on_each() -> Result<(), Failure> {
     let seen = std::sync::Mutex::new(Vec::new());
-    twin::on_both(|stage| {
-        seen.lock().unwrap().push(stage.cluster);
+    harness::on_both(|ns| {
+        seen.lock().unwrap().push(ns.cluster);
         async move {
-            let path = format!("/api/v1/namespaces/{}", stage.namespace);
+            let path = format!("/api/v1/namespaces/{}", ns.namespace);
             let request = http::Request::get(path).body(Vec::new()).unwrap();
-            let text = stage.client.request_text(request).await.unwrap();
-            assert!(text.contains("Active"), "on {}: {text}", stage.cluster);
+            let text = ns.client.request_text(request).await.unwrap();
+            assert!(text.contains("Active"), "on {}: {text}", ns.cluster);
         }
     })?;
     let seen = seen.into_inner().unwrap();

@@ -16,14 +16,14 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One test's namespace with nodes of its own.
-struct Ground {
+struct NodesEnv {
     access: &'static Access,
     namespace: String,
     client: Client,
     nodes: Nodes,
 }
 
-impl Ground {
+impl NodesEnv {
     async fn new(name: &str, change: impl FnOnce(&mut Plan)) -> Self {
         let access = testbed::shared().unwrap();
         let namespace = access.namespace(name).unwrap();
@@ -100,18 +100,18 @@ fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_lives_grows_shrinks_and_goes() {
-    let ground = Ground::new("nodes-deployment", |_| {}).await;
-    for name in ground.nodes.names() {
-        let node = ground.get(&format!("/api/v1/nodes/{name}")).await.unwrap();
+    let env = NodesEnv::new("nodes-deployment", |_| {}).await;
+    for name in env.nodes.names() {
+        let node = env.get(&format!("/api/v1/nodes/{name}")).await.unwrap();
         assert_eq!(condition(&node, "Ready")["status"], "True");
         assert_eq!(node["spec"].get("taints"), None);
     }
     let image = "--image=nowhere.invalid/web:1";
     tokio::task::block_in_place(|| {
-        ground.kubectl(&["create", "deployment", "web", image, "--replicas=5"]);
-        ground.kubectl(&["rollout", "status", "deployment/web", "--timeout=2m"]);
+        env.kubectl(&["create", "deployment", "web", image, "--replicas=5"]);
+        env.kubectl(&["rollout", "status", "deployment/web", "--timeout=2m"]);
     });
-    let pods = ground.pods_are("five ready pods", |pods| {
+    let pods = env.pods_are("five ready pods", |pods| {
         pods.len() == 5 && pods.iter().all(|pod| condition(pod, "Ready")["status"] == "True")
     });
     let pods = pods.await;
@@ -129,12 +129,12 @@ async fn a_deployment_lives_grows_shrinks_and_goes() {
         assert!(status["containerStatuses"][0]["state"]["running"]["startedAt"].is_string());
         assert_eq!(status["qosClass"], "BestEffort");
     }
-    tokio::task::block_in_place(|| ground.kubectl(&["scale", "deployment/web", "--replicas=2"]));
-    ground.pods_are("two pods", |pods| pods.len() == 2).await;
-    tokio::task::block_in_place(|| ground.kubectl(&["delete", "deployment/web"]));
-    ground.pods_are("no pods", <[Value]>::is_empty).await;
-    let (client, name) = (ground.client.clone(), ground.nodes.names()[0].clone());
-    ground.end().await;
+    tokio::task::block_in_place(|| env.kubectl(&["scale", "deployment/web", "--replicas=2"]));
+    env.pods_are("two pods", |pods| pods.len() == 2).await;
+    tokio::task::block_in_place(|| env.kubectl(&["delete", "deployment/web"]));
+    env.pods_are("no pods", <[Value]>::is_empty).await;
+    let (client, name) = (env.client.clone(), env.nodes.names()[0].clone());
+    env.end().await;
     let path = format!("/api/v1/nodes/{name}");
     let gone = client.request::<Value>(http::Request::get(path).body(Vec::new()).unwrap()).await;
     assert!(matches!(gone, Err(kube::Error::Api(status)) if status.code == 404));
@@ -142,17 +142,17 @@ async fn a_deployment_lives_grows_shrinks_and_goes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_without_room_waits_and_says_why() {
-    let ground = Ground::new("nodes-room", |plan| {
+    let env = NodesEnv::new("nodes-room", |plan| {
         plan.count = 1;
         plan.capacity.cpu = serde_json::from_value(json!("1")).unwrap();
     });
-    let ground = ground.await;
+    let env = env.await;
     for (name, placed) in [("first", "True"), ("second", "False")] {
-        ground.create("/api/v1/namespaces/{ns}/pods", pod(name, "600m", &Value::Null)).await;
+        env.create("/api/v1/namespaces/{ns}/pods", pod(name, "600m", &Value::Null)).await;
         let is = |pod: &Value| condition(pod, "PodScheduled")["status"] == placed;
-        ground.pods_are(&format!("{name} is looked at"), |pods| pods.iter().any(is)).await;
+        env.pods_are(&format!("{name} is looked at"), |pods| pods.iter().any(is)).await;
     }
-    let second = ground.get("/api/v1/namespaces/{ns}/pods/second").await.unwrap();
+    let second = env.get("/api/v1/namespaces/{ns}/pods/second").await.unwrap();
     let says = "0/1 nodes are available: 1 Insufficient cpu.";
     let scheduled = condition(&second, "PodScheduled");
     assert_eq!((&scheduled["reason"], &scheduled["message"]), (&json!("Unschedulable"), &json!(says)));
@@ -160,21 +160,21 @@ async fn a_pod_without_room_waits_and_says_why() {
     let events =
         "/api/v1/namespaces/{ns}/events?fieldSelector=reason%3DFailedScheduling,involvedObject.name%3Dsecond";
     let told = async || {
-        let events = ground.get(events).await.unwrap()["items"].as_array().unwrap().clone();
+        let events = env.get(events).await.unwrap()["items"].as_array().unwrap().clone();
         events.into_iter().next()
     };
-    let event = ground.eventually("an event", told).await;
+    let event = env.eventually("an event", told).await;
     assert_eq!(event["message"], says);
-    tokio::task::block_in_place(|| ground.kubectl(&["delete", "pod", "first"]));
+    tokio::task::block_in_place(|| env.kubectl(&["delete", "pod", "first"]));
     let ready = |pods: &[Value]| pods.len() == 1 && condition(&pods[0], "Ready")["status"] == "True";
-    let pods = ground.pods_are("the second pod in its place", ready).await;
+    let pods = env.pods_are("the second pod in its place", ready).await;
     assert_eq!(condition(&pods[0], "PodScheduled").get("message"), None);
-    ground.end().await;
+    env.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_end_as_their_pods_are_told() {
-    let ground = Ground::new("nodes-jobs", |plan| plan.run_for = "300ms".parse().unwrap()).await;
+    let env = NodesEnv::new("nodes-jobs", |plan| plan.run_for = "300ms".parse().unwrap()).await;
     let job = |name: &str, code: &str| {
         let template = json!({
             "metadata": {"annotations": {"plimsoll.dev/run-for": "1s", "plimsoll.dev/exit-code": code}},
@@ -184,35 +184,35 @@ async fn jobs_end_as_their_pods_are_told() {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec})
     };
     for (name, code, ending) in [("good", "0", "Complete"), ("bad", "3", "Failed")] {
-        ground.create("/apis/batch/v1/namespaces/{ns}/jobs", job(name, code)).await;
+        env.create("/apis/batch/v1/namespaces/{ns}/jobs", job(name, code)).await;
         let path = format!("/apis/batch/v1/namespaces/{{ns}}/jobs/{name}");
         let ended = async || {
-            let job = ground.get(&path).await.unwrap();
+            let job = env.get(&path).await.unwrap();
             (condition(&job, ending)["status"] == "True").then_some(())
         };
-        ground.eventually(&format!("{name} {ending}"), ended).await;
+        env.eventually(&format!("{name} {ending}"), ended).await;
     }
-    let pods = ground.pods().await;
+    let pods = env.pods().await;
     let bad = pods.iter().find(|pod| pod["metadata"]["labels"]["job-name"] == "bad").unwrap();
     assert_eq!(bad["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
-    tokio::task::block_in_place(|| ground.kubectl(&["delete", "jobs", "--all"]));
-    ground.pods_are("no pods", <[Value]>::is_empty).await;
-    ground.end().await;
+    tokio::task::block_in_place(|| env.kubectl(&["delete", "jobs", "--all"]));
+    env.pods_are("no pods", <[Value]>::is_empty).await;
+    env.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_answer_as_kubelets_and_show_signs_of_life() {
-    let ground = Ground::new("nodes-kubelet", |plan| plan.heartbeat = Some(Duration::from_millis(300))).await;
-    ground.create("/api/v1/namespaces/{ns}/pods", pod("web", "100m", &Value::Null)).await;
+    let env = NodesEnv::new("nodes-kubelet", |plan| plan.heartbeat = Some(Duration::from_millis(300))).await;
+    env.create("/api/v1/namespaces/{ns}/pods", pod("web", "100m", &Value::Null)).await;
     let ready = |pods: &[Value]| condition(&pods[0], "Ready")["status"] == "True";
-    let pods = ground.pods_are("a ready pod", ready).await;
+    let pods = env.pods_are("a ready pod", ready).await;
     let name = pods[0]["spec"]["nodeName"].as_str().unwrap();
-    let node = ground.get(&format!("/api/v1/nodes/{name}")).await.unwrap();
+    let node = env.get(&format!("/api/v1/nodes/{name}")).await.unwrap();
     let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64().unwrap();
-    assert_eq!(ground.nodes.port(name).map(u64::from), Some(port));
+    assert_eq!(env.nodes.port(name).map(u64::from), Some(port));
 
-    let authority = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.pem", ground.namespace));
-    std::fs::write(&authority, ground.nodes.ca_pem()).unwrap();
+    let authority = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.pem", env.namespace));
+    std::fs::write(&authority, env.nodes.ca_pem()).unwrap();
     let (nobody, somebody) =
         (kubelet(port, &authority, None).await, kubelet(port, &authority, Some("any")).await);
     std::fs::remove_file(&authority).unwrap();
@@ -222,7 +222,7 @@ async fn nodes_answer_as_kubelets_and_show_signs_of_life() {
     let refused = ask(&nobody, "/metrics/resource").await;
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 401), "{refused:?}");
     let page = ask(&somebody, "/metrics/resource").await.unwrap();
-    let series = format!("{{container=\"main\",namespace=\"{}\",pod=\"web\"}}", ground.namespace);
+    let series = format!("{{container=\"main\",namespace=\"{}\",pod=\"web\"}}", env.namespace);
     for family in ["container_cpu_usage_seconds_total", "container_memory_working_set_bytes"] {
         assert!(page.contains(&format!("{family}{series} ")), "{page}");
     }
@@ -232,11 +232,11 @@ async fn nodes_answer_as_kubelets_and_show_signs_of_life() {
     assert!(matches!(&missing, Err(kube::Error::Api(status)) if status.code == 404), "{missing:?}");
 
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
-    let renewed = async || Some(ground.get(&path).await.ok()?["spec"]["renewTime"].as_str()?.to_owned());
-    let first = ground.eventually("a lease", &renewed).await;
+    let renewed = async || Some(env.get(&path).await.ok()?["spec"]["renewTime"].as_str()?.to_owned());
+    let first = env.eventually("a lease", &renewed).await;
     let later = async || renewed().await.filter(|time| *time != first);
-    ground.eventually("another heartbeat", later).await;
-    ground.end().await;
+    env.eventually("another heartbeat", later).await;
+    env.end().await;
 }
 
 /// How somebody reaches a kubelet, with a bearer token or without.

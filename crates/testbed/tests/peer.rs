@@ -11,24 +11,24 @@ use localkube::metrics::{Described, MetricsApi, PodUsage, Script, Series, Settin
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};
+use testbed::harness::{Failure, connect};
 use testbed::peer::{Peer, PeerOptions};
-use testbed::twin::{Failure, connect};
 use testbed::{Access, Error};
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-struct Ground {
+struct PeerEnv {
     access: &'static Access,
     client: Client,
 }
 
 /// The real cluster; none where it cannot be had.
-async fn ground() -> Result<Option<Ground>, Failure> {
+async fn env() -> Result<Option<PeerEnv>, Failure> {
     match testbed::shared() {
         Ok(access) => {
             let client = connect(&access.kubeconfig_for(access.admin())).await?;
-            Ok(Some(Ground { access, client }))
+            Ok(Some(PeerEnv { access, client }))
         }
         Err(error) if Error::is_out_of_reach(error) => {
             eprintln!("left out: {error}");
@@ -38,7 +38,7 @@ async fn ground() -> Result<Option<Ground>, Failure> {
     }
 }
 
-impl Ground {
+impl PeerEnv {
     async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
@@ -183,10 +183,10 @@ fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replica
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<(), Failure> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let (here, there) = (ground.access.namespace("peer").unwrap(), ground.access.namespace("alone").unwrap());
+    let Some(env) = env().await? else { return Ok(()) };
+    let (here, there) = (env.access.namespace("peer").unwrap(), env.access.namespace("alone").unwrap());
     let api = MetricsApi::start(Settings::default()).await.unwrap();
-    api.register(&ground.client, &here).await.unwrap();
+    api.register(&env.client, &here).await.unwrap();
     let script = api.script();
     let plan = |namespace: &str| Plan {
         count: 1,
@@ -195,47 +195,47 @@ async fn the_peer_scales_on_every_metric_and_in_its_namespace_alone() -> Result<
         serve: false,
         ..Plan::default()
     };
-    let nodes = Nodes::start(ground.client.clone(), plan(&here)).await.unwrap();
-    let peer = Peer::start(ground.access, &quick(Some(&here))).await.unwrap();
+    let nodes = Nodes::start(env.client.clone(), plan(&here)).await.unwrap();
+    let peer = Peer::start(env.access, &quick(Some(&here))).await.unwrap();
     assert!(peer.usage().is_some_and(|usage| usage.resident > 1 << 20), "{:?}", peer.pid());
     for namespace in [&here, &there] {
-        ground.deploy(namespace).await;
+        env.deploy(namespace).await;
     }
     script.set_external(&there, "queue", Series::milli(70_000));
     for (number, (metric, replicas)) in metrics().into_iter().enumerate() {
         let web = format!("/apis/apps/v1/namespaces/{here}/deployments/web/scale");
         let two = json!({"metadata": {"name": "web", "namespace": here}, "spec": {"replicas": 2}});
-        ground.ask(Method::PUT, &web, &two).await;
-        let pods = ground.eventually("two ready pods", async || {
-            let pods = ground.ready(&here).await;
+        env.ask(Method::PUT, &web, &two).await;
+        let pods = env.eventually("two ready pods", async || {
+            let pods = env.ready(&here).await;
             (pods.len() == 2).then_some(pods)
         });
         let pods = pods.await;
         script.clear_pods(&here);
         say(&script, number, &here, &pods, replicas);
-        ground.autoscale(&here, &metric).await;
+        env.autoscale(&here, &metric).await;
         if number == 1 {
-            ground.autoscale(&there, &metric).await;
+            env.autoscale(&there, &metric).await;
         }
-        ground.scaled(&here, replicas).await;
-        ground.ask(Method::DELETE, &format!("{}/web", hpas(&here)), &Value::Null).await;
+        env.scaled(&here, replicas).await;
+        env.ask(Method::DELETE, &format!("{}/web", hpas(&here)), &Value::Null).await;
     }
-    assert_eq!(ground.replicas(&there).await, 2, "it is not the peer's");
-    let left = ground.get(&format!("{}/web", hpas(&there))).await;
+    assert_eq!(env.replicas(&there).await, 2, "it is not the peer's");
+    let left = env.get(&format!("{}/web", hpas(&there))).await;
     assert!(left["status"].get("conditions").is_none(), "{left}");
     let scales = "/apis/apps/v1/namespaces/{ns}/deployments/{name}/scale";
     assert!(peer.rules().unwrap().count(&Method::PUT, scales) >= 5, "{:?}", peer.rules().unwrap().counts());
     drop(peer);
     nodes.stop().await;
-    api.unregister(&ground.client, &here).await;
-    ground.remove(&[&here, &there]).await;
+    api.unregister(&env.client, &here).await;
+    env.remove(&[&here, &there]).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_in_the_store_is_served() -> Result<(), Failure> {
-    let Some(ground) = ground().await? else { return Ok(()) };
-    let namespace = ground.access.namespace("stored").unwrap();
+    let Some(env) = env().await? else { return Ok(()) };
+    let namespace = env.access.namespace("stored").unwrap();
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let object = json!({
         "apiVersion": "autoscaling/v2",
@@ -243,13 +243,13 @@ async fn what_is_in_the_store_is_served() -> Result<(), Failure> {
         "metadata": {"name": "odd", "namespace": namespace, "uid": "a-b-c", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"scaleTargetRef": target, "minReplicas": 9, "maxReplicas": 3},
     });
-    let (code, said) = ground.ask(Method::POST, &hpas(&namespace), &object).await;
+    let (code, said) = env.ask(Method::POST, &hpas(&namespace), &object).await;
     assert_eq!(code, 422, "validation refuses it: {said}");
-    let store = Etcd::of(ground.access);
+    let store = Etcd::of(env.access);
     let key = etcd::key("horizontalpodautoscalers", &namespace, "odd");
     assert_eq!(store.get(&key).await.unwrap(), None);
     store.put(&key, &object).await.unwrap();
-    let served = ground.get(&format!("{}/odd", hpas(&namespace))).await;
+    let served = env.get(&format!("{}/odd", hpas(&namespace))).await;
     assert_eq!(
         (&served["spec"]["minReplicas"], &served["spec"]["maxReplicas"]),
         (&json!(9), &json!(3)),
@@ -257,7 +257,7 @@ async fn what_is_in_the_store_is_served() -> Result<(), Failure> {
     );
     assert!(store.get(&key).await.unwrap().unwrap().starts_with(b"{"));
     assert!(store.delete(&key).await.unwrap() && !store.delete(&key).await.unwrap());
-    assert_eq!(ground.ask(Method::GET, &format!("{}/odd", hpas(&namespace)), &Value::Null).await.0, 404);
-    ground.remove(&[&namespace]).await;
+    assert_eq!(env.ask(Method::GET, &format!("{}/odd", hpas(&namespace)), &Value::Null).await.0, 404);
+    env.remove(&[&namespace]).await;
     Ok(())
 }

@@ -19,7 +19,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use testbed::aggregate::Aggregated;
-use testbed::twin::{self, Failure, Stage};
+use testbed::harness::{self, Failure, TestNamespace};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -104,10 +104,10 @@ async fn front_proxy(client: &Client) -> String {
 
 #[test]
 fn an_aggregated_api_knows_who_asks() -> Result<(), Failure> {
-    twin::on_both(|stage| async move { aggregated(stage).await })
+    harness::on_both(|ns| async move { aggregated(ns).await })
 }
 
-async fn aggregated(Stage { client, namespace, cluster, .. }: Stage) {
+async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamespace) {
     let authority = Authority::new("servers").unwrap();
     let mut api = Aggregated {
         group: format!("{namespace}.example.com"),
@@ -183,10 +183,10 @@ async fn aggregated(Stage { client, namespace, cluster, .. }: Stage) {
 
 #[test]
 fn a_webhook_refuses_what_it_does_not_like() -> Result<(), Failure> {
-    twin::on_both(|stage| async move { webhook(stage).await })
+    harness::on_both(|ns| async move { webhook(ns).await })
 }
 
-async fn webhook(Stage { client, namespace, cluster, .. }: Stage) {
+async fn webhook(TestNamespace { client, namespace, cluster, .. }: TestNamespace) {
     let authority = Authority::new("servers").unwrap();
     let identity = authority.server(&["127.0.0.1"]).unwrap();
     let port = serve(&identity, &front_proxy(&client).await, |_, review, _| {

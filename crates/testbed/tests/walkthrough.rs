@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, reason = "a test")]
 
-#[path = "controller/ground/ours.rs"]
-mod ours;
+#[path = "controller/env/controller.rs"]
+mod controller;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use localkube::metrics::MetricsApi;
 use localkube::nodes::{Nodes, Plan, Workload};
 use sim::load::{Load, Shape};
 use sim::workload::{ContainerUsage, Delays, Service, Usage};
-use testbed::twin::{self, Failure, Stage};
+use testbed::harness::{self, Failure, TestNamespace};
 
 const MANIFEST: &str = "\
 apiVersion: apps/v1
@@ -63,15 +63,15 @@ struct Table {
 
 #[test]
 fn php_apache_grows_and_shrinks_before_the_eyes_of_kubectl() -> Result<(), Failure> {
-    twin::on_both(|stage| async {
+    harness::on_both(|ns| async {
         let Ok(access) = testbed::shared() else { return };
         let kubectl = access.parts.kubectl.clone();
-        walk(stage, kubectl).await;
+        walk(ns, kubectl).await;
     })
 }
 
-async fn walk(stage: Stage, kubectl: PathBuf) {
-    let Stage { client, namespace, kubeconfig, .. } = stage;
+async fn walk(ns: TestNamespace, kubectl: PathBuf) {
+    let TestNamespace { client, namespace, kubeconfig, .. } = ns;
     let plan = Plan {
         count: 1,
         prefix: namespace.clone(),
@@ -96,7 +96,7 @@ async fn walk(stage: Stage, kubectl: PathBuf) {
         namespaces: vec![namespace.clone()],
         ..Settings::default()
     };
-    let ours = ours::Ours::start(client.clone(), settings);
+    let ours = controller::RunningController::start(client.clone(), settings);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&namespace);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("kubeconfig"), kubeconfig).unwrap();

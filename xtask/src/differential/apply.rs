@@ -1,4 +1,4 @@
-//! Deeds are done, to both twins at once, and what can be seen afterwards is read.
+//! Actions are done, to both copies at once, and what can be seen afterwards is read.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,53 +10,56 @@ use localkube::metrics::{ContainerUsage, Described, PodUsage, Series, When};
 use quantity::Quantity;
 use serde_json::Value;
 
+use super::action::ApiRequest;
 use super::compare::View;
-use super::deed::Ask;
-use super::ground::Ground;
+use super::env::HpaEnv;
 use super::scenario::Scenario;
-use super::scenario::deed::{Age, Deed, Usage};
+use super::scenario::action::{Age, HpaAction, Usage};
 use super::scenario::target::Kind;
 
-impl Ground {
-    /// Does the deeds of one scenario to both twins; what was refused, and by whom.
-    pub(crate) async fn apply(&self, deeds: &[Deed], now: Timestamp) -> Vec<String> {
+impl HpaEnv {
+    /// Does the actions of one scenario to both copies; what was refused, and by whom.
+    pub(crate) async fn apply(&self, actions: &[HpaAction], now: Timestamp) -> Vec<String> {
         let [theirs, ours] = &self.namespaces;
-        let (theirs, ours) = join(self.apply_to(theirs, deeds, now), self.apply_to(ours, deeds, now)).await;
+        let (theirs, ours) =
+            join(self.apply_to(theirs, actions, now), self.apply_to(ours, actions, now)).await;
         theirs.into_iter().chain(ours).collect()
     }
 
-    async fn apply_to(&self, namespace: &str, deeds: &[Deed], now: Timestamp) -> Vec<String> {
+    async fn apply_to(&self, namespace: &str, actions: &[HpaAction], now: Timestamp) -> Vec<String> {
         let mut refused = Vec::new();
-        for deed in deeds {
-            let done = match deed {
-                Deed::Ask(Ask { method, path, body }) => {
+        for action in actions {
+            let done = match action {
+                HpaAction::ApiRequest(ApiRequest { method, path, body }) => {
                     let path = path.replace("{ns}", namespace);
                     self.send(method.clone(), &path, body).await.map(drop).map_err(|error| error.to_string())
                 }
                 told => self.tell(namespace, told, now),
             };
-            refused.extend(done.err().map(|error| format!("{namespace}: {deed}: {error}")));
+            refused.extend(done.err().map(|error| format!("{namespace}: {action}: {error}")));
         }
         refused
     }
 
     /// Sets what the metrics APIs say.
-    fn tell(&self, namespace: &str, deed: &Deed, now: Timestamp) -> Result<(), String> {
+    fn tell(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> Result<(), String> {
         let script = &self.script;
-        match deed {
-            Deed::Ask(_) => {}
-            Deed::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
-            Deed::Usage { pod, usage: Some(usage) } => script.set_pod(namespace, pod, sample(usage, now)?),
-            Deed::OfPod { pod, metric, value: None } => {
+        match action {
+            HpaAction::ApiRequest(_) => {}
+            HpaAction::Usage { pod, usage: None } => script.remove_pod(namespace, pod),
+            HpaAction::Usage { pod, usage: Some(usage) } => {
+                script.set_pod(namespace, pod, sample(usage, now)?)
+            }
+            HpaAction::OfPod { pod, metric, value: None } => {
                 script.remove_custom(&Described::pod(namespace, pod), metric);
             }
-            Deed::OfPod { pod, metric, value: Some(value) } => {
+            HpaAction::OfPod { pod, metric, value: Some(value) } => {
                 // Its labels are those of its workload: the name without the number.
                 let app = pod.rsplit_once('-').map_or(pod.as_str(), |(app, _)| app);
                 let series = series("a", value)?.of_object(&[("app", app)]);
                 script.set_custom(Described::pod(namespace, pod), metric, series);
             }
-            Deed::OfObject { resource, name, metric, values } => {
+            HpaAction::OfObject { resource, name, metric, values } => {
                 let object = if name == "{ns}" {
                     Described::namespace(namespace)
                 } else {
@@ -67,7 +70,7 @@ impl Ground {
                     script.set_custom(object.clone(), metric, series(label, value)?);
                 }
             }
-            Deed::External { metric, series: all } => {
+            HpaAction::External { metric, series: all } => {
                 script.remove_external(namespace, metric);
                 let Some(all) = all else { return Ok(()) };
                 for (label, value) in all {

@@ -20,7 +20,7 @@ pub(crate) const MASKED: &[Mask] = &[
     },
     Mask { what: "count, times and names of events", why: "the same: as many as there were passes" },
     Mask { what: "annotations plimsoll.dev/*", why: "ours: what survives a restart" },
-    Mask { what: "namespaces in texts, uid, resourceVersion", why: "the twins are two objects" },
+    Mask { what: "namespaces in texts, uid, resourceVersion", why: "the copies are two objects" },
     Mask {
         what: "the order of autoscalers in AmbiguousSelector",
         why: "random in Kubernetes, sorted here (deliberate difference)",
@@ -35,7 +35,7 @@ pub(crate) const MASKED: &[Mask] = &[
     },
 ];
 
-/// What can be seen of one twin.
+/// What can be seen of one copy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
     /// The count asked of the target; absent: there is none.

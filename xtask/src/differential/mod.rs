@@ -1,10 +1,10 @@
-//! `cargo xtask differential [hpa]`: Kubernetes' own HPA controller and ours on the same real API server, over twin workloads
+//! `cargo xtask differential [hpa]`: Kubernetes' own HPA controller and ours on the same real API server, over copy workloads
 //! with the same scripted metrics, compared step by step.
 //!
 //! ```text
 //! scenario   what happens to a workload: a function of a seed and a number        pure
-//! ground     a control plane with both controllers, which can be held
-//! apply      deeds are done to both twins, and what can be seen is read
+//! env     a control plane with both controllers, which can be held
+//! apply      actions are done to both copies, and what can be seen is read
 //! rounds     hold, change, let go, wait until nothing changes, hold, compare
 //! compare    what is compared, and the list of what is masked                     pure
 //! report     what was found
@@ -15,10 +15,10 @@
 //!
 //! `cargo xtask differential keda` is the same of KEDA's operator and ours: see [`keda`].
 
+mod action;
 mod apply;
 mod compare;
-mod deed;
-mod ground;
+mod env;
 mod keda;
 mod report;
 mod rounds;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use ground::{Ground, Setting};
+use env::{HpaEnv, Setting};
 use report::{Outcome, Progress};
 use rounds::Play;
 
@@ -127,12 +127,12 @@ fn run_hpa(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
             continue;
         }
         progress.note(&format!("starting a control plane: {}", setting.name));
-        let plane = ground::plane(setting)?;
+        let plane = env::plane(setting)?;
         let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };
         let runtime = crate::local::runtime()?;
         runtime.block_on(async {
-            let ground = Ground::start(plane, setting).await?;
-            rounds::play(&ground, setting, play, &mut outcome, &mut progress).await
+            let env = HpaEnv::start(plane, setting).await?;
+            rounds::play(&env, setting, play, &mut outcome, &mut progress).await
         })?;
         runtime.shutdown_timeout(Duration::from_secs(5));
     }

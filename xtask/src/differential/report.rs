@@ -8,9 +8,9 @@ use serde::Serialize;
 use testbed::progress::human;
 
 use super::compare::{Field, MASKED, Mask};
-use super::ground::Setting;
+use super::env::Setting;
 use super::rounds::lines;
-use super::scenario::deed::Step;
+use super::scenario::action::Step;
 
 /// What a run has found.
 #[derive(Debug, Default, Serialize)]
@@ -18,7 +18,7 @@ use super::scenario::deed::Step;
 pub(crate) struct Outcome {
     pub(crate) steps: usize,
     pub(crate) scenarios: usize,
-    /// Rounds in which a twin took longer to settle.
+    /// Rounds in which a copy took longer to settle.
     pub(crate) late: usize,
     /// Steps whose events were too many to be told, and so to be compared.
     pub(crate) events_left_out: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
     pub(crate) seen: BTreeMap<String, usize>,
 }
 
-/// A step after which the twins were not the same.
+/// A step after which the copies were not the same.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Difference {
@@ -45,7 +45,7 @@ pub(crate) struct Difference {
 #[derive(Debug, Serialize)]
 struct Done {
     title: String,
-    deeds: Vec<String>,
+    actions: Vec<String>,
 }
 
 /// A line on a terminal that changes.
@@ -74,7 +74,7 @@ impl Difference {
         fields: Vec<Field>,
     ) -> Self {
         let done: Vec<Done> =
-            done.iter().map(|step| Done { title: step.title.clone(), deeds: lines(step) }).collect();
+            done.iter().map(|step| Done { title: step.title.clone(), actions: lines(step) }).collect();
         Self { seed, setting: setting.name, scenario: scenario.to_owned(), step: done.len(), done, fields }
     }
 
@@ -85,7 +85,7 @@ impl Difference {
         text += &format!("  again with: cargo xtask differential --seed {seed} --only {number}\n");
         for (place, done) in done.iter().enumerate() {
             text += &format!("  {}. {}\n", place + 1, done.title);
-            done.deeds.iter().for_each(|deed| text += &format!("       {deed}\n"));
+            done.actions.iter().for_each(|action| text += &format!("       {action}\n"));
         }
         for Field { name, theirs, ours } in fields {
             text += &format!("  {name}\n       theirs  {theirs}\n       ours    {ours}\n");

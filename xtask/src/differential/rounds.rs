@@ -1,4 +1,4 @@
-//! Rounds: one step of every lane while both controllers are held, then both look until nothing changes, then the twins
+//! Rounds: one step of every lane while both controllers are held, then both look until nothing changes, then the copies
 //! are compared.
 
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use futures::future::join_all;
 use localkube::metrics::{Group, Outage};
 
 use super::compare::View;
-use super::ground::{Ground, PERIOD, Setting, now};
+use super::env::{HpaEnv, PERIOD, Setting, now};
 use super::report::{Difference, Outcome, Progress};
-use super::scenario::deed::{Deed, Step};
+use super::scenario::action::{HpaAction, Step};
 use super::scenario::{Facts, Scenario};
 
 /// What is to be played.
@@ -25,7 +25,7 @@ pub(crate) struct Play {
 }
 
 struct Rounds<'a> {
-    ground: &'a Ground,
+    env: &'a HpaEnv,
     setting: &'a Setting,
     play: Play,
     lanes: Vec<Lane>,
@@ -42,13 +42,13 @@ struct Lane {
     over: bool,
 }
 
-/// How often twins are looked at while they settle.
+/// How often copies are looked at while they settle.
 const POLL: Duration = Duration::from_millis(250);
 /// How long watches may take to tell what was written.
 const WATCHED: Duration = Duration::from_millis(250);
 /// No step takes longer to settle.
 const LONGEST: Duration = Duration::from_mins(1);
-/// How often twins that differ may settle once more: a pass may have been late.
+/// How often copies that differ may settle once more: a pass may have been late.
 const AGAIN: usize = 2;
 /// One source may tell 25 events of one kind about an object.
 const EVENTS: usize = 25;
@@ -61,14 +61,14 @@ const CALM: usize = 4;
 
 /// Plays scenarios until there were as many steps as were asked for.
 pub(crate) async fn play(
-    ground: &Ground,
+    env: &HpaEnv,
     setting: &Setting,
     play: Play,
     outcome: &mut Outcome,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let next = play.only.unwrap_or(play.first);
-    let mut rounds = Rounds { ground, setting, play, lanes: Vec::new(), next, failing: None, outages: 0 };
+    let mut rounds = Rounds { env, setting, play, lanes: Vec::new(), next, failing: None, outages: 0 };
     let until = outcome.steps + play.steps;
     let mut round = 0;
     while outcome.steps < until {
@@ -95,8 +95,8 @@ impl Rounds<'_> {
         self.lanes = lanes;
         join_all(over.iter().map(|lane| async {
             // What is already gone cannot be deleted, and nothing depends on it.
-            let deeds = lane.scenario.end();
-            self.ground.apply(&deeds, now()).await;
+            let actions = lane.scenario.end();
+            self.env.apply(&actions, now()).await;
         }))
         .await;
     }
@@ -127,12 +127,12 @@ impl Rounds<'_> {
         }
         if let Some((group, outage)) = outage {
             self.failing = Some(group);
-            self.ground.script.fail(group, outage);
+            self.env.script.fail(group, outage);
         }
         if let Some(group) = mended {
-            self.ground.script.fail(group, Outage::None);
+            self.env.script.fail(group, Outage::None);
         }
-        let done = join_all(steps.iter().map(|step| self.ground.apply(&step.deeds, at))).await;
+        let done = join_all(steps.iter().map(|step| self.env.apply(&step.actions, at))).await;
         for refused in done.into_iter().flatten() {
             outcome.refused.push(refused);
         }
@@ -172,11 +172,11 @@ impl Rounds<'_> {
     /// Lets both controllers look until nothing changes, and compares.
     async fn settle(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
         for attempt in 0..=AGAIN {
-            self.ground.open();
+            self.env.open();
             self.wait().await?;
-            self.ground.close().await?;
+            self.env.close().await?;
             let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
-            let views = self.ground.look(&scenarios, true).await?;
+            let views = self.env.look(&scenarios, true).await?;
             let differ = views.iter().any(|[theirs, ours]| !View::differences(theirs, ours).is_empty());
             if differ && attempt < AGAIN {
                 outcome.late += 1;
@@ -193,7 +193,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Waits until no twin has changed for as long as anything is remembered, and two looks more.
+    /// Waits until no copy has changed for as long as anything is remembered, and two looks more.
     async fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
@@ -207,7 +207,7 @@ impl Rounds<'_> {
         let mut since = vec![began; scenarios.len()];
         loop {
             tokio::time::sleep(POLL).await;
-            let seen = self.ground.look(&scenarios, false).await?;
+            let seen = self.env.look(&scenarios, false).await?;
             for ((old, new), since) in before.iter().zip(&seen).zip(&mut since) {
                 if !old.iter().zip(new).all(|(old, new)| old.same_state(new)) {
                     *since = Instant::now();
@@ -250,7 +250,7 @@ impl Lane {
     }
 }
 
-/// Deeds as people read them.
+/// Actions as people read them.
 pub(crate) fn lines(step: &Step) -> Vec<String> {
-    step.deeds.iter().map(Deed::to_string).collect()
+    step.actions.iter().map(HpaAction::to_string).collect()
 }

@@ -9,14 +9,14 @@ use localkube::{Cluster, Options};
 
 use crate::figures::{Measured, Subject};
 use crate::load::Load;
-use crate::ours::Ours;
-use crate::world::World;
+use crate::plimsoll::PlimsollController;
+use crate::workloads::Workloads;
 use crate::{PERIOD, WINDOW, table};
 
 /// The word with which this program becomes the server.
 pub(crate) const SERVER: &str = "serve";
 
-const WORLD: World = World { autoscalers: 10_000, namespaces: 100 };
+const WORKLOADS: Workloads = Workloads { autoscalers: 10_000, namespaces: 100 };
 const MEMORY_LIMIT: f64 = 250.0;
 /// The bucket of the histogram that is nearest to a second.
 const IN_TIME: &str = "plimsoll_pass_delay_seconds_bucket{le=\"1.024\"}";
@@ -35,11 +35,11 @@ pub(crate) async fn serve(file: &str) {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let client = running.client();
     let begun = Instant::now();
-    WORLD.make(&client).await;
+    WORKLOADS.make(&client).await;
     eprintln!("made in {:.0} s", begun.elapsed().as_secs_f64());
     let metrics = MetricsApi::start(Settings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
-    let load = Load::start(WORLD, metrics.script());
+    let load = Load::start(WORKLOADS, metrics.script());
     let server = running.serve().await.unwrap();
     std::fs::write(file, &server.kubeconfig).unwrap();
     println!("ready");
@@ -79,18 +79,18 @@ impl Drop for Server {
 }
 
 pub(crate) async fn run() -> bool {
-    eprintln!("making {} autoscalers and their pods on localkube", WORLD.autoscalers);
+    eprintln!("making {} autoscalers and their pods on localkube", WORKLOADS.autoscalers);
     let mut server = tokio::task::spawn_blocking(Server::start).await.unwrap();
-    let mut ours = Ours::start(&server.kubeconfig);
+    let mut ours = PlimsollController::start(&server.kubeconfig);
     let subject = Subject::new(ours.pid(), ours.port, None);
-    subject.warm(WORLD.autoscalers).await;
+    subject.warm(WORKLOADS.autoscalers).await;
     let steady = subject.measure(WINDOW).await;
     ours.check();
     server.tell("change");
     tokio::time::sleep(PERIOD * 2).await;
     let changing = subject.measure(WINDOW).await;
     ours.check();
-    println!("\n{} autoscalers × 10 pods on localkube, our controller alone", WORLD.autoscalers);
+    println!("\n{} autoscalers × 10 pods on localkube, our controller alone", WORKLOADS.autoscalers);
     [("values stay as they are", steady), ("values change at every look", changing)]
         .iter()
         .fold(true, |good, (variant, measured)| show(variant, measured) && good)
@@ -109,7 +109,7 @@ fn show(variant: &str, measured: &Measured) -> bool {
     let kept = [
         table::at_most(
             "autoscalers left out per period, percent",
-            100.0 - per_period * 100.0 / WORLD.autoscalers as f64,
+            100.0 - per_period * 100.0 / WORKLOADS.autoscalers as f64,
             1,
             1.0,
         ),

@@ -3,16 +3,16 @@
 use localkube::metrics::{MetricsApi, Settings};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions};
-use testbed::{Access, ControlPlane, Error, Options, ports, twin};
+use testbed::{Access, ControlPlane, Error, Options, harness, ports};
 use tokio::runtime::Runtime;
 
 use crate::figures::{Measured, Subject};
 use crate::load::Load;
-use crate::ours::Ours;
-use crate::world::World;
+use crate::plimsoll::PlimsollController;
+use crate::workloads::Workloads;
 use crate::{PERIOD, WINDOW, table};
 
-const WORLD: World = World { autoscalers: 1_000, namespaces: 20 };
+const WORKLOADS: Workloads = Workloads { autoscalers: 1_000, namespaces: 20 };
 
 /// What acts on workloads would make pods of its own.
 const WITHOUT_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
@@ -40,7 +40,7 @@ fn plane() -> Result<ControlPlane, Error> {
 pub(crate) fn hold(runtime: &Runtime, file: &str) {
     let plane = plane().unwrap();
     let kubeconfig = plane.access().kubeconfig_for(plane.access().admin());
-    let (_metrics, load) = runtime.block_on(ground(&kubeconfig));
+    let (_metrics, load) = runtime.block_on(env(&kubeconfig));
     load.changes(true);
     std::fs::write(file, kubeconfig).unwrap();
     println!("ready");
@@ -49,20 +49,20 @@ pub(crate) fn hold(runtime: &Runtime, file: &str) {
     }
 }
 
-async fn ground(kubeconfig: &str) -> (MetricsApi, Load) {
+async fn env(kubeconfig: &str) -> (MetricsApi, Load) {
     let client =
-        twin::connect(kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
+        harness::connect(kubeconfig).await.unwrap_or_else(|_| panic!("the real cluster cannot be reached"));
     let metrics = MetricsApi::start(Settings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
-    eprintln!("making {} autoscalers and their pods", WORLD.autoscalers);
-    WORLD.make(&client).await;
-    let load = Load::start(WORLD, metrics.script());
+    eprintln!("making {} autoscalers and their pods", WORKLOADS.autoscalers);
+    WORKLOADS.make(&client).await;
+    let load = Load::start(WORKLOADS, metrics.script());
     (metrics, load)
 }
 
 async fn compare(access: &Access) -> bool {
     let kubeconfig = access.kubeconfig_for(access.admin());
-    let (_metrics, load) = ground(&kubeconfig).await;
+    let (_metrics, load) = env(&kubeconfig).await;
     eprintln!("Kubernetes' own controller");
     let theirs = theirs(access, &load).await;
     eprintln!("ours");
@@ -70,7 +70,7 @@ async fn compare(access: &Access) -> bool {
 
     println!(
         "{} autoscalers × 10 pods, one period is {} s, measured for {} s",
-        WORLD.autoscalers,
+        WORKLOADS.autoscalers,
         PERIOD.as_secs(),
         WINDOW.as_secs()
     );
@@ -102,7 +102,7 @@ async fn theirs(access: &Access, load: &Load) -> [Measured; 2] {
 async fn ours(kubeconfig: &str, load: &Load) -> [Measured; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
-    let mut ours = Ours::start(&proxy.kubeconfig());
+    let mut ours = PlimsollController::start(&proxy.kubeconfig());
     let subject = Subject::new(ours.pid(), ours.port, Some(proxy.rules()));
     let measured = both(&subject, load).await;
     ours.check();
@@ -112,7 +112,7 @@ async fn ours(kubeconfig: &str, load: &Load) -> [Measured; 2] {
 /// Both variants: values that stay, and values that change.
 async fn both(subject: &Subject, load: &Load) -> [Measured; 2] {
     load.changes(false);
-    subject.warm(WORLD.autoscalers).await;
+    subject.warm(WORKLOADS.autoscalers).await;
     let steady = subject.measure(WINDOW).await;
     load.changes(true);
     tokio::time::sleep(PERIOD * 2).await;

@@ -9,7 +9,7 @@ use localkube::metrics::{ContainerUsage, Labels, PodUsage, Script, When};
 use tokio::task::JoinHandle;
 
 use crate::PERIOD;
-use crate::world::{self, PODS, World};
+use crate::workloads::{self, PODS, Workloads};
 
 /// In thousandths of a core: half of what is requested, give or take a little.
 const VALUES: std::ops::Range<i64> = 98..105;
@@ -25,19 +25,19 @@ pub(crate) struct Load {
 
 impl Load {
     /// The same all the time, until told otherwise.
-    pub(crate) fn start(world: World, script: Script) -> Self {
+    pub(crate) fn start(workloads: Workloads, script: Script) -> Self {
         let changing = Arc::new(AtomicBool::new(false));
-        let labels: Vec<Arc<Labels>> = (0..world.autoscalers)
-            .map(|number| Arc::new(BTreeMap::from([("app".to_owned(), world::name(number))])))
+        let labels: Vec<Arc<Labels>> = (0..workloads.autoscalers)
+            .map(|number| Arc::new(BTreeMap::from([("app".to_owned(), workloads::name(number))])))
             .collect();
-        set(world, &script, &labels, VALUES.start);
+        set(workloads, &script, &labels, VALUES.start);
         let told = Arc::clone(&changing);
         let task = tokio::spawn(async move {
             let mut steps = tokio::time::interval(STEP);
             for value in VALUES.cycle() {
                 steps.tick().await;
                 if told.load(Ordering::Relaxed) {
-                    set(world, &script, &labels, value);
+                    set(workloads, &script, &labels, value);
                 }
             }
         });
@@ -55,9 +55,9 @@ impl Drop for Load {
     }
 }
 
-fn set(world: World, script: &Script, labels: &[Arc<Labels>], cpu: i64) {
+fn set(workloads: Workloads, script: &Script, labels: &[Arc<Labels>], cpu: i64) {
     for (number, labels) in labels.iter().enumerate() {
-        let namespace = world.namespace(number);
+        let namespace = workloads.namespace(number);
         for pod in 0..PODS {
             let usage = PodUsage {
                 labels: Arc::clone(labels),
@@ -65,7 +65,7 @@ fn set(world: World, script: &Script, labels: &[Arc<Labels>], cpu: i64) {
                 when: When::Now,
                 window: Duration::from_secs(15),
             };
-            script.set_pod(&namespace, &world::pod_name(number, pod), usage);
+            script.set_pod(&namespace, &workloads::pod_name(number, pod), usage);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! beside    1,000 autoscalers × 10 pods: first theirs, then ours, on the same API server and with the same metrics
 //! alone     10,000 autoscalers × 10 pods on localkube, which runs in a process of its own
-//! world     the objects of both
+//! workloads     the objects of both
 //! load      what pods use: the same all the time, or something new at every look
 //! ours      the release binary as a process
 //! figures   what a controller says of itself, what the kernel says of it, what it asked for
@@ -15,9 +15,9 @@ mod alone;
 mod beside;
 mod figures;
 mod load;
-mod ours;
+mod plimsoll;
 mod table;
-mod world;
+mod workloads;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use testbed::kubelets::fleet::Fleet;
 
+use crate::env::MetricsBenchEnv;
 use crate::figures::measure;
 use crate::lists::{JSON, PROTOBUF, list, until_complete};
-use crate::stage::Stage;
 use crate::subject::Who;
 use crate::table::{at_most, mebibytes, millis, told};
 
@@ -15,8 +15,8 @@ const WINDOW: Duration = Duration::from_mins(1);
 const MEMORY: f64 = 300.0;
 
 pub(crate) async fn run() -> bool {
-    let stage = Stage::new(FLEET).await;
-    let mut subject = Who::Ours.of_kubelets(&stage).await;
+    let env = MetricsBenchEnv::new(FLEET).await;
+    let mut subject = Who::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
     let quiet = measure(&subject, WINDOW).await;
     let (json, protobuf) = (list(&subject, JSON).await, list(&subject, PROTOBUF).await);

@@ -10,8 +10,8 @@ use testbed::sample::SampleApp;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use crate::env::MetricsBenchEnv;
 use crate::figures::percentile;
-use crate::stage::Stage;
 use crate::subject::{Subject, Who};
 use crate::table::{Beside, millis};
 
@@ -56,7 +56,7 @@ struct Figures {
 }
 
 pub(crate) async fn run() -> bool {
-    let stage = Stage::new(FLEET).await;
+    let env = MetricsBenchEnv::new(FLEET).await;
     let app = SampleApp::start().unwrap();
     for number in 0..FLEET.size() {
         let (namespace, name) = FLEET.pod(number);
@@ -78,9 +78,9 @@ pub(crate) async fn run() -> bool {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     eprintln!("prometheus-adapter");
-    let theirs = figures(Who::Theirs, &stage, &prometheus).await;
+    let theirs = figures(Who::Upstream, &env, &prometheus).await;
     eprintln!("ours");
-    let ours = figures(Who::Ours, &stage, &prometheus).await;
+    let ours = figures(Who::Plimsoll, &env, &prometheus).await;
 
     let title = format!(
         "{AUTOSCALERS} autoscalers' questions, {} a second for {} s",
@@ -122,8 +122,8 @@ fn question(number: usize) -> String {
     }
 }
 
-async fn figures(who: Who, stage: &Stage, prometheus: &Server) -> Figures {
-    let mut subject = who.of_prometheus(stage, &prometheus.url(), RULES).await;
+async fn figures(who: Who, env: &MetricsBenchEnv, prometheus: &Server) -> Figures {
+    let mut subject = who.of_prometheus(env, &prometheus.url(), RULES).await;
     let begun = Instant::now();
     for number in [0, 4, AUTOSCALERS - 1] {
         while subject.client.get(&question(number)).await.map_or(0, |answer| answer.code) != 200 {

@@ -5,7 +5,7 @@
 //! alone     5,000 nodes × 30 pods: ours
 //! hold      as `resource`, ours alone, until standard input ends: for whoever looks with a profiler
 //! custom    200 autoscalers' questions, 1,000 a second: first prometheus-adapter, then ours, on the same Prometheus
-//! stage     a real API server with nodes and pods that are simulated
+//! env     a real API server with nodes and pods that are simulated
 //! subject   a metrics server as a process
 //! figures   what the kernel says of it
 //! table     limits and verdicts
@@ -14,10 +14,10 @@
 
 mod alone;
 mod custom;
+mod env;
 mod figures;
 mod lists;
 mod resource;
-mod stage;
 mod subject;
 mod table;
 

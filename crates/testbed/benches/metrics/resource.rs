@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use testbed::kubelets::fleet::Fleet;
 
+use crate::env::MetricsBenchEnv;
 use crate::figures::{Measured, measure};
 use crate::lists::{JSON, List, PROTOBUF, list, until_complete};
-use crate::stage::Stage;
 use crate::subject::Who;
 use crate::table::{Beside, mebibytes, millis};
 
@@ -25,11 +25,11 @@ struct Figures {
 }
 
 pub(crate) async fn run() -> bool {
-    let stage = Stage::new(FLEET).await;
+    let env = MetricsBenchEnv::new(FLEET).await;
     eprintln!("metrics-server");
-    let theirs = figures(Who::Theirs, &stage).await;
+    let theirs = figures(Who::Upstream, &env).await;
     eprintln!("ours");
-    let ours = figures(Who::Ours, &stage).await;
+    let ours = figures(Who::Plimsoll, &env).await;
     let title =
         format!("{} nodes × {} pods at 15 s, measured for {} s", FLEET.nodes, FLEET.pods, WINDOW.as_secs());
     let mut table = Beside::new(&title);
@@ -68,8 +68,8 @@ pub(crate) async fn run() -> bool {
 
 /// Keeps everything until standard input ends.
 pub(crate) async fn hold() {
-    let stage = Stage::new(FLEET).await;
-    let mut subject = Who::Ours.of_kubelets(&stage).await;
+    let env = MetricsBenchEnv::new(FLEET).await;
+    let mut subject = Who::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
     println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
@@ -89,13 +89,13 @@ fn per_second(figures: &Figures) -> f64 {
     figures.requests as f64 / figures.quiet.took.as_secs_f64()
 }
 
-async fn figures(who: Who, stage: &Stage) -> Figures {
-    let mut subject = who.of_kubelets(stage).await;
+async fn figures(who: Who, env: &MetricsBenchEnv) -> Figures {
+    let mut subject = who.of_kubelets(env).await;
     until_complete(&mut subject, FLEET.size()).await;
     tokio::time::sleep(SETTLE).await;
-    let before = stage.kubelets.all_requests();
+    let before = env.kubelets.all_requests();
     let quiet = measure(&subject, WINDOW).await;
-    let requests = stage.kubelets.all_requests() - before;
+    let requests = env.kubelets.all_requests() - before;
     let json = list(&subject, JSON).await;
     let protobuf = list(&subject, PROTOBUF).await;
     subject.check();

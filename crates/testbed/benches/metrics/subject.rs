@@ -8,7 +8,7 @@ use testbed::direct::{Caller, Direct};
 use testbed::ports;
 use testbed::program::{Program, Room};
 
-use crate::stage::Stage;
+use crate::env::MetricsBenchEnv;
 
 /// Names the binary that is measured.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
@@ -23,16 +23,16 @@ pub(crate) struct Subject {
 /// Who is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
-    Theirs,
-    Ours,
+    Upstream,
+    Plimsoll,
 }
 
 impl Who {
     /// What serves `metrics.k8s.io`.
-    pub(crate) async fn of_kubelets(self, stage: &Stage) -> Subject {
+    pub(crate) async fn of_kubelets(self, env: &MetricsBenchEnv) -> Subject {
         let (room, port) = (Room::new().unwrap(), ports::free().unwrap());
-        let authority = room.write("kubelets.crt", stage.kubelets.ca_pem()).unwrap();
-        let mut arguments = serving(&room, stage, port);
+        let authority = room.write("kubelets.crt", env.kubelets.ca_pem()).unwrap();
+        let mut arguments = serving(&room, env, port);
         arguments.extend([
             format!("--kubeconfig={}", room.path("kubeconfig").display()),
             "--metric-resolution=15s".into(),
@@ -41,17 +41,17 @@ impl Who {
             format!("--kubelet-certificate-authority={}", authority.display()),
         ]);
         let program = match self {
-            Self::Theirs => Peers::ensure().unwrap().metrics_server,
-            Self::Ours => ours(&mut arguments),
+            Self::Upstream => Peers::ensure().unwrap().metrics_server,
+            Self::Plimsoll => ours(&mut arguments),
         };
-        self.start(&program, &arguments, room, stage, port).await
+        self.start(&program, &arguments, room, env, port).await
     }
 
     /// What serves `custom.metrics.k8s.io`.
-    pub(crate) async fn of_prometheus(self, stage: &Stage, url: &str, rules: &str) -> Subject {
+    pub(crate) async fn of_prometheus(self, env: &MetricsBenchEnv, url: &str, rules: &str) -> Subject {
         let (room, port) = (Room::new().unwrap(), ports::free().unwrap());
         let rules = room.write("rules.yaml", rules).unwrap();
-        let mut arguments = serving(&room, stage, port);
+        let mut arguments = serving(&room, env, port);
         arguments.extend([
             format!("--lister-kubeconfig={}", room.path("kubeconfig").display()),
             format!("--config={}", rules.display()),
@@ -62,10 +62,10 @@ impl Who {
             "--client-burst=2000".into(),
         ]);
         let program = match self {
-            Self::Theirs => Peers::ensure().unwrap().prometheus_adapter,
-            Self::Ours => ours(&mut arguments),
+            Self::Upstream => Peers::ensure().unwrap().prometheus_adapter,
+            Self::Plimsoll => ours(&mut arguments),
         };
-        self.start(&program, &arguments, room, stage, port).await
+        self.start(&program, &arguments, room, env, port).await
     }
 
     async fn start(
@@ -73,15 +73,15 @@ impl Who {
         program: &Path,
         arguments: &[String],
         room: Room,
-        stage: &Stage,
+        env: &MetricsBenchEnv,
         port: u16,
     ) -> Subject {
-        let name = if self == Self::Ours { "plimsoll" } else { "peer" };
+        let name = if self == Self::Plimsoll { "plimsoll" } else { "peer" };
         let mut program = Program::start(name, program, arguments, room).unwrap();
         let nobody = Direct::new(port, &Caller::nobody()).unwrap();
         let ready = async || nobody.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
         program.until(PATIENCE, ready).await.unwrap();
-        Subject { program, client: Direct::new(port, &stage.admin()).unwrap() }
+        Subject { program, client: Direct::new(port, &env.admin()).unwrap() }
     }
 }
 
@@ -94,8 +94,8 @@ impl Subject {
     }
 }
 
-fn serving(room: &Room, stage: &Stage, port: u16) -> Vec<String> {
-    let file = room.write("kubeconfig", &stage.kubeconfig()).unwrap();
+fn serving(room: &Room, env: &MetricsBenchEnv, port: u16) -> Vec<String> {
+    let file = room.write("kubeconfig", &env.kubeconfig()).unwrap();
     vec![
         "--bind-address=127.0.0.1".into(),
         format!("--secure-port={port}"),

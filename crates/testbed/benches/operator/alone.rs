@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use crate::env::{OperatorBenchEnv, register};
 use crate::figures::{Measured, measure};
 use crate::questions::Questions;
 use crate::source::Source;
-use crate::stage::{Stage, register};
 use crate::subject::Subject;
-use crate::world::{Queries, World};
+use crate::workloads::{Queries, Workloads};
 use crate::{INTERVAL, WINDOW, table};
 
 const OBJECTS: usize = 10_000;
@@ -18,10 +18,10 @@ const MEMORY: f64 = 120.0;
 pub(crate) async fn run() -> bool {
     let objects = std::env::var("BENCH_OBJECTS").ok().and_then(|text| text.parse().ok()).unwrap_or(OBJECTS);
     let source = Source::start(5).await;
-    let stage = Stage::start().await;
-    let world = World::new("alone", objects, &source.url, Queries::Distinct);
-    world.make(&stage.client).await;
-    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
+    let env = OperatorBenchEnv::start().await;
+    let workloads = Workloads::new("alone", objects, &source.url, Queries::Distinct);
+    workloads.make(&env.client).await;
+    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
     // All are reconciled, and polled once more.
     source.until_asked(2 * objects as u64, objects).await;
     tokio::time::sleep(INTERVAL).await;
@@ -38,8 +38,8 @@ pub(crate) async fn run() -> bool {
     table::told("… at most since the start, MiB", table::mebibytes(polled.peak), 1);
     good &= table::at_most("thousandths of a core", polled.millicores(), 1, CPU);
 
-    register(&stage.client, world.namespace, subject.port).await;
-    let questions = Questions::start(&stage.client, &world);
+    register(&env.client, workloads.namespace, subject.port).await;
+    let questions = Questions::start(&env.client, &workloads);
     tokio::time::sleep(Duration::from_secs(20)).await;
     let _ = questions.counts();
     let before = source.asked();

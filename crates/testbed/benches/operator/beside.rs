@@ -1,4 +1,4 @@
-//! 1,000 ScaledObjects on a real API server: first KEDA looks after them, then ours after their twins in another namespace.
+//! 1,000 ScaledObjects on a real API server: first KEDA looks after them, then Plimsoll looks after copies of them in another namespace.
 //!
 //! Both poll the same Prometheus every 30 s, and all objects are active. Both are asked for every metric every 15 s, through
 //! the API server: KEDA's adapter, which asks its operator, and our operator itself. First Kubernetes' own HPA controller
@@ -13,15 +13,15 @@ use serde_json::Value;
 use testbed::keda::{Keda, KedaOptions, prepare};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions, Rules};
-use testbed::{Access, ControlPlane, Options, twin};
+use testbed::{Access, ControlPlane, Options, harness};
 
+use crate::env::register;
 use crate::figures::{Measured, measure};
 use crate::questions::Questions;
 use crate::source::Source;
-use crate::stage::register;
 use crate::subject::Subject;
 use crate::table::{Beside, mebibytes};
-use crate::world::{Queries, World, send};
+use crate::workloads::{Queries, Workloads, send};
 use crate::{INTERVAL, WINDOW};
 
 const OBJECTS: usize = 1_000;
@@ -99,27 +99,28 @@ pub(crate) async fn run() -> bool {
 
 async fn compare(access: &Access) -> bool {
     let kubeconfig = access.kubeconfig_for(access.admin());
-    let client = twin::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the cluster cannot be reached"));
+    let client =
+        harness::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the cluster cannot be reached"));
     prepare(access, HOME).await.unwrap();
     let source = Source::start(5).await;
-    let worlds =
-        ["theirs", "ours"].map(|namespace| World::new(namespace, OBJECTS, &source.url, Queries::Distinct));
-    for world in &worlds {
-        world.make(&client).await;
+    let sides = ["theirs", "ours"]
+        .map(|namespace| Workloads::new(namespace, OBJECTS, &source.url, Queries::Distinct));
+    for workloads in &sides {
+        workloads.make(&client).await;
     }
     eprintln!("KEDA");
-    let theirs = theirs(access, &client, &source, &worlds[0]).await;
+    let theirs = theirs(access, &client, &source, &sides[0]).await;
     eprintln!("ours");
-    let ours = ours(access, &kubeconfig, &client, &source, &worlds[1]).await;
+    let ours = ours(access, &kubeconfig, &client, &source, &sides[1]).await;
     let how = ["asked by Kubernetes' HPA controller", "asked every 15 s, evenly over time"];
     let ways = how.into_iter().zip(theirs.into_iter().zip(ours));
     let kept: Vec<bool> = ways.map(|(how, (theirs, ours))| Asked { how, theirs, ours }.show()).collect();
     kept.into_iter().all(|kept| kept)
 }
 
-async fn theirs(access: &Access, client: &Client, source: &Source, world: &World) -> [Side; 2] {
+async fn theirs(access: &Access, client: &Client, source: &Source, workloads: &Workloads) -> [Side; 2] {
     let options = KedaOptions {
-        namespace: Some(world.namespace.to_owned()),
+        namespace: Some(workloads.namespace.to_owned()),
         home: HOME.to_owned(),
         adapter: true,
         counted: true,
@@ -131,7 +132,7 @@ async fn theirs(access: &Access, client: &Client, source: &Source, world: &World
         ("KEDA's metrics adapter", keda.adapter().unwrap().pid().unwrap()),
     ];
     let rules = keda.rules().expect("its requests are counted");
-    both(&Ground { access, client, source, world, rules }, processes).await
+    both(&SideEnv { access, client, source, workloads, rules }, processes).await
 }
 
 async fn ours(
@@ -139,67 +140,67 @@ async fn ours(
     kubeconfig: &str,
     client: &Client,
     source: &Source,
-    world: &World,
+    workloads: &Workloads,
 ) -> [Side; 2] {
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
-    let mut subject = Subject::start(&proxy.kubeconfig(), world.namespace).await;
-    register(client, world.namespace, subject.port).await;
+    let mut subject = Subject::start(&proxy.kubeconfig(), workloads.namespace).await;
+    register(client, workloads.namespace, subject.port).await;
     let processes = [("plimsoll operator", subject.pid())];
     let rules = proxy.rules();
-    let sides = both(&Ground { access, client, source, world, rules }, processes).await;
+    let sides = both(&SideEnv { access, client, source, workloads, rules }, processes).await;
     subject.check();
     sides
 }
 
 /// Where a side is measured.
-struct Ground<'a> {
+struct SideEnv<'a> {
     access: &'a Access,
     client: &'a Client,
     source: &'a Source,
-    world: &'a World,
+    workloads: &'a Workloads,
     /// Through which its requests go.
     rules: Rules,
 }
 
 /// Waits until all is at work, and measures twice: asked by an HPA controller, and asked evenly.
-async fn both<const N: usize>(ground: &Ground<'_>, processes: [(&'static str, u32); N]) -> [Side; 2] {
-    let Ground { access, client, source, world, .. } = *ground;
+async fn both<const N: usize>(env: &SideEnv<'_>, processes: [(&'static str, u32); N]) -> [Side; 2] {
+    let SideEnv { access, client, source, workloads, .. } = *env;
     let begun = std::time::Instant::now();
-    while ground.hpas(|_| true).await < world.objects {
-        assert!(begun.elapsed() < Duration::from_mins(5), "there are {} HPAs", ground.hpas(|_| true).await);
+    while env.hpas(|_| true).await < workloads.objects {
+        assert!(begun.elapsed() < Duration::from_mins(5), "there are {} HPAs", env.hpas(|_| true).await);
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     eprintln!("all HPAs after {:.0} s", begun.elapsed().as_secs_f64());
-    source.until_asked(world.objects as u64, 1).await;
+    source.until_asked(workloads.objects as u64, 1).await;
 
-    let namespace = Some(world.namespace.to_owned());
+    let namespace = Some(workloads.namespace.to_owned());
     let peer = PeerOptions { namespace, counted: true, ..PeerOptions::default() };
     let peer = Peer::start(access, &peer).await.unwrap();
     tokio::time::sleep(INTERVAL * 2).await;
     let questions = peer.rules().expect("its requests are counted");
     questions.clear_log();
-    let mut by_controller = ground.measure(processes).await;
+    let mut by_controller = env.measure(processes).await;
     by_controller.answered = questions.count(&Method::GET, QUESTION);
     // Whoever gets no answer says so in this condition.
-    by_controller.failed = (world.objects - ground.hpas(is_scaling).await) as u64;
+    by_controller.failed = (workloads.objects - env.hpas(is_scaling).await) as u64;
     drop(peer);
 
-    let questions = Questions::start(client, world);
+    let questions = Questions::start(client, workloads);
     tokio::time::sleep(INTERVAL * 2).await;
     let (_, early) = questions.counts();
     if early > 0 {
         eprintln!("{early} questions failed before all was at work");
     }
-    let mut evenly = ground.measure(processes).await;
+    let mut evenly = env.measure(processes).await;
     (evenly.answered, evenly.failed) = questions.counts();
     [by_controller, evenly]
 }
 
-impl Ground<'_> {
+impl SideEnv<'_> {
     /// How many HPAs there are for which something holds.
     async fn hpas(&self, which: impl Fn(&Value) -> bool) -> usize {
-        let namespace = self.world.namespace;
+        let namespace = self.workloads.namespace;
         let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers?limit=2000");
         let (_, said) = send(self.client, Method::GET, &path, &Value::Null).await;
         let list: Value = serde_json::from_str(&said).unwrap();

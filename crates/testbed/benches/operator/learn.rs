@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::env::{OperatorBenchEnv, register};
 use crate::questions::Questions;
 use crate::source::Source;
-use crate::stage::{Stage, register};
 use crate::subject::Subject;
-use crate::world::{Queries, World};
+use crate::workloads::{Queries, Workloads};
 use crate::{INTERVAL, table};
 
 const OBJECTS: usize = 300;
@@ -15,13 +15,13 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run() -> bool {
     let source = Source::start(5).await;
-    let stage = Stage::start().await;
-    let world = World::new("learn", OBJECTS, &source.url, Queries::Distinct);
-    world.make(&stage.client).await;
-    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
+    let env = OperatorBenchEnv::start().await;
+    let workloads = Workloads::new("learn", OBJECTS, &source.url, Queries::Distinct);
+    workloads.make(&env.client).await;
+    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
     source.until_asked(3 * OBJECTS as u64, OBJECTS).await;
-    register(&stage.client, world.namespace, subject.port).await;
-    let questions = Questions::start(&stage.client, &world);
+    register(&env.client, workloads.namespace, subject.port).await;
+    let questions = Questions::start(&env.client, &workloads);
     tokio::time::sleep(INTERVAL * 2).await;
     let (answered, failed) = questions.counts();
     subject.check();

@@ -8,8 +8,8 @@
 //! push        from the tell of an external scaler to the write of the scale
 //! restart     Prometheus killed and started again under load
 //! learn       a little of everything, only if it is asked for: what `make learn` learns from
-//! world       the objects
-//! stage       localkube in another process; the subject, our binary
+//! workloads       the objects
+//! env       localkube in another process; the subject, our binary
 //! source      a Prometheus that says what it is told to, and counts
 //! questions   what an HPA controller asks
 //! figures     what the kernel says of processes
@@ -19,6 +19,7 @@
 
 mod alone;
 mod beside;
+mod env;
 mod figures;
 mod learn;
 mod push;
@@ -26,12 +27,11 @@ mod questions;
 mod restart;
 mod same;
 mod source;
-mod stage;
 mod subject;
 #[path = "../metrics/table.rs"]
 mod table;
 mod wake;
-mod world;
+mod workloads;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let asked = |name: &str| arguments.is_empty() || arguments.iter().any(|word| word == name);
-    if arguments.first().is_some_and(|word| word == stage::SERVER) {
-        runtime.block_on(stage::serve(&arguments[1]));
+    if arguments.first().is_some_and(|word| word == env::SERVER) {
+        runtime.block_on(env::serve(&arguments[1]));
         return ExitCode::SUCCESS;
     }
     if arguments.first().is_some_and(|word| word == "learn") {

@@ -8,11 +8,11 @@ use futures::StreamExt as _;
 use serde_json::json;
 use testbed::backends::GoScaler;
 
+use crate::env::{OperatorBenchEnv, counts};
 use crate::figures::percentile;
-use crate::stage::{Stage, counts};
 use crate::subject::Subject;
 use crate::table::{self, millis};
-use crate::world::{World, name};
+use crate::workloads::{Workloads, name};
 
 const OBJECTS: usize = 300;
 /// Milliseconds.
@@ -21,19 +21,19 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) async fn run() -> bool {
     let scaler = GoScaler::start(None).await.unwrap();
-    let stage = Stage::start().await;
+    let env = OperatorBenchEnv::start().await;
     let address = scaler.address();
-    let world = World {
+    let workloads = Workloads {
         replicas: 0,
         trigger: Arc::new(move |_| {
             let metadata = json!({"scalerAddress": address, "value": "0", "target": "10", "active": "no"});
             json!({"type": "external-push", "metadata": metadata})
         }),
-        ..World::new("push", OBJECTS, "", crate::world::Queries::Same)
+        ..Workloads::new("push", OBJECTS, "", crate::workloads::Queries::Same)
     };
-    world.make(&stage.client).await;
-    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
-    let mut counts = pin!(counts(&stage.client, world.namespace));
+    workloads.make(&env.client).await;
+    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
+    let mut counts = pin!(counts(&env.client, workloads.namespace));
     for _ in 0..OBJECTS {
         let (name, count) = counts.next().await.unwrap();
         assert_eq!(count, 0, "{name} woke too early");
@@ -42,7 +42,7 @@ pub(crate) async fn run() -> bool {
     tokio::time::sleep(crate::INTERVAL + Duration::from_secs(15)).await;
     let mut times = Vec::new();
     for number in 0..OBJECTS {
-        let object = format!("{}/{}", world.namespace, name(number));
+        let object = format!("{}/{}", workloads.namespace, name(number));
         let waiting = Instant::now();
         // Tells are lost on nobody: the stream may not be open yet.
         let begun = loop {

@@ -8,7 +8,7 @@ use http::Request;
 use kube::Client;
 use tokio::task::JoinHandle;
 
-use crate::world::{World, name};
+use crate::workloads::{Workloads, name};
 
 /// The period of Kubernetes' own HPA controller.
 pub(crate) const PERIOD: Duration = Duration::from_secs(15);
@@ -21,10 +21,10 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    pub(crate) fn start(client: &Client, world: &World) -> Self {
+    pub(crate) fn start(client: &Client, workloads: &Workloads) -> Self {
         let (answered, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let counts = (Arc::clone(&answered), Arc::clone(&failed));
-        let (client, namespace, objects) = (client.clone(), world.namespace, world.objects);
+        let (client, namespace, objects) = (client.clone(), workloads.namespace, workloads.objects);
         let task = tokio::spawn(async move {
             let mut ticks = tokio::time::interval(PERIOD / u32::try_from(objects).unwrap());
             for number in (0..objects).cycle() {

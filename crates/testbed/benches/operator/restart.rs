@@ -20,10 +20,10 @@ use testbed::prometheus::Server;
 use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use tokio::net::TcpListener;
 
-use crate::stage::{Stage, counts};
+use crate::env::{OperatorBenchEnv, counts};
 use crate::subject::Subject;
 use crate::table;
-use crate::world::{Queries, World, name};
+use crate::workloads::{Queries, Workloads, name};
 
 const OBJECTS: usize = 1_000;
 const INTERVAL: u64 = 5;
@@ -41,9 +41,9 @@ pub(crate) async fn run() -> bool {
     while server.query("count(load)").await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    let stage = Stage::start().await;
+    let env = OperatorBenchEnv::start().await;
     let url = server.url();
-    let world = World {
+    let workloads = Workloads {
         interval: INTERVAL,
         cooldown: INTERVAL,
         replicas: 2,
@@ -52,17 +52,17 @@ pub(crate) async fn run() -> bool {
             let metadata = json!({"serverAddress": url, "query": query, "threshold": "100"});
             json!({"type": "prometheus", "metadata": metadata})
         }),
-        ..World::new("restart", OBJECTS, "", Queries::Distinct)
+        ..Workloads::new("restart", OBJECTS, "", Queries::Distinct)
     };
-    world.make(&stage.client).await;
+    workloads.make(&env.client).await;
     let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
-    let proxy = Proxy::start_with(&stage.kubeconfig, settings).await.unwrap();
-    let mut subject = Subject::start(&proxy.kubeconfig(), world.namespace).await;
+    let proxy = Proxy::start_with(&env.kubeconfig, settings).await.unwrap();
+    let mut subject = Subject::start(&proxy.kubeconfig(), workloads.namespace).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
 
     let scaled = Arc::new(Mutex::new(Vec::new()));
     let watched = {
-        let (scaled, client) = (Arc::clone(&scaled), stage.client.clone());
+        let (scaled, client) = (Arc::clone(&scaled), env.client.clone());
         tokio::spawn(async move {
             let mut counts = pin!(counts(&client, "restart"));
             while let Some((name, count)) = counts.next().await {

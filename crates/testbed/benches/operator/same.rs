@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use crate::env::{OperatorBenchEnv, register};
 use crate::figures::measure;
 use crate::questions::Questions;
 use crate::source::Source;
-use crate::stage::{Stage, register};
 use crate::subject::Subject;
-use crate::world::{Queries, World};
+use crate::workloads::{Queries, Workloads};
 use crate::{INTERVAL, WINDOW, table};
 
 const OBJECTS: usize = 1_000;
@@ -17,10 +17,10 @@ const ASKED: f64 = 3.0;
 
 pub(crate) async fn run() -> bool {
     let source = Source::start(5).await;
-    let stage = Stage::start().await;
-    let world = World::new("same", OBJECTS, &source.url, Queries::Same);
-    world.make(&stage.client).await;
-    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
+    let env = OperatorBenchEnv::start().await;
+    let workloads = Workloads::new("same", OBJECTS, &source.url, Queries::Same);
+    workloads.make(&env.client).await;
+    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
     tokio::time::sleep(INTERVAL * 2 + Duration::from_secs(5)).await;
     let before = source.asked();
     let [polled] = measure([subject.pid()], WINDOW).await;
@@ -30,8 +30,8 @@ pub(crate) async fn run() -> bool {
     let mut good =
         table::at_most("queries per interval", per_interval(source.asked() - before, WINDOW), 2, POLLED);
     table::told("thousandths of a core", polled.millicores(), 1);
-    register(&stage.client, world.namespace, subject.port).await;
-    let questions = Questions::start(&stage.client, &world);
+    register(&env.client, workloads.namespace, subject.port).await;
+    let questions = Questions::start(&env.client, &workloads);
     tokio::time::sleep(Duration::from_secs(20)).await;
     let _ = questions.counts();
     let before = source.asked();

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 
+use crate::env::{OperatorBenchEnv, counts};
 use crate::figures::percentile;
 use crate::source::Source;
-use crate::stage::{Stage, counts};
 use crate::subject::Subject;
 use crate::table;
-use crate::world::{Queries, World};
+use crate::workloads::{Queries, Workloads};
 
 const OBJECTS: usize = 1_250;
 /// Seconds.
@@ -39,14 +39,15 @@ pub(crate) async fn run() -> bool {
 /// When half of them have a replica, and when all have.
 async fn wake(queries: Queries, interval: u64) -> (Duration, Duration) {
     let source = Source::start(0).await;
-    let stage = Stage::start().await;
-    let world = World { replicas: 0, interval, ..World::new("wake", OBJECTS, &source.url, queries) };
-    world.make(&stage.client).await;
-    let mut subject = Subject::start(&stage.kubeconfig, world.namespace).await;
+    let env = OperatorBenchEnv::start().await;
+    let workloads =
+        Workloads { replicas: 0, interval, ..Workloads::new("wake", OBJECTS, &source.url, queries) };
+    workloads.make(&env.client).await;
+    let mut subject = Subject::start(&env.kubeconfig, workloads.namespace).await;
     let distinct = if queries == Queries::Distinct { OBJECTS } else { 1 };
     source.until_asked(2 * distinct as u64, distinct).await;
     tokio::time::sleep(Duration::from_secs(2 * interval)).await;
-    let mut counts = pin!(counts(&stage.client, world.namespace));
+    let mut counts = pin!(counts(&env.client, workloads.namespace));
     let mut awake: HashSet<String> = HashSet::new();
     let mut times = Vec::new();
     for _ in 0..OBJECTS {

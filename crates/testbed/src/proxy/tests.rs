@@ -11,7 +11,7 @@ use localkube::{Cluster, Options, Running, Server};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::twin::connect;
+use crate::harness::connect;
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-struct Ground {
+struct ProxyEnv {
     #[allow(dead_code, reason = "held for their end")]
     held: (Running, Server),
     /// Goes past the proxy.
@@ -31,13 +31,13 @@ struct Ground {
     rules: Rules,
 }
 
-async fn ground() -> Ground {
+async fn env() -> ProxyEnv {
     let cluster = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let server = cluster.serve().await.unwrap();
     let proxy = Proxy::start(&server.kubeconfig).await.unwrap();
     let client = connect(&proxy.kubeconfig()).await.unwrap();
     let (direct, rules) = (cluster.client(), proxy.rules());
-    Ground { held: (cluster, server), direct, client, proxy, rules }
+    ProxyEnv { held: (cluster, server), direct, client, proxy, rules }
 }
 
 /// The code and body of an answer; an error if the connection broke.
@@ -93,29 +93,29 @@ impl Watcher {
 
 #[tokio::test]
 async fn what_is_asked_arrives_and_is_counted() {
-    let ground = ground().await;
-    make(&ground.client, "a").await;
-    let (code, body) = get(&ground.client, &format!("{MAPS}/a")).await.unwrap();
+    let env = env().await;
+    make(&env.client, "a").await;
+    let (code, body) = get(&env.client, &format!("{MAPS}/a")).await.unwrap();
     assert!(code == 200 && body.contains("\"name\":\"a\""), "{body}");
-    assert_eq!(get(&ground.client, &format!("{MAPS}/b?pretty=0")).await.unwrap().0, 404);
+    assert_eq!(get(&env.client, &format!("{MAPS}/b?pretty=0")).await.unwrap().0, 404);
     let one = "/api/v1/namespaces/{ns}/configmaps/{name}";
-    assert_eq!((ground.rules.count(&Method::GET, one), ground.rules.count(&Method::PUT, one)), (2, 0));
-    let last = ground.rules.log().pop().unwrap();
+    assert_eq!((env.rules.count(&Method::GET, one), env.rules.count(&Method::PUT, one)), (2, 0));
+    let last = env.rules.log().pop().unwrap();
     assert_eq!((last.method, last.path, last.status), (Method::GET, format!("{MAPS}/b?pretty=0"), Some(404)));
-    ground.rules.clear_log();
-    assert!(ground.rules.log().is_empty() && ground.rules.counts().is_empty());
+    env.rules.clear_log();
+    assert!(env.rules.log().is_empty() && env.rules.counts().is_empty());
 }
 
 #[tokio::test]
 async fn one_port_speaks_everything() {
     use hyper_util::client::legacy::Client as Plain;
     use hyper_util::rt::TokioExecutor;
-    let ground = ground().await;
+    let env = env().await;
     for http2 in [false, true] {
         let client = Plain::builder(TokioExecutor::new())
             .http2_only(http2)
             .build_http::<http_body_util::Empty<Bytes>>();
-        let uri = format!("{}/version", ground.proxy.plain_url()).parse().unwrap();
+        let uri = format!("{}/version", env.proxy.plain_url()).parse().unwrap();
         let answer = client.get(uri).await.unwrap();
         let version = if http2 { http::Version::HTTP_2 } else { http::Version::HTTP_11 };
         assert_eq!((answer.status().as_u16(), answer.version()), (200, version));
@@ -124,7 +124,7 @@ async fn one_port_speaks_everything() {
 
 #[tokio::test]
 async fn answers_are_replaced() {
-    let Ground { client, rules, held: _held, proxy: _proxy, .. } = ground().await;
+    let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
     let message = "too many".to_owned();
     let fault = Fault::Status { code: 429, reason: "TooManyRequests", message, retry_after: Some(7) };
     let rule = rules.add(Rule::new(fault).method(Method::GET).prefix(MAPS).times(1));
@@ -147,7 +147,7 @@ async fn answers_are_replaced() {
 
 #[tokio::test]
 async fn connections_are_closed() {
-    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let rule = rules.add(Rule::new(Fault::Refuse).method(Method::POST));
     let object = json!({"metadata": {"name": "a"}});
     assert!(ask(&client, Method::POST, MAPS, object.clone()).await.is_err());
@@ -161,7 +161,7 @@ async fn connections_are_closed() {
 
 #[tokio::test]
 async fn bodies_end_early() {
-    let Ground { client, rules, held: _held, proxy: _proxy, .. } = ground().await;
+    let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
     let rule = rules.add(Rule::new(Fault::CutBody { after_bytes: 10 }).prefix(MAPS));
     assert!(get(&client, MAPS).await.is_err());
     rules.remove(rule);
@@ -175,7 +175,7 @@ async fn bodies_end_early() {
 
 #[tokio::test]
 async fn lists_are_as_they_were() {
-    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let first = get(&client, &format!("{MAPS}?limit=500")).await.unwrap();
     make(&direct, "a").await;
     rules.add(Rule::new(Fault::StaleList).prefix(MAPS));
@@ -190,7 +190,7 @@ async fn lists_are_as_they_were() {
 
 #[tokio::test]
 async fn watches_end_and_stall() {
-    let Ground { client, direct, rules, held: _held, proxy: _proxy } = ground().await;
+    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
     let (mut one, mut other) = (Watcher::open(&client).await, Watcher::open(&client).await);
     make(&direct, "a").await;
     assert_eq!((one.next().await.as_deref(), other.next().await.as_deref()), (Some("a"), Some("a")));
@@ -213,7 +213,7 @@ async fn watches_end_and_stall() {
 
 #[tokio::test]
 async fn it_goes_down_and_comes_up_where_it_was() {
-    let Ground { client, proxy, held: _held, .. } = ground().await;
+    let ProxyEnv { client, proxy, held: _held, .. } = env().await;
     let mut watch = Watcher::open(&client).await;
     proxy.down().await;
     assert!(watch.body.frame().await.is_none_or(|frame| frame.is_err()), "it is broken");
@@ -224,8 +224,8 @@ async fn it_goes_down_and_comes_up_where_it_was() {
 
 #[tokio::test]
 async fn whoever_asks_for_himself_needs_a_token() {
-    let ground = ground().await;
-    let (_, server) = &ground.held;
+    let env = env().await;
+    let (_, server) = &env.held;
     let options = ProxyOptions { caller: Caller::Itself, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(&server.kubeconfig, options).await.unwrap();
     let nobody = connect(&proxy.kubeconfig()).await.unwrap();
@@ -233,7 +233,7 @@ async fn whoever_asks_for_himself_needs_a_token() {
     let (_, body) = ask(&nobody, Method::POST, review, json!({})).await.unwrap();
     assert!(body.contains("system:anonymous") || body.contains("forbidden"), "{body}");
     let token = format!("{}/token", "/api/v1/namespaces/default/serviceaccounts/default");
-    let (code, body) = ask(&ground.direct, Method::POST, &token, json!({"spec": {}})).await.unwrap();
+    let (code, body) = ask(&env.direct, Method::POST, &token, json!({"spec": {}})).await.unwrap();
     assert_eq!(code, 201, "{body}");
     let token = serde_json::from_str::<Value>(&body).unwrap();
     let token = token["status"]["token"].as_str().unwrap();
@@ -244,39 +244,39 @@ async fn whoever_asks_for_himself_needs_a_token() {
 
 #[tokio::test]
 async fn what_is_held_goes_on_when_it_is_let_go() {
-    let ground = ground().await;
+    let env = env().await;
     let (hold, held) = tokio::sync::watch::channel(true);
-    ground.rules.add(Rule::new(Fault::Hold(held)).suffix("/configmaps"));
-    let asked = tokio::time::timeout(MOMENT, get(&ground.client, MAPS)).await;
+    env.rules.add(Rule::new(Fault::Hold(held)).suffix("/configmaps"));
+    let asked = tokio::time::timeout(MOMENT, get(&env.client, MAPS)).await;
     assert!(asked.is_err(), "it is held");
-    let (waiting, ()) = tokio::join!(get(&ground.client, MAPS), async {
-        make(&ground.direct, "later").await;
+    let (waiting, ()) = tokio::join!(get(&env.client, MAPS), async {
+        make(&env.direct, "later").await;
         hold.send(false).unwrap();
     });
     assert!(waiting.unwrap().1.contains("later"), "it is forwarded only when it is let go");
-    assert_eq!(get(&ground.client, MAPS).await.unwrap().0, 200);
+    assert_eq!(get(&env.client, MAPS).await.unwrap().0, 200);
 }
 
 #[tokio::test]
 async fn an_answer_comes_late_and_what_was_asked_is_done_at_once() {
-    let ground = ground().await;
-    ground.rules.add(Rule::new(Fault::DelayAnswer(PATIENCE)).method(Method::POST));
+    let env = env().await;
+    env.rules.add(Rule::new(Fault::DelayAnswer(PATIENCE)).method(Method::POST));
     let body = json!({"metadata": {"name": "soon"}});
-    let asked = tokio::time::timeout(MOMENT, ask(&ground.client, Method::POST, MAPS, body)).await;
+    let asked = tokio::time::timeout(MOMENT, ask(&env.client, Method::POST, MAPS, body)).await;
     assert!(asked.is_err(), "no answer yet");
-    assert!(get(&ground.client, MAPS).await.unwrap().1.contains("soon"));
+    assert!(get(&env.client, MAPS).await.unwrap().1.contains("soon"));
 }
 
 #[tokio::test]
 async fn why_something_was_refused_is_written_down() {
-    let ground = ground().await;
+    let env = env().await;
     for (code, reason) in [(403, "Forbidden"), (404, "NotFound")] {
         let (message, retry_after) = (format!("not you, {code}"), None);
-        ground.rules.add(Rule::new(Fault::Status { code, reason, message, retry_after }).times(1));
-        assert_eq!(get(&ground.client, MAPS).await.unwrap().0, code);
+        env.rules.add(Rule::new(Fault::Status { code, reason, message, retry_after }).times(1));
+        assert_eq!(get(&env.client, MAPS).await.unwrap().0, code);
     }
-    assert_eq!(get(&ground.client, MAPS).await.unwrap().0, 200);
-    let log = ground.rules.log();
+    assert_eq!(get(&env.client, MAPS).await.unwrap().0, 200);
+    let log = env.rules.log();
     assert!(log[0].refusal.as_ref().is_some_and(|words| words.contains("not you, 403")), "{log:#?}");
     assert!(log[1..].iter().all(|entry| entry.refusal.is_none()), "{log:#?}");
 }

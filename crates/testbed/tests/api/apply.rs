@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Answer, Case, Patch, Session};
+use testbed::harness::{Answer, Case, Patch, Session};
 
 use crate::objects::*;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 use crate::objects::*;
 
@@ -146,7 +146,7 @@ async fn a_finalizer_that_is_not_a_name(s: Session) {
         object["metadata"]["finalizers"] = json!([finalizer]);
         s.post(CONFIG_MAPS, object).await;
     }
-    s.patch(&at(CONFIG_MAPS, "a"), testbed::twin::Patch::Merge, json!({"metadata": {"finalizers": null}}))
+    s.patch(&at(CONFIG_MAPS, "a"), testbed::harness::Patch::Merge, json!({"metadata": {"finalizers": null}}))
         .await;
 }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 use crate::objects::*;
 
@@ -158,7 +158,8 @@ async fn nothing_is_made_in_a_namespace_that_ends(s: Session) {
     s.delete("/api/v1/namespaces/{ns}-more").await;
     s.post(inside, config_map("b")).await;
     s.wait(&at(inside, "a"), |answer| !answer.text("/metadata/deletionTimestamp").is_empty()).await;
-    s.patch(&at(inside, "a"), testbed::twin::Patch::Merge, json!({"metadata": {"finalizers": null}})).await;
+    s.patch(&at(inside, "a"), testbed::harness::Patch::Merge, json!({"metadata": {"finalizers": null}}))
+        .await;
     s.until("/api/v1/namespaces/{ns}-more", |answer| answer.code == 404).await;
 }
 

@@ -3,7 +3,7 @@
 use localkube::kinds::KINDS;
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 pub(crate) const CASES: &[Case] = cases![
     versions_of_the_core,
@@ -144,7 +144,7 @@ async fn groups_with_definitions(s: Session) {
     s.wait("/apis", |answer| find(&answer.body, "groups", "/name").is_some()).await;
     let all = s.ask(http::Method::GET, "/apis").quietly().await.body;
     s.note("GET /apis, the group of the definition", find(&all, "groups", "/name").unwrap_or_default());
-    let found = |answer: &testbed::twin::Answer| find(&answer.body, "items", "/metadata/name");
+    let found = |answer: &testbed::harness::Answer| find(&answer.body, "items", "/metadata/name");
     let mut entry = Value::Null;
     for _ in 0..200 {
         let answer = s.ask(http::Method::GET, "/apis").header("accept", AGGREGATED).quietly().await;

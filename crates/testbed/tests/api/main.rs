@@ -38,7 +38,7 @@ mod webhooks;
 
 use std::path::Path;
 
-use testbed::twin::{Case, Failure, Topic};
+use testbed::harness::{Case, Failure, Topic};
 
 fn check(name: &'static str, cases: &'static [Case]) -> Result<(), Failure> {
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/localkube/api.jsonl.zst");

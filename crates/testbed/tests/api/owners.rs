@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Answer, Case, Session};
+use testbed::harness::{Answer, Case, Session};
 
 use crate::objects::*;
 
@@ -120,7 +120,7 @@ async fn the_owner_waits_for_a_finalizer(s: Session) {
     s.delete_with(&at(CONFIG_MAPS, "owner"), json!({"propagationPolicy": "Foreground"})).await;
     s.wait(&at(CONFIG_MAPS, "a"), |answer| !answer.text("/metadata/deletionTimestamp").is_empty()).await;
     s.get(&at(CONFIG_MAPS, "owner")).await;
-    s.patch(&at(CONFIG_MAPS, "a"), testbed::twin::Patch::Merge, json!({"metadata": {"finalizers": null}}))
+    s.patch(&at(CONFIG_MAPS, "a"), testbed::harness::Patch::Merge, json!({"metadata": {"finalizers": null}}))
         .await;
     s.until(&at(CONFIG_MAPS, "owner"), gone).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Answer, Case, Patch, Session};
+use testbed::harness::{Answer, Case, Patch, Session};
 
 use crate::objects::*;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 use crate::objects::*;
 

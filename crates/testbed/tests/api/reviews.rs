@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 pub(crate) const CASES: &[Case] = cases![
     a_token_nobody_gave,

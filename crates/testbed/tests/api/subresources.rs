@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use testbed::cases;
-use testbed::twin::{Case, Patch, Session};
+use testbed::harness::{Case, Patch, Session};
 
 use crate::objects::*;
 

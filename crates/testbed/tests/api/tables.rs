@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 use testbed::cases;
-use testbed::twin::{Case, Session};
+use testbed::harness::{Case, Session};
 
 use crate::objects::*;
 

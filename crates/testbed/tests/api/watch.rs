@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use testbed::cases;
-use testbed::twin::{Case, Patch, Session};
+use testbed::harness::{Case, Patch, Session};
 
 use crate::custom;
 use crate::objects::*;

@@ -7,28 +7,28 @@ use controllers::hpa::Settings;
 use http::Method;
 use localkube::metrics::{PodUsage, Series};
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{Ground, Ours, PERIOD, cpu, on_both, queue};
+use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both, queue};
 
 const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
 /// Makes the kind known.
-async fn define(ground: &Ground) {
+async fn define(env: &ControllerEnv) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/autoscalers.plimsoll.dev.yaml");
     let source = api::text::Source::new("definition", std::fs::read_to_string(file).unwrap());
     let definition = api::text::parse(&source).unwrap()[0].root.to_json();
-    let made = ground
+    let made = env
         .send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Some(definition))
         .await;
     // Another test of this cluster may have been here before.
     assert!(made.as_ref().map_or_else(|error| error.code == 409, |_| true), "{made:?}");
-    ground.until("autoscalers", async || ground.send(Method::GET, ALL, None).await.map(|_| ())).await;
+    env.until("autoscalers", async || env.send(Method::GET, ALL, None).await.map(|_| ())).await;
 }
 
 /// An autoscaler of the deployment of the same name, from two to eight.
-async fn autoscaler(ground: &Ground, name: &str, more: Value) {
+async fn autoscaler(env: &ControllerEnv, name: &str, more: Value) {
     let mut spec = json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
         "minReplicas": 2, "maxReplicas": 8
@@ -39,12 +39,12 @@ async fn autoscaler(ground: &Ground, name: &str, more: Value) {
     let object = json!({
         "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": name}, "spec": spec
     });
-    ground.create(ALL, object).await;
+    env.create(ALL, object).await;
 }
 
 /// `status reason` of a condition.
-async fn condition(ground: &Ground, name: &str, kind: &str) -> String {
-    let object = ground.get(&format!("{ALL}/{name}")).await;
+async fn condition(env: &ControllerEnv, name: &str, kind: &str) -> String {
+    let object = env.get(&format!("{ALL}/{name}")).await;
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = all.iter().find(|c| c["type"] == kind).cloned().unwrap_or_default();
     format!(
@@ -54,13 +54,12 @@ async fn condition(ground: &Ground, name: &str, kind: &str) -> String {
     )
 }
 
-async fn until_condition(ground: &Ground, name: &str, kind: &str, wanted: &str) {
-    ground
-        .until(&format!("{kind} {wanted} of {name}"), async || {
-            let found = condition(ground, name, kind).await;
-            if found == wanted { Ok(()) } else { Err(found) }
-        })
-        .await;
+async fn until_condition(env: &ControllerEnv, name: &str, kind: &str, wanted: &str) {
+    env.until(&format!("{kind} {wanted} of {name}"), async || {
+        let found = condition(env, name, kind).await;
+        if found == wanted { Ok(()) } else { Err(found) }
+    })
+    .await;
 }
 
 fn on_failure(metric: &str, policy: Value) -> Value {
@@ -71,25 +70,25 @@ fn on_failure(metric: &str, policy: Value) -> Value {
 
 #[test]
 fn proposals_become_one_number_as_the_object_says() -> Result<(), Failure> {
-    on_both(async |ground| {
-        define(&ground).await;
-        ground.ask_for("high", 6);
-        ground.ask_for("low", 3);
+    on_both(async |env| {
+        define(&env).await;
+        env.ask_for("high", 6);
+        env.ask_for("low", 3);
         let both = json!([queue("high"), queue("low")]);
         let rows = [("max", 6), ("min", 3), ("average", 5)];
         for (aggregator, _) in rows {
-            ground.deployment(aggregator, 4).await;
-            autoscaler(&ground, aggregator, json!({"metrics": both, "replicasAggregator": aggregator})).await;
+            env.deployment(aggregator, 4).await;
+            autoscaler(&env, aggregator, json!({"metrics": both, "replicasAggregator": aggregator})).await;
         }
-        let ours = ground.controller(ground.settings());
+        let ours = env.controller(env.settings());
         for (aggregator, count) in rows {
-            ground.until_replicas(aggregator, count).await;
-            until_condition(&ground, aggregator, "ScalingActive", "True ValidMetricFound").await;
+            env.until_replicas(aggregator, count).await;
+            until_condition(&env, aggregator, "ScalingActive", "True ValidMetricFound").await;
         }
         ours.stop().await;
-        let events = ground.events("min").await;
+        let events = env.events("min").await;
         assert_eq!(events.len(), 1, "{events:?}");
-        let list = ground.get("/api/v1/namespaces/{ns}/events").await;
+        let list = env.get("/api/v1/namespaces/{ns}/events").await;
         assert!(
             list["items"].as_array().unwrap().iter().all(|e| e["involvedObject"]["kind"] == "Autoscaler")
         );
@@ -98,57 +97,55 @@ fn proposals_become_one_number_as_the_object_says() -> Result<(), Failure> {
 
 #[test]
 fn a_share_of_limits_a_period_of_its_own_and_a_dry_run() -> Result<(), Failure> {
-    on_both(async |ground| {
-        define(&ground).await;
+    on_both(async |env| {
+        define(&env).await;
         // Three of the four cores that each may use: half of them is the target.
-        ground.deployment("limited", 3).await;
+        env.deployment("limited", 3).await;
         for number in 0..3 {
             let resources = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "4"}});
-            ground.pod_with("limited", number, resources).await;
+            env.pod_with("limited", number, resources).await;
             let usage = PodUsage::new(&[("app", "limited")], &[("app", 3000, 1)]);
-            ground.script.set_pod(&ground.namespace, &format!("limited-{number}"), usage);
+            env.script.set_pod(&env.namespace, &format!("limited-{number}"), usage);
         }
         let mut share = cpu(50);
         share["resource"]["target"]["percentageOf"] = "limits".into();
-        autoscaler(&ground, "limited", json!({"metrics": [share]})).await;
+        autoscaler(&env, "limited", json!({"metrics": [share]})).await;
         for name in ["slow", "quick", "dry"] {
-            ground.deployment(name, 4).await;
-            ground.ask_for(name, 4);
+            env.deployment(name, 4).await;
+            env.ask_for(name, 4);
         }
-        autoscaler(&ground, "slow", json!({"metrics": [queue("slow")], "syncPeriodSeconds": 2})).await;
-        autoscaler(&ground, "quick", json!({"metrics": [queue("quick")]})).await;
-        autoscaler(&ground, "dry", json!({"metrics": [queue("dry")], "dryRun": true})).await;
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("limited", 5).await;
-        until_condition(&ground, "slow", "ScalingActive", "True ValidMetricFound").await;
+        autoscaler(&env, "slow", json!({"metrics": [queue("slow")], "syncPeriodSeconds": 2})).await;
+        autoscaler(&env, "quick", json!({"metrics": [queue("quick")]})).await;
+        autoscaler(&env, "dry", json!({"metrics": [queue("dry")], "dryRun": true})).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("limited", 5).await;
+        until_condition(&env, "slow", "ScalingActive", "True ValidMetricFound").await;
 
         // A dry run reports what it would do.
-        ground.ask_for("dry", 6);
-        let desired = async || ground.get(&format!("{ALL}/dry")).await["status"]["desiredReplicas"].clone();
-        ground
-            .until("a report", async || if desired().await == 6 { Ok(()) } else { Err(desired().await) })
+        env.ask_for("dry", 6);
+        let desired = async || env.get(&format!("{ALL}/dry")).await["status"]["desiredReplicas"].clone();
+        env.until("a report", async || if desired().await == 6 { Ok(()) } else { Err(desired().await) })
             .await;
-        assert_eq!(ground.replicas("dry").await, 4);
+        assert_eq!(env.replicas("dry").await, 4);
 
         // How often each metric is asked for.
         let asked = |name: &str| {
-            let path =
-                format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/{name}", ground.namespace);
-            ground.script.count(&path)
+            let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/{name}", env.namespace);
+            env.script.count(&path)
         };
         let (slow, quick) = (asked("slow"), asked("quick"));
         tokio::time::sleep(Duration::from_secs(6)).await;
         let (slow, quick) = (asked("slow") - slow, asked("quick") - quick);
-        assert!((2..=4).contains(&slow) && quick >= 8, "on {}: slow {slow}, quick {quick}", ground.cluster);
-        assert_eq!(ground.replicas("dry").await, 4);
+        assert!((2..=4).contains(&slow) && quick >= 8, "on {}: slow {slow}, quick {quick}", env.cluster);
+        assert_eq!(env.replicas("dry").await, 4);
         ours.stop().await;
     })
 }
 
 #[test]
 fn a_metric_that_cannot_be_read_counts_as_the_object_says() -> Result<(), Failure> {
-    on_both(async |ground| {
-        define(&ground).await;
+    on_both(async |env| {
+        define(&env).await;
         let rows = [
             // As Kubernetes: others may raise the count, nothing lowers it.
             ("none-up", None, 6, 6),
@@ -158,38 +155,38 @@ fn a_metric_that_cannot_be_read_counts_as_the_object_says() -> Result<(), Failur
             ("static", Some(json!({"policy": "static", "replicas": 7})), 6, 7),
         ];
         for (name, policy, good, _) in &rows {
-            ground.deployment(name, 4).await;
-            ground.ask_for(name, *good);
+            env.deployment(name, 4).await;
+            env.ask_for(name, *good);
             let gone = policy.clone().map_or_else(|| queue("gone"), |policy| on_failure("gone", policy));
-            autoscaler(&ground, name, json!({"metrics": [queue(name), gone]})).await;
+            autoscaler(&env, name, json!({"metrics": [queue(name), gone]})).await;
         }
-        ground.deployment("last", 4).await;
-        ground.ask_for("last", 4);
-        ground.ask_for("fleeting", 2);
+        env.deployment("last", 4).await;
+        env.ask_for("last", 4);
+        env.ask_for("fleeting", 2);
         let keep = Duration::from_secs(5);
         let fleeting = on_failure("fleeting", json!({"policy": "lastGood", "forSeconds": keep.as_secs()}));
-        autoscaler(&ground, "last", json!({"metrics": [queue("last"), fleeting]})).await;
+        autoscaler(&env, "last", json!({"metrics": [queue("last"), fleeting]})).await;
 
-        let ours = ground.controller(ground.settings());
-        until_condition(&ground, "last", "ScalingActive", "True ValidMetricFound").await;
+        let ours = env.controller(env.settings());
+        until_condition(&env, "last", "ScalingActive", "True ValidMetricFound").await;
         for (name, _, _, count) in &rows {
-            ground.until_replicas(name, *count).await;
+            env.until_replicas(name, *count).await;
         }
         tokio::time::sleep(2 * PERIOD).await;
         for (name, _, _, count) in &rows {
-            assert_eq!(ground.replicas(name).await, *count, "on {}: {name}", ground.cluster);
+            assert_eq!(env.replicas(name).await, *count, "on {}: {name}", env.cluster);
         }
         // What it said last stands in for it for a while, also over a restart; then it is missed.
-        ground.script.remove_external(&ground.namespace, "fleeting");
+        env.script.remove_external(&env.namespace, "fleeting");
         let gone = Instant::now();
-        ground.ask_for("last", 3);
-        ground.until_replicas("last", 3).await;
+        env.ask_for("last", 3);
+        env.until_replicas("last", 3).await;
         tokio::time::sleep_until(gone + keep + 3 * PERIOD).await;
-        ground.ask_for("last", 2);
-        until_condition(&ground, "last", "ScalingActive", "False FailedGetExternalMetric").await;
-        assert_eq!(ground.replicas("last").await, 3);
-        ground.script.set_external(&ground.namespace, "fleeting", Series::milli(20_000));
-        ground.until_replicas("last", 2).await;
+        env.ask_for("last", 2);
+        until_condition(&env, "last", "ScalingActive", "False FailedGetExternalMetric").await;
+        assert_eq!(env.replicas("last").await, 3);
+        env.script.set_external(&env.namespace, "fleeting", Series::milli(20_000));
+        env.until_replicas("last", 2).await;
         ours.stop().await;
     })
 }
@@ -197,34 +194,35 @@ fn a_metric_that_cannot_be_read_counts_as_the_object_says() -> Result<(), Failur
 /// The status of our kind cannot carry an annotation: it is written by itself, and that not often.
 #[test]
 fn windows_of_our_own_kind_outlive_a_controller() -> Result<(), Failure> {
-    on_both(async |ground| {
-        define(&ground).await;
+    on_both(async |env| {
+        define(&env).await;
         let window = Duration::from_secs(5);
-        ground.deployment("held", 4).await;
-        ground.ask_for("held", 6);
+        env.deployment("held", 4).await;
+        env.ask_for("held", 6);
         let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": window.as_secs()}});
-        autoscaler(&ground, "held", json!({"metrics": [queue("held")], "behavior": behavior})).await;
-        let proxied = ground.proxied().await;
-        let first = Ours::start(proxied.client.clone(), ground.settings());
-        ground.until_replicas("held", 6).await;
-        ground.ask_for("held", 3);
+        autoscaler(&env, "held", json!({"metrics": [queue("held")], "behavior": behavior})).await;
+        let proxied = env.proxied().await;
+        let first = RunningController::start(proxied.client.clone(), env.settings());
+        env.until_replicas("held", 6).await;
+        env.ask_for("held", 3);
         let fell = Instant::now();
-        until_condition(&ground, "held", "AbleToScale", "True ScaleDownStabilized").await;
+        until_condition(&env, "held", "AbleToScale", "True ScaleDownStabilized").await;
         tokio::time::sleep(window / 2).await;
         first.kill().await;
-        let witness = ground.witness("held").await;
-        let second = Ours::start(proxied.client.clone(), Settings { remember: true, ..ground.settings() });
-        witness.caught_up(&ground, 3).await;
+        let witness = env.witness("held").await;
+        let second =
+            RunningController::start(proxied.client.clone(), Settings { remember: true, ..env.settings() });
+        witness.caught_up(&env, 3).await;
         let held = witness.last().at - fell;
-        println!("{}: a window of {window:?} of an Autoscaler held for {held:?}", ground.cluster);
+        println!("{}: a window of {window:?} of an Autoscaler held for {held:?}", env.cluster);
         assert!(
             held >= window.saturating_sub(PERIOD + Duration::from_millis(200)),
             "on {}: {held:?}",
-            ground.cluster
+            env.cluster
         );
         let kept: Vec<_> =
             proxied.writes().into_iter().filter(|entry| entry.method == Method::PATCH).collect();
-        assert!(kept.len() <= 2, "on {}: {kept:#?}", ground.cluster);
+        assert!(kept.len() <= 2, "on {}: {kept:#?}", env.cluster);
         second.stop().await;
     })
 }

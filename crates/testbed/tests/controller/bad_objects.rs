@@ -2,10 +2,10 @@
 //! beside them are scaled as always, and nothing breaks.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{BUSY, Ground, PERIOD, cpu, on_both, queue};
+use crate::env::{BUSY, ControllerEnv, PERIOD, cpu, on_both, queue};
 
 /// A spec with something wrong in it.
 fn cases() -> Vec<(&'static str, Value)> {
@@ -122,68 +122,67 @@ fn object(name: &str, wrong: &Value) -> Value {
 
 #[test]
 fn nonsense_is_named_and_harms_nobody_else() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let mut cases = cases();
         let typed = cases.len();
-        if !ground.is_real() {
+        if !env.is_real() {
             cases.extend(of_other_types());
         }
-        ground.deployment("good", 4).await;
-        ground.ask_for("good", 4);
-        ground.hpa("good", 2, 8, json!([queue("good")])).await;
+        env.deployment("good", 4).await;
+        env.ask_for("good", 4);
+        env.hpa("good", 2, 8, json!([queue("good")])).await;
         let name = |number: usize| format!("bad-{number}");
         for (number, (_, wrong)) in cases.iter().enumerate() {
             let name = name(number);
-            ground.deployment(&name, 4).await;
-            ground.ask_for(&name, 6);
-            ground.store_raw(&name, object(&name, wrong)).await;
+            env.deployment(&name, 4).await;
+            env.ask_for(&name, 6);
+            env.store_raw(&name, object(&name, wrong)).await;
         }
-        let ours = ground.controller(ground.settings());
-        ground.until_condition("good", "ScalingActive", "True ValidMetricFound").await;
+        let ours = env.controller(env.settings());
+        env.until_condition("good", "ScalingActive", "True ValidMetricFound").await;
         for (number, (what, _)) in cases.iter().enumerate() {
-            told(&ground, &name(number), what, number >= typed).await;
+            told(&env, &name(number), what, number >= typed).await;
         }
         // Others come and go while all of these are there.
         for wanted in [7, 3] {
-            ground.ask_for("good", wanted);
+            env.ask_for("good", wanted);
             let asked = Instant::now();
-            ground.until_replicas("good", wanted).await;
-            assert!(asked.elapsed() <= 2 * PERIOD + BUSY, "on {}: {:?}", ground.cluster, asked.elapsed());
+            env.until_replicas("good", wanted).await;
+            assert!(asked.elapsed() <= 2 * PERIOD + BUSY, "on {}: {:?}", env.cluster, asked.elapsed());
         }
         assert!(ours.is_alive() && ours.handle.turns(std::time::Duration::from_secs(5)));
         // And one that is corrected is taken up.
         let corrected = name(0);
-        ground.store_raw(&corrected, object(&corrected, &json!({}))).await;
-        ground.until_replicas(&corrected, 6).await;
+        env.store_raw(&corrected, object(&corrected, &json!({}))).await;
+        env.until_replicas(&corrected, 6).await;
         ours.stop().await;
     })
 }
 
 /// Waits until a condition or an event says something about it.
-async fn told(ground: &Ground, name: &str, what: &str, unreadable: bool) {
-    ground
-        .until(what, async || {
-            let events = ground.events(name).await;
-            if unreadable {
-                let named = events.iter().any(|event| event.starts_with("Warning/InvalidObject: "));
-                return if named { Ok(()) } else { Err(events) };
-            }
-            let hpa = ground.hpa_object(name).await;
-            let conditions = hpa["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty());
-            if conditions || !events.is_empty() { Ok(()) } else { Err(events) }
-        })
-        .await;
+async fn told(env: &ControllerEnv, name: &str, what: &str, unreadable: bool) {
+    env.until(what, async || {
+        let events = env.events(name).await;
+        if unreadable {
+            let named = events.iter().any(|event| event.starts_with("Warning/InvalidObject: "));
+            return if named { Ok(()) } else { Err(events) };
+        }
+        let hpa = env.hpa_object(name).await;
+        let conditions = hpa["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty());
+        if conditions || !events.is_empty() { Ok(()) } else { Err(events) }
+    })
+    .await;
     if std::env::var_os("PLIMSOLL_SHOW").is_some() {
-        let count = ground.replicas(name).await;
-        let conditions = if unreadable { String::new() } else { shown(ground, name).await };
-        println!("{}: {what}: {count} {conditions} {:?}", ground.cluster, ground.events(name).await);
+        let count = env.replicas(name).await;
+        let conditions = if unreadable { String::new() } else { shown(env, name).await };
+        println!("{}: {what}: {count} {conditions} {:?}", env.cluster, env.events(name).await);
     }
 }
 
-async fn shown(ground: &Ground, name: &str) -> String {
+async fn shown(env: &ControllerEnv, name: &str) -> String {
     let mut shown = Vec::new();
     for kind in ["AbleToScale", "ScalingActive", "ScalingLimited"] {
-        shown.push(ground.condition(name, kind).await);
+        shown.push(env.condition(name, kind).await);
     }
     shown.join(" / ")
 }
@@ -191,30 +190,29 @@ async fn shown(ground: &Ground, name: &str) -> String {
 /// Too large to be written: its status cannot be stored, and an event says so.
 #[test]
 fn an_object_of_a_megabyte_is_scaled_all_the_same() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         for name in ["good", "fat"] {
-            ground.deployment(name, 4).await;
-            ground.ask_for(name, 6);
+            env.deployment(name, 4).await;
+            env.ask_for(name, 6);
         }
         let mut fat = object("fat", &json!({}));
         fat["metadata"]["annotations"] = json!({"story": "once upon a time ".repeat(60_000)});
-        ground.store_raw("fat", fat).await;
-        ground.hpa("good", 2, 8, json!([queue("good")])).await;
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("good", 6).await;
-        ground.until_replicas("fat", 6).await;
-        ground
-            .until("an event", async || {
-                let events = ground.events("fat").await;
-                if events.iter().any(|event| event.starts_with("Normal/SuccessfulRescale: ")) {
-                    Ok(())
-                } else {
-                    Err(events)
-                }
-            })
-            .await;
-        ground.ask_for("good", 3);
-        ground.until_replicas("good", 3).await;
+        env.store_raw("fat", fat).await;
+        env.hpa("good", 2, 8, json!([queue("good")])).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("good", 6).await;
+        env.until_replicas("fat", 6).await;
+        env.until("an event", async || {
+            let events = env.events("fat").await;
+            if events.iter().any(|event| event.starts_with("Normal/SuccessfulRescale: ")) {
+                Ok(())
+            } else {
+                Err(events)
+            }
+        })
+        .await;
+        env.ask_for("good", 3);
+        env.until_replicas("good", 3).await;
         assert!(ours.is_alive());
         ours.stop().await;
     })

@@ -3,16 +3,16 @@
 //! A process is this test binary once more, or the `plimsoll` that `PLIMSOLL_BIN` names. Each goes through a proxy of its own,
 //! so that it is known who wrote what.
 
-mod crew;
+mod replicas;
 
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{BUSY, PERIOD, on_both, queue, soak};
-use crew::{Crew, LEASE, RETRY};
+use crate::env::{BUSY, PERIOD, on_both, queue, soak};
+use replicas::{ControllerReplicas, LEASE, RETRY};
 
 /// How long a window holds.
 const WINDOW: Duration = Duration::from_secs(12);
@@ -23,20 +23,20 @@ const CANDIDATE: Duration = RETRY.saturating_mul(22).checked_div(10).unwrap();
 
 #[test]
 fn a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let kills = if soak() { 50 } else { 6 };
         for name in ["toggled", "held"] {
-            ground.deployment(name, 4).await;
-            ground.ask_for(name, 4);
+            env.deployment(name, 4).await;
+            env.ask_for(name, 4);
         }
-        ground.hpa("toggled", 2, 8, json!([queue("toggled")])).await;
+        env.hpa("toggled", 2, 8, json!([queue("toggled")])).await;
         let window = json!({"scaleDown": {"stabilizationWindowSeconds": WINDOW.as_secs()}});
         let spec =
             json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue("held")], "behavior": window});
-        ground.hpa_with("held", spec).await;
-        let mut crew = Crew::start(&ground, 3).await;
-        crew.leader(&ground).await;
-        let (toggled, held) = (ground.witness("toggled").await, ground.witness("held").await);
+        env.hpa_with("held", spec).await;
+        let mut crew = ControllerReplicas::start(&env, 3).await;
+        crew.leader(&env).await;
+        let (toggled, held) = (env.witness("toggled").await, env.witness("held").await);
         let mut expected = vec![4];
         let mut fell: Option<Instant> = None;
         let mut falls = Vec::new();
@@ -49,78 +49,73 @@ fn a_leader_that_is_killed_is_followed_by_one_that_knows_what_it_knew() -> Resul
                 }
                 Some(_) => {}
                 None => {
-                    ground.ask_for("held", 6);
-                    held.caught_up(&ground, 6).await;
-                    ground.ask_for("held", 3);
+                    env.ask_for("held", 6);
+                    held.caught_up(&env, 6).await;
+                    env.ask_for("held", 3);
                     fell = Some(Instant::now());
-                    ground.until_condition("held", "AbleToScale", "True ScaleDownStabilized").await;
+                    env.until_condition("held", "AbleToScale", "True ScaleDownStabilized").await;
                 }
             }
             let wanted = if kill % 2 == 0 { 7 } else { 4 };
-            ground.ask_for("toggled", wanted);
+            env.ask_for("toggled", wanted);
             expected.push(wanted);
-            tokio::time::sleep(crew::chance(3 * PERIOD)).await;
-            let old = crew.leader(&ground).await;
+            tokio::time::sleep(replicas::chance(3 * PERIOD)).await;
+            let old = crew.leader(&env).await;
             crew.kill(old);
             let killed = Instant::now();
-            let new = crew.next_leader(&ground, old).await;
+            let new = crew.next_leader(&env, old).await;
             let took = killed.elapsed();
             println!(
                 "{}: kill {kill}: {new} took over from {old} after {:.2} s",
-                ground.cluster,
+                env.cluster,
                 took.as_secs_f64()
             );
-            assert!(took <= LEASE + CANDIDATE + BUSY, "on {}: taken over after {took:?}", ground.cluster);
-            ground.until_replicas("toggled", wanted).await;
-            crew.restart(&ground, old).await;
+            assert!(took <= LEASE + CANDIDATE + BUSY, "on {}: taken over after {took:?}", env.cluster);
+            env.until_replicas("toggled", wanted).await;
+            crew.restart(&env, old).await;
         }
         if let Some(since) = fell {
-            held.caught_up(&ground, 3).await;
+            held.caught_up(&env, 3).await;
             falls.push(held.last().at - since);
         }
-        toggled.caught_up(&ground, *expected.last().unwrap()).await;
+        toggled.caught_up(&env, *expected.last().unwrap()).await;
         // Every count was written once, and no other ever was.
-        assert_eq!(toggled.counts(), expected, "on {}", ground.cluster);
+        assert_eq!(toggled.counts(), expected, "on {}", env.cluster);
         let generations: Vec<i64> = toggled.seen().iter().map(|sight| sight.generation).collect();
         assert!(
             generations.windows(2).all(|pair| pair[1] == pair[0] + 1),
             "on {}: {generations:?}",
-            ground.cluster
+            env.cluster
         );
         let written = crew.written("/toggled/scale");
-        assert!(
-            written < expected.len(),
-            "on {}: {written} writes of {}",
-            ground.cluster,
-            expected.len() - 1
-        );
+        assert!(written < expected.len(), "on {}: {written} writes of {}", env.cluster, expected.len() - 1);
         // No leader cut a window short, and none began it anew.
-        println!("{}: a window of {WINDOW:?} held for {falls:?}", ground.cluster);
+        println!("{}: a window of {WINDOW:?} held for {falls:?}", env.cluster);
         let right = WINDOW.saturating_sub(PERIOD + Duration::from_millis(200))
             ..=WINDOW + COARSE + LEASE + CANDIDATE + BUSY;
-        assert!(falls.iter().all(|held| right.contains(held)), "on {}: {falls:?}", ground.cluster);
+        assert!(falls.iter().all(|held| right.contains(held)), "on {}: {falls:?}", env.cluster);
     })
 }
 
 #[test]
 fn a_leader_that_stops_in_order_is_followed_at_once() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.deployment("web", 4).await;
-        ground.ask_for("web", 4);
-        ground.hpa("web", 2, 8, json!([queue("web")])).await;
-        let mut crew = Crew::start(&ground, 2).await;
+    on_both(async |env| {
+        env.deployment("web", 4).await;
+        env.ask_for("web", 4);
+        env.hpa("web", 2, 8, json!([queue("web")])).await;
+        let mut crew = ControllerReplicas::start(&env, 2).await;
         for wanted in [6, 3] {
-            let old = crew.leader(&ground).await;
+            let old = crew.leader(&env).await;
             let told = Instant::now();
             crew.terminate(old).await;
-            let new = crew.next_leader(&ground, old).await;
+            let new = crew.next_leader(&env, old).await;
             let took = told.elapsed();
-            println!("{}: {new} took over from {old} after {:.2} s", ground.cluster, took.as_secs_f64());
+            println!("{}: {new} took over from {old} after {:.2} s", env.cluster, took.as_secs_f64());
             // It need not wait until the lease runs out.
-            assert!(took <= CANDIDATE + BUSY / 2, "on {}: taken over after {took:?}", ground.cluster);
-            ground.ask_for("web", wanted);
-            ground.until_replicas("web", wanted).await;
-            crew.restart(&ground, old).await;
+            assert!(took <= CANDIDATE + BUSY / 2, "on {}: taken over after {took:?}", env.cluster);
+            env.ask_for("web", wanted);
+            env.until_replicas("web", wanted).await;
+            crew.restart(&env, old).await;
         }
     })
 }

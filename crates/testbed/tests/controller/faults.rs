@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::json;
+use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule, RuleId};
-use testbed::twin::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{BUSY, Ground, Ours, PERIOD, Proxied, cpu, on_both, soak};
+use crate::env::{BUSY, ControllerEnv, PERIOD, Proxied, RunningController, cpu, on_both, soak};
 use rows::{Broken, Row};
 
 /// Rows that run side by side.
@@ -24,12 +24,12 @@ const TOGETHER: usize = 6;
 
 #[test]
 fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let rows = rows::all();
         let lives = rows.iter().enumerate().map(|(number, row)| {
-            let ground = &ground;
+            let env = &env;
             async move {
-                let room = ground.room(&format!("row-{number}")).await;
+                let room = env.room(&format!("row-{number}")).await;
                 let times = live(&room, row).await;
                 (row.name, times)
             }
@@ -37,25 +37,25 @@ fn no_fault_of_the_api_server_leads_to_a_wrong_count() -> Result<(), Failure> {
         let lives: Vec<_> = futures::stream::iter(lives).buffer_unordered(TOGETHER).collect().await;
         for (name, times) in lives {
             let times: Vec<String> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
-            println!("{}: right again after {} s: {name}", ground.cluster, times.join(", "));
+            println!("{}: right again after {} s: {name}", env.cluster, times.join(", "));
         }
     })
 }
 
 /// One row; how long it took after the end of each fault until all was right.
-async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
-    ground.workload("web", 4).await;
-    ground.usage("web", 4, HIGH, 1);
-    ground.hpa("web", MIN, MAX, json!([cpu(50)])).await;
-    let proxied = ground.proxied().await;
-    let ours = Ours::start(proxied.client.clone(), ground.settings());
-    ground.until_replicas("web", 6).await;
-    healthy(ground, row.name).await;
-    let witness = ground.witness("web").await;
+async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
+    env.workload("web", 4).await;
+    env.usage("web", 4, HIGH, 1);
+    env.hpa("web", MIN, MAX, json!([cpu(50)])).await;
+    let proxied = env.proxied().await;
+    let ours = RunningController::start(proxied.client.clone(), env.settings());
+    env.until_replicas("web", 6).await;
+    healthy(env, row.name).await;
+    let witness = env.witness("web").await;
     let mut times = Vec::new();
     let rounds = if soak() { 5 } else { 1 };
     for round in 0..rounds {
-        witness.caught_up(ground, 6).await;
+        witness.caught_up(env, 6).await;
         let before = witness.seen().len();
         let broken = begin(&proxied, row).await;
         if row.blind {
@@ -68,16 +68,15 @@ async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
             })
             .await;
         }
-        ground.usage("web", 4, LOW, 1);
+        env.usage("web", 4, LOW, 1);
         let begun = Instant::now();
         if let Some((kind, wanted)) = row.says {
             let what = format!("{kind} {wanted} during {}", row.name);
-            ground
-                .until(&what, async || {
-                    let found = ground.condition("web", kind).await;
-                    if found == wanted { Ok(()) } else { Err((found, ground.replicas("web").await)) }
-                })
-                .await;
+            env.until(&what, async || {
+                let found = env.condition("web", kind).await;
+                if found == wanted { Ok(()) } else { Err((found, env.replicas("web").await)) }
+            })
+            .await;
         }
         while begun.elapsed() < row.lasts {
             again(&proxied, row);
@@ -87,26 +86,26 @@ async fn live(ground: &Ground, row: &Row) -> Vec<Duration> {
         if let Broken::Rules(_) | Broken::Relisted(_) = row.broken {
             let unmet = || broken.iter().filter(|rule| proxied.rules.hits(**rule) == 0).count();
             let what = format!("to meet {}", row.name);
-            ground.until(&what, async || if unmet() == 0 { Ok(()) } else { Err(unmet()) }).await;
+            env.until(&what, async || if unmet() == 0 { Ok(()) } else { Err(unmet()) }).await;
         }
         let during = witness.seen().split_off(before);
         if row.blind {
-            assert!(during.is_empty(), "on {}: {} without data: {during:?}", ground.cluster, row.name);
+            assert!(during.is_empty(), "on {}: {} without data: {during:?}", env.cluster, row.name);
         }
         end(&proxied, row, broken).await;
         let over = Instant::now();
-        ground.until_replicas("web", 3).await;
-        healthy(ground, row.name).await;
+        env.until_replicas("web", 3).await;
+        healthy(env, row.name).await;
         let took = over.elapsed();
         let most = 2 * PERIOD + row.slow + BUSY;
-        assert!(took <= most, "on {}: {} took {took:?} to be right", ground.cluster, row.name);
+        assert!(took <= most, "on {}: {} took {took:?} to be right", env.cluster, row.name);
         times.push(took);
-        witness.caught_up(ground, 3).await;
+        witness.caught_up(env, 3).await;
         let counts: Vec<i64> = witness.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
-        assert_eq!(counts, [3], "on {}: written in {}, round {round}", ground.cluster, row.name);
-        ground.usage("web", 4, HIGH, 1);
-        ground.until_replicas("web", 6).await;
-        healthy(ground, row.name).await;
+        assert_eq!(counts, [3], "on {}: written in {}, round {round}", env.cluster, row.name);
+        env.usage("web", 4, HIGH, 1);
+        env.until_replicas("web", 6).await;
+        healthy(env, row.name).await;
     }
     assert!(ours.is_alive(), "{} ended the controller", row.name);
     let limits = i64::from(MIN)..=i64::from(MAX);
@@ -123,18 +122,17 @@ const HIGH: i64 = 750;
 const LOW: i64 = 375;
 
 /// Waits until the conditions say that all is well.
-async fn healthy(ground: &Ground, name: &str) {
-    ground
-        .until(&format!("all well after {name}"), async || {
-            let able = ground.condition("web", "AbleToScale").await;
-            let active = ground.condition("web", "ScalingActive").await;
-            if able.starts_with("True ") && active == "True ValidMetricFound" {
-                Ok(())
-            } else {
-                Err((able, active))
-            }
-        })
-        .await;
+async fn healthy(env: &ControllerEnv, name: &str) {
+    env.until(&format!("all well after {name}"), async || {
+        let able = env.condition("web", "AbleToScale").await;
+        let active = env.condition("web", "ScalingActive").await;
+        if able.starts_with("True ") && active == "True ValidMetricFound" {
+            Ok(())
+        } else {
+            Err((able, active))
+        }
+    })
+    .await;
 }
 
 async fn begin(proxied: &Proxied, row: &Row) -> Vec<RuleId> {

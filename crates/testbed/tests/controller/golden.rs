@@ -10,10 +10,10 @@ use controllers::hpa::Settings;
 use http::Method;
 use localkube::metrics::Series;
 use serde_json::{Value, json};
+use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
-use testbed::twin::Failure;
 
-use crate::ground::{Ground, Ours, PERIOD, cpu, on_both};
+use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both};
 
 /// What a scenario must come to.
 struct Expected {
@@ -36,43 +36,42 @@ fn external(name: &str) -> Value {
 }
 
 /// Waits until all is as expected; what differs is in the message.
-async fn expect(ground: &Ground, expected: &Expected) {
+async fn expect(env: &ControllerEnv, expected: &Expected) {
     let name = expected.name;
-    ground
-        .until(name, async || {
-            let count = match expected.count {
-                Some(_) => Some(ground.replicas(name).await),
-                None => None,
-            };
-            let hpa = ground.hpa_object(name).await;
-            let condition = |kind: &str| {
-                let all = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                let found = all.iter().find(|c| c["type"] == kind).cloned().unwrap_or_default();
-                let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-                format!("{} {}", word("status"), word("reason")).trim().to_owned()
-            };
-            let seen = (
-                count,
-                [condition("AbleToScale"), condition("ScalingActive"), condition("ScalingLimited")],
-                hpa["status"]["desiredReplicas"].as_i64().unwrap_or_default(),
-            );
-            let wanted = [expected.able, expected.active, expected.limited].map(str::to_owned);
-            if seen != (expected.count, wanted, expected.desired) {
-                return Err(format!("{seen:?}"));
-            }
-            let events = ground.events(name).await;
-            let fits = |(event, wanted): (&String, &&str)| event.starts_with(wanted);
-            if events.len() == expected.events.len() && events.iter().zip(expected.events).all(fits) {
-                Ok(())
-            } else {
-                Err(format!("{events:#?}"))
-            }
-        })
-        .await;
+    env.until(name, async || {
+        let count = match expected.count {
+            Some(_) => Some(env.replicas(name).await),
+            None => None,
+        };
+        let hpa = env.hpa_object(name).await;
+        let condition = |kind: &str| {
+            let all = hpa["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let found = all.iter().find(|c| c["type"] == kind).cloned().unwrap_or_default();
+            let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {}", word("status"), word("reason")).trim().to_owned()
+        };
+        let seen = (
+            count,
+            [condition("AbleToScale"), condition("ScalingActive"), condition("ScalingLimited")],
+            hpa["status"]["desiredReplicas"].as_i64().unwrap_or_default(),
+        );
+        let wanted = [expected.able, expected.active, expected.limited].map(str::to_owned);
+        if seen != (expected.count, wanted, expected.desired) {
+            return Err(format!("{seen:?}"));
+        }
+        let events = env.events(name).await;
+        let fits = |(event, wanted): (&String, &&str)| event.starts_with(wanted);
+        if events.len() == expected.events.len() && events.iter().zip(expected.events).all(fits) {
+            Ok(())
+        } else {
+            Err(format!("{events:#?}"))
+        }
+    })
+    .await;
 }
 
 /// Lets every autoscaler have one pass: another would say other things of what has just been scaled.
-fn once(ours: &Ours, settings: Settings) {
+fn once(ours: &RunningController, settings: Settings) {
     ours.handle.update(Settings { period: Duration::from_hours(1), ..settings });
 }
 
@@ -86,21 +85,21 @@ const NO_SCALE: &str = "False FailedGetScale";
 
 #[test]
 fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
         for name in ["e2", "e3", "e4", "e5", "e7", "e11"] {
-            ground.workload(name, 3).await;
+            env.workload(name, 3).await;
         }
-        ground.workload("e6", 0).await;
-        let hpa = async |name: &str, max: i32, metrics: Value| ground.hpa(name, 1, max, metrics).await;
-        ground.usage("e2", 3, 500, 1);
+        env.workload("e6", 0).await;
+        let hpa = async |name: &str, max: i32, metrics: Value| env.hpa(name, 1, max, metrics).await;
+        env.usage("e2", 3, 500, 1);
         hpa("e2", 10, json!([cpu(50)])).await;
         hpa("e3", 10, json!([cpu(50)])).await;
         let status = json!({"status": {"currentReplicas": 3, "desiredReplicas": 7}});
-        ground.patch(&format!("{hpas}/e3/status"), status).await;
-        ground.usage("e4", 3, 900, 1);
+        env.patch(&format!("{hpas}/e3/status"), status).await;
+        env.usage("e4", 3, 900, 1);
         hpa("e4", 10, json!([cpu(50), external("nobody")])).await;
-        ground.usage("e5", 3, 100, 1);
+        env.usage("e5", 3, 100, 1);
         hpa("e5", 10, json!([external("nobody"), cpu(50)])).await;
         hpa("e6", 10, json!([cpu(50)])).await;
         hpa("e7", 2, json!([cpu(50)])).await;
@@ -113,20 +112,20 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
                 }
             })
         };
-        ground.store_raw("e8", of("e8", "a/b/c", "Deployment")).await;
-        ground.create(hpas, of("e9", "foo/v1", "Bar")).await;
-        ground.create(hpas, of("e10", "apps/v1", "Deployment")).await;
-        ground.usage("e11", 3, 900, 1);
+        env.store_raw("e8", of("e8", "a/b/c", "Deployment")).await;
+        env.create(hpas, of("e9", "foo/v1", "Bar")).await;
+        env.create(hpas, of("e10", "apps/v1", "Deployment")).await;
+        env.usage("e11", 3, 900, 1);
         hpa("e11", 10, json!([cpu(50)])).await;
-        let group = without_selector(&ground).await;
-        ground.create(hpas, of("e12", &format!("{group}/v1"), "Thing")).await;
+        let group = without_selector(&env).await;
+        env.create(hpas, of("e12", &format!("{group}/v1"), "Thing")).await;
 
-        let proxied = ground.proxied().await;
+        let proxied = env.proxied().await;
         let boom = Fault::Status { code: 500, reason: "", message: "boom".into(), retry_after: None };
         proxied.rules.add(Rule::new(boom).method(Method::PUT).suffix("/deployments/e11/scale"));
-        ground.remembered().await;
-        let ours = Ours::start(proxied.client.clone(), ground.settings());
-        once(&ours, ground.settings());
+        env.remembered().await;
+        let ours = RunningController::start(proxied.client.clone(), env.settings());
+        once(&ours, env.settings());
 
         let rows = [
             Expected {
@@ -241,11 +240,11 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
             },
         ];
         for row in &rows {
-            expect(&ground, row).await;
+            expect(&env, row).await;
         }
-        let e3 = ground.hpa_object("e3").await;
+        let e3 = env.hpa_object("e3").await;
         assert_eq!(e3["status"]["currentMetrics"], json!([{"type": ""}]));
-        let e5 = ground.hpa_object("e5").await;
+        let e5 = env.hpa_object("e5").await;
         assert_eq!(e5["status"]["currentMetrics"][0], json!({"type": ""}));
         assert_eq!(e5["status"]["currentMetrics"][1]["resource"]["current"]["averageUtilization"], 10);
         ours.stop().await;
@@ -253,8 +252,8 @@ fn scenarios_end_as_in_kubernetes() -> Result<(), Failure> {
 }
 
 /// A custom resource whose scale has no selector: its group.
-async fn without_selector(ground: &Ground) -> String {
-    let group = format!("{}.example.com", ground.namespace);
+async fn without_selector(env: &ControllerEnv) -> String {
+    let group = format!("{}.example.com", env.namespace);
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -271,20 +270,20 @@ async fn without_selector(ground: &Ground) -> String {
             }]
         }
     });
-    ground.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    env.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
     let things = format!("/apis/{group}/v1/namespaces/{{ns}}/things");
-    ground.until("things", async || ground.send(Method::GET, &things, None).await.map(|_| ())).await;
+    env.until("things", async || env.send(Method::GET, &things, None).await.map(|_| ())).await;
     let thing = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "e12"},
         "spec": {"replicas": 3}, "status": {"replicas": 3}
     });
-    ground.create(&things, thing).await;
+    env.create(&things, thing).await;
     group
 }
 
 #[test]
 fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let hpa = |name: &str, min: i32, metric: &str, zero: bool| {
             let mut object = json!({
                 "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
@@ -302,24 +301,24 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
             object
         };
         for (name, count) in [("e17", 3), ("e18", 0), ("e19", 0), ("e20", 0)] {
-            ground.workload(name, count).await;
+            env.workload(name, count).await;
         }
-        ground.script.set_external(&ground.namespace, "none", Series::milli(0));
-        ground.script.set_external(&ground.namespace, "qlen", Series::milli(25_000));
-        ground.store_raw("e17", hpa("e17", 0, "none", false)).await;
-        ground.store_raw("e18", hpa("e18", 0, "qlen", true)).await;
+        env.script.set_external(&env.namespace, "none", Series::milli(0));
+        env.script.set_external(&env.namespace, "qlen", Series::milli(25_000));
+        env.store_raw("e17", hpa("e17", 0, "none", false)).await;
+        env.store_raw("e18", hpa("e18", 0, "qlen", true)).await;
         let mut e19 = hpa("e19", 2, "none", true);
         e19["spec"]["behavior"] = json!({"scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [
             {"type": "Pods", "value": 4, "periodSeconds": 15}
         ]}});
-        ground.store_raw("e19", e19).await;
-        ground.store_raw("e20", hpa("e20", 0, "qlen", false)).await;
+        env.store_raw("e19", e19).await;
+        env.store_raw("e20", hpa("e20", 0, "qlen", false)).await;
 
-        let mut config = (*ground.settings().config).clone();
+        let mut config = (*env.settings().config).clone();
         config.gates.scale_to_zero = true;
-        let settings = Settings { config: config.into(), ..ground.settings() };
-        ground.remembered().await;
-        let ours = ground.controller(settings.clone());
+        let settings = Settings { config: config.into(), ..env.settings() };
+        env.remembered().await;
+        let ours = env.controller(settings.clone());
         once(&ours, settings.clone());
 
         let rows = [
@@ -356,18 +355,18 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
             },
         ];
         for row in &rows {
-            expect(&ground, row).await;
+            expect(&env, row).await;
         }
-        assert_eq!(ground.condition("e18", "ScaledToZero").await, "False NotScaledToZero");
-        let e18 = ground.hpa_object("e18").await;
+        assert_eq!(env.condition("e18", "ScaledToZero").await, "False NotScaledToZero");
+        let e18 = env.hpa_object("e18").await;
         let current = &e18["status"]["currentMetrics"][0]["external"]["current"]["averageValue"];
         assert_eq!(current, "-9223372036854775808m");
         // The count it had at first holds it back once, even without a window.
         ours.handle.update(settings);
-        ground.until_replicas("e17", 0).await;
-        ground.until_condition("e17", "ScaledToZero", "True ScaledToZero").await;
+        env.until_replicas("e17", 0).await;
+        env.until_condition("e17", "ScaledToZero", "True ScaledToZero").await;
         ours.stop().await;
-        let events = ground.events("e17").await;
+        let events = env.events("e17").await;
         assert_eq!(events, ["Normal/SuccessfulRescale: New size: 0; reason: All metrics below target"]);
     })
 }
@@ -375,10 +374,10 @@ fn with_the_gate_a_workload_sleeps_at_zero_and_wakes() -> Result<(), Failure> {
 /// E13. Selectors are known once a pass has seen them, so the first of two may act once.
 #[test]
 fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.workload("web", 3).await;
-        ground.usage("web", 3, 500, 1);
-        ground.hpa("web", 1, 10, json!([cpu(50)])).await;
+    on_both(async |env| {
+        env.workload("web", 3).await;
+        env.usage("web", 3, 500, 1);
+        env.hpa("web", 1, 10, json!([cpu(50)])).await;
         let second = json!({
             "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web-too"},
             "spec": {
@@ -387,21 +386,21 @@ fn two_autoscalers_of_the_same_pods_stand_still_and_say_so() -> Result<(), Failu
             }
         });
         let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
-        ground.create(hpas, second).await;
-        let ours = ground.controller(ground.settings());
+        env.create(hpas, second).await;
+        let ours = env.controller(env.settings());
         for name in ["web", "web-too"] {
-            ground.until_condition(name, "ScalingActive", "False AmbiguousSelector").await;
+            env.until_condition(name, "ScalingActive", "False AmbiguousSelector").await;
         }
-        ground.usage("web", 3, 900, 1);
-        let witness = ground.witness("web").await;
+        env.usage("web", 3, 900, 1);
+        let witness = env.witness("web").await;
         tokio::time::sleep(4 * PERIOD).await;
         assert_eq!(witness.counts(), [3]);
-        ground.send(Method::DELETE, &format!("{hpas}/web-too"), None).await.unwrap();
-        ground.until_replicas("web", 6).await;
+        env.send(Method::DELETE, &format!("{hpas}/web-too"), None).await.unwrap();
+        env.until_replicas("web", 6).await;
         ours.stop().await;
-        let both = format!("[{0}/web {0}/web-too]", ground.namespace);
+        let both = format!("[{0}/web {0}/web-too]", env.namespace);
         let message = format!("pods by selector app=web are controlled by multiple HPAs: {both}");
-        let events = ground.events("web-too").await;
+        let events = env.events("web-too").await;
         assert!(events.contains(&format!("Warning/AmbiguousSelector: {message}")), "{events:#?}");
     })
 }

@@ -2,44 +2,42 @@
 
 use localkube::metrics::{Described, PodUsage, Series};
 use serde_json::json;
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::ground::on_both;
+use crate::env::on_both;
 
 #[test]
 fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.workload("web", 3).await;
-        ground.usage("web", 3, 900, 1 << 28);
+    on_both(async |env| {
+        env.workload("web", 3).await;
+        env.usage("web", 3, 900, 1 << 28);
         let metric = json!([{"type": "Resource", "resource": {
             "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}
         }}]);
-        ground.hpa("web", 1, 10, metric).await;
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("web", 6).await;
-        ground.until_told("web", 6).await;
-        ground.tell("web", 6).await;
+        env.hpa("web", 1, 10, metric).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("web", 6).await;
+        env.until_told("web", 6).await;
+        env.tell("web", 6).await;
         for number in 3..6 {
-            ground.pod("web", number).await;
+            env.pod("web", number).await;
         }
-        ground.usage("web", 6, 500, 1 << 28);
+        env.usage("web", 6, 500, 1 << 28);
         // A pass before that saw the usage of three.
-        ground
-            .until("the usage of all six", async || {
-                let seen =
-                    ground.hpa_object("web").await["status"]["currentMetrics"][0]["resource"]["current"]
-                        .clone();
-                if seen["averageValue"] == "500m" { Ok(()) } else { Err(seen) }
-            })
-            .await;
-        ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
-        let hpa = ground.hpa_object("web").await;
+        env.until("the usage of all six", async || {
+            let seen =
+                env.hpa_object("web").await["status"]["currentMetrics"][0]["resource"]["current"].clone();
+            if seen["averageValue"] == "500m" { Ok(()) } else { Err(seen) }
+        })
+        .await;
+        env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+        let hpa = env.hpa_object("web").await;
         assert_eq!(hpa["status"]["currentReplicas"], 6);
         assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"], 50);
-        ground.usage("web", 6, 100, 1 << 28);
-        ground.until_replicas("web", 2).await;
+        env.usage("web", 6, 100, 1 << 28);
+        env.until_replicas("web", 2).await;
         ours.stop().await;
-        let events = ground.events("web").await;
+        let events = env.events("web").await;
         let reason = "cpu resource utilization (percentage of request) above target";
         assert!(
             events.contains(&format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")),
@@ -52,28 +50,28 @@ fn cpu_grows_and_shrinks_a_deployment() -> Result<(), Failure> {
 
 #[test]
 fn an_external_metric_grows_a_deployment() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.workload("worker", 3).await;
-        ground.script.set_external(&ground.namespace, "qlen", Series::milli(20_000).labelled(&[("q", "a")]));
-        ground.script.set_external(&ground.namespace, "qlen", Series::milli(21_000).labelled(&[("q", "b")]));
+    on_both(async |env| {
+        env.workload("worker", 3).await;
+        env.script.set_external(&env.namespace, "qlen", Series::milli(20_000).labelled(&[("q", "a")]));
+        env.script.set_external(&env.namespace, "qlen", Series::milli(21_000).labelled(&[("q", "b")]));
         let metric = json!([{"type": "External", "external": {
             "metric": {"name": "qlen"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }}]);
-        ground.hpa("worker", 1, 10, metric).await;
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("worker", 5).await;
-        ground.until_condition("worker", "ScalingActive", "True ValidMetricFound").await;
+        env.hpa("worker", 1, 10, metric).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("worker", 5).await;
+        env.until_condition("worker", "ScalingActive", "True ValidMetricFound").await;
         ours.stop().await;
     })
 }
 
 #[test]
 fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.workload("api", 3).await;
+    on_both(async |env| {
+        env.workload("api", 3).await;
         for number in 0..3 {
-            let pod = Described::pod(&ground.namespace, &format!("api-{number}"));
-            ground.script.set_custom(pod, "rps", Series::milli(20_000).of_object(&[("app", "api")]));
+            let pod = Described::pod(&env.namespace, &format!("api-{number}"));
+            env.script.set_custom(pod, "rps", Series::milli(20_000).of_object(&[("app", "api")]));
         }
         let pods = json!({"type": "Pods", "pods": {
             "metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}
@@ -82,13 +80,13 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
             "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "front"},
             "metric": {"name": "hits"}, "target": {"type": "Value", "value": "10"}
         }});
-        ground.hpa("api", 1, 20, json!([pods, object])).await;
-        let front = Described::new(&ground.namespace, "services", "front");
-        ground.script.set_custom(front, "hits", Series::milli(15_000));
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("api", 6).await;
+        env.hpa("api", 1, 20, json!([pods, object])).await;
+        let front = Described::new(&env.namespace, "services", "front");
+        env.script.set_custom(front, "hits", Series::milli(15_000));
+        let ours = env.controller(env.settings());
+        env.until_replicas("api", 6).await;
         ours.stop().await;
-        let hpa = ground.hpa_object("api").await;
+        let hpa = env.hpa_object("api").await;
         assert_eq!(hpa["status"]["currentMetrics"][0]["pods"]["current"]["averageValue"], "20");
         assert_eq!(hpa["status"]["currentMetrics"][1]["object"]["current"]["value"], "15");
     })
@@ -96,40 +94,40 @@ fn a_metric_of_pods_and_one_of_an_object_grow_a_deployment() -> Result<(), Failu
 
 #[test]
 fn memory_and_the_cpu_of_one_container_grow_deployments() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.workload("cache", 3).await;
-        ground.usage("cache", 3, 100, 200 << 20);
+    on_both(async |env| {
+        env.workload("cache", 3).await;
+        env.usage("cache", 3, 100, 200 << 20);
         let memory = json!([{"type": "Resource", "resource": {
             "name": "memory", "target": {"type": "AverageValue", "averageValue": "100Mi"}
         }}]);
-        ground.hpa("cache", 1, 10, memory).await;
+        env.hpa("cache", 1, 10, memory).await;
 
-        ground.workload("mesh", 3).await;
+        env.workload("mesh", 3).await;
         for number in 0..3 {
             // What the other container uses does not count.
             let usage = PodUsage::new(&[("app", "mesh")], &[("app", 800, 1 << 20), ("proxy", 9000, 1 << 20)]);
-            ground.script.set_pod(&ground.namespace, &format!("mesh-{number}"), usage);
+            env.script.set_pod(&env.namespace, &format!("mesh-{number}"), usage);
         }
         let one = json!([{"type": "ContainerResource", "containerResource": {
             "name": "cpu", "container": "app", "target": {"type": "Utilization", "averageUtilization": 40}
         }}]);
-        ground.hpa("mesh", 1, 10, one).await;
+        env.hpa("mesh", 1, 10, one).await;
 
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("cache", 6).await;
-        ground.until_replicas("mesh", 6).await;
-        ground.until_told("mesh", 6).await;
-        ground.until_told("cache", 6).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("cache", 6).await;
+        env.until_replicas("mesh", 6).await;
+        env.until_told("mesh", 6).await;
+        env.until_told("cache", 6).await;
         ours.stop().await;
-        let hpa = ground.hpa_object("cache").await;
+        let hpa = env.hpa_object("cache").await;
         assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageValue"], "200Mi");
-        let events = ground.events("cache").await;
+        let events = env.events("cache").await;
         assert_eq!(events, ["Normal/SuccessfulRescale: New size: 6; reason: memory resource above target"]);
-        let hpa = ground.hpa_object("mesh").await;
+        let hpa = env.hpa_object("mesh").await;
         let current = &hpa["status"]["currentMetrics"][0]["containerResource"]["current"];
         assert_eq!((&current["averageUtilization"], &current["averageValue"]), (&json!(80), &json!("800m")));
         let reason = "cpu container resource utilization (percentage of request) above target";
-        let events = ground.events("mesh").await;
+        let events = env.events("mesh").await;
         assert_eq!(events, [format!("Normal/SuccessfulRescale: New size: 6; reason: {reason}")]);
     })
 }

@@ -7,10 +7,10 @@ use http::Method;
 use jiff::Timestamp;
 use localkube::metrics::{Described, Group, Outage, PodUsage, Series, When};
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{BUSY, Ground, PERIOD, Witness, alone_on_both, cpu, on_both, queue};
+use crate::env::{BUSY, ControllerEnv, PERIOD, ReplicaWatch, alone_on_both, cpu, on_both, queue};
 
 /// A request that nobody answers is given up after this time.
 const GIVEN_UP: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const WORKLOADS: [(&str, &str); 3] = [
 
 #[test]
 fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Failure> {
-    alone_on_both(async |ground| {
+    alone_on_both(async |env| {
         let unavailable =
             Outage::Status { code: 503, reason: "ServiceUnavailable", message: "not now".into() };
         let outages = [
@@ -50,43 +50,46 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
             ("not registered", None, FOUND_AGAIN),
         ];
         for name in ["by-cpu", "by-pods"] {
-            ground.workload(name, 4).await;
+            env.workload(name, 4).await;
         }
-        ground.deployment("by-queue", 4).await;
-        set(&ground, 6);
-        ground.hpa("by-cpu", 2, 8, json!([cpu(50)])).await;
+        env.deployment("by-queue", 4).await;
+        set(&env, 6);
+        env.hpa("by-cpu", 2, 8, json!([cpu(50)])).await;
         let rps = json!({"type": "Pods", "pods": {
             "metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }});
-        ground.hpa("by-pods", 2, 8, json!([rps])).await;
-        ground.hpa("by-queue", 2, 8, json!([queue("by-queue")])).await;
-        let ours = ground.controller(ground.settings());
-        settled(&ground, 6).await;
-        let witnesses = join_all(WORKLOADS.map(|(name, _)| ground.witness(name))).await;
+        env.hpa("by-pods", 2, 8, json!([rps])).await;
+        env.hpa("by-queue", 2, 8, json!([queue("by-queue")])).await;
+        let ours = env.controller(env.settings());
+        settled(&env, 6).await;
+        let witnesses = join_all(WORKLOADS.map(|(name, _)| env.witness(name))).await;
         let seen = || witnesses.iter().map(|witness| witness.seen().len()).collect::<Vec<_>>();
         for (name, outage, slow) in outages {
             for witness in &witnesses {
-                witness.caught_up(&ground, 6).await;
+                witness.caught_up(&env, 6).await;
             }
             let before = seen();
-            let removed = begin(&ground, outage.as_ref()).await;
-            set(&ground, 3);
+            let removed = begin(&env, outage.as_ref()).await;
+            set(&env, 3);
             for (workload, condition) in WORKLOADS {
-                ground.until_condition(workload, "ScalingActive", condition).await;
+                env.until_condition(workload, "ScalingActive", condition).await;
             }
             tokio::time::sleep(2 * PERIOD).await;
-            assert_eq!(seen(), before, "on {}: something was scaled during {name}", ground.cluster);
-            end(&ground, removed).await;
+            assert_eq!(seen(), before, "on {}: something was scaled during {name}", env.cluster);
+            end(&env, removed).await;
             let over = Instant::now();
-            settled(&ground, 3).await;
+            settled(&env, 3).await;
             let took = over.elapsed();
-            println!("{}: right {:.2} s after {name}", ground.cluster, took.as_secs_f64());
-            assert!(took <= 2 * PERIOD + slow + BUSY, "on {}: {name} took {took:?}", ground.cluster);
-            set(&ground, 6);
-            settled(&ground, 6).await;
+            println!("{}: right {:.2} s after {name}", env.cluster, took.as_secs_f64());
+            assert!(took <= 2 * PERIOD + slow + BUSY, "on {}: {name} took {took:?}", env.cluster);
+            set(&env, 6);
+            settled(&env, 6).await;
         }
         assert!(
-            witnesses.iter().flat_map(Witness::counts).all(|count| count == 6 || count == 3 || count == 4)
+            witnesses
+                .iter()
+                .flat_map(ReplicaWatch::counts)
+                .all(|count| count == 6 || count == 3 || count == 4)
         );
         assert!(ours.is_alive());
         ours.stop().await;
@@ -94,59 +97,59 @@ fn without_metrics_nothing_shrinks_and_the_conditions_say_so() -> Result<(), Fai
 }
 
 /// Makes this count right for all of them.
-fn set(ground: &Ground, right: i64) {
-    ground.usage("by-cpu", 4, right * 125, 1);
+fn set(env: &ControllerEnv, right: i64) {
+    env.usage("by-cpu", 4, right * 125, 1);
     for number in 0..4 {
-        let pod = Described::pod(&ground.namespace, &format!("by-pods-{number}"));
-        ground.script.set_custom(pod, "rps", Series::milli(right * 2_500).of_object(&[("app", "by-pods")]));
+        let pod = Described::pod(&env.namespace, &format!("by-pods-{number}"));
+        env.script.set_custom(pod, "rps", Series::milli(right * 2_500).of_object(&[("app", "by-pods")]));
     }
-    ground.ask_for("by-queue", right);
+    env.ask_for("by-queue", right);
 }
 
-async fn settled(ground: &Ground, count: i64) {
+async fn settled(env: &ControllerEnv, count: i64) {
     for (workload, _) in WORKLOADS {
-        ground.until_replicas(workload, count).await;
-        ground.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
+        env.until_replicas(workload, count).await;
+        env.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
     }
 }
 
 /// Breaks all three APIs, or takes them out of the cluster: what was taken out.
-async fn begin(ground: &Ground, outage: Option<&Outage>) -> Vec<Value> {
+async fn begin(env: &ControllerEnv, outage: Option<&Outage>) -> Vec<Value> {
     let Some(outage) = outage else {
         let mut removed = Vec::new();
         for name in SERVICES {
             let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}");
-            removed.push(ground.get(&path).await);
-            ground.send(Method::DELETE, &path, None).await.unwrap();
+            removed.push(env.get(&path).await);
+            env.send(Method::DELETE, &path, None).await.unwrap();
         }
         // An API server may take a moment to notice.
         for api in
             ["metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2", "external.metrics.k8s.io/v1beta1"]
         {
-            let gone = async || match ground.send(Method::GET, &format!("/apis/{api}"), None).await {
+            let gone = async || match env.send(Method::GET, &format!("/apis/{api}"), None).await {
                 Ok(found) => Err(found),
                 Err(_) => Ok(()),
             };
-            ground.until("the end of an API", gone).await;
+            env.until("the end of an API", gone).await;
         }
         return removed;
     };
     for group in [Group::Resource, Group::Custom, Group::External] {
-        ground.script.fail(group, outage.clone());
+        env.script.fail(group, outage.clone());
     }
     Vec::new()
 }
 
-async fn end(ground: &Ground, removed: Vec<Value>) {
+async fn end(env: &ControllerEnv, removed: Vec<Value>) {
     for group in [Group::Resource, Group::Custom, Group::External] {
-        ground.script.fail(group, Outage::None);
+        env.script.fail(group, Outage::None);
     }
     for service in removed {
         let new = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": service["metadata"]["name"]}, "spec": service["spec"]
         });
-        ground.create("/apis/apiregistration.k8s.io/v1/apiservices", new).await;
+        env.create("/apis/apiregistration.k8s.io/v1/apiservices", new).await;
     }
 }
 
@@ -202,44 +205,44 @@ const LIES: [Lie; 9] = [
 
 #[test]
 fn whatever_metrics_say_the_count_stays_within_its_limits() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         join_all(LIES.iter().enumerate().map(|(number, lie)| {
-            let ground = &ground;
-            async move { believe(&ground.room(&format!("lie-{number}")).await, lie).await }
+            let env = &env;
+            async move { believe(&env.room(&format!("lie-{number}")).await, lie).await }
         }))
         .await;
     })
 }
 
-async fn believe(ground: &Ground, lie: &Lie) {
-    ground.workload("web", 4).await;
-    ground.usage("web", 4, 750, 1);
-    ground.hpa("web", 2, 8, json!([cpu(50)])).await;
-    let ours = ground.controller(ground.settings());
-    ground.until_replicas("web", 6).await;
-    let witness = ground.witness("web").await;
-    ground.script.clear_pods(&ground.namespace);
+async fn believe(env: &ControllerEnv, lie: &Lie) {
+    env.workload("web", 4).await;
+    env.usage("web", 4, 750, 1);
+    env.hpa("web", 2, 8, json!([cpu(50)])).await;
+    let ours = env.controller(env.settings());
+    env.until_replicas("web", 6).await;
+    let witness = env.witness("web").await;
+    env.script.clear_pods(&env.namespace);
     for number in 0..4 {
         if let Some(usage) = (lie.says)(number) {
-            ground.script.set_pod(&ground.namespace, &format!("web-{number}"), usage);
+            env.script.set_pod(&env.namespace, &format!("web-{number}"), usage);
         }
     }
     match lie.leads_to {
         Led::Count(count) => {
-            let reached = ground.until_replicas("web", count);
+            let reached = env.until_replicas("web", count);
             let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
-            assert!(reached.is_ok(), "on {}: {} led to {:?}", ground.cluster, lie.name, witness.counts());
+            assert!(reached.is_ok(), "on {}: {} led to {:?}", env.cluster, lie.name, witness.counts());
         }
-        Led::Nothing => ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
-        Led::NoData => ground.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
+        Led::Nothing => env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
+        Led::NoData => env.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
     }
     tokio::time::sleep(2 * PERIOD).await;
     let counts = witness.counts();
     let expected = if let Led::Count(count) = lie.leads_to { vec![6, count] } else { vec![6] };
-    assert_eq!(counts, expected, "on {}: {}", ground.cluster, lie.name);
-    ground.usage("web", 4, LOW, 1);
-    ground.until_replicas("web", 3).await;
-    ground.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+    assert_eq!(counts, expected, "on {}: {}", env.cluster, lie.name);
+    env.usage("web", 4, LOW, 1);
+    env.until_replicas("web", 3).await;
+    env.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
     assert!(ours.is_alive());
     ours.stop().await;
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use controllers::hpa::Settings;
 use http::Method;
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::ground::{BUSY, Ground, Ours, PERIOD, on_both, queue};
+use crate::env::{BUSY, ControllerEnv, PERIOD, RunningController, on_both, queue};
 
 const WINDOW: Duration = Duration::from_secs(10);
 const MEMORY: &str = "plimsoll.dev/memory";
@@ -18,52 +18,52 @@ const COARSE: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_new_controller_goes_on_where_the_old_one_was_killed() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         // Held back by its window, and by the rate at which it may grow.
-        ground.deployment("held", 4).await;
-        ground.deployment("paced", 4).await;
-        ground.deployment("steady", 4).await;
-        ground.ask_for("held", 6);
-        ground.ask_for("paced", 4);
-        ground.ask_for("steady", 4);
+        env.deployment("held", 4).await;
+        env.deployment("paced", 4).await;
+        env.deployment("steady", 4).await;
+        env.ask_for("held", 6);
+        env.ask_for("paced", 4);
+        env.ask_for("steady", 4);
         let spec = |name: &str, behavior: Value| json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue(name)], "behavior": behavior});
         let window = json!({"scaleDown": {"stabilizationWindowSeconds": WINDOW.as_secs()}});
-        ground.hpa_with("held", spec("held", window.clone())).await;
-        ground.hpa_with("steady", spec("steady", window)).await;
+        env.hpa_with("held", spec("held", window.clone())).await;
+        env.hpa_with("steady", spec("steady", window)).await;
         let rate = json!({"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": WINDOW.as_secs()}]}});
-        ground.hpa_with("paced", spec("paced", rate)).await;
-        let proxied = ground.proxied().await;
-        let first = Ours::start(proxied.client.clone(), ground.settings());
-        ground.until_replicas("held", 6).await;
-        ground.until_condition("paced", "AbleToScale", "True ReadyForNewScale").await;
-        ground.until_condition("steady", "AbleToScale", "True ReadyForNewScale").await;
-        let (held, paced) = (ground.witness("held").await, ground.witness("paced").await);
-        ground.ask_for("held", 3);
-        ground.ask_for("paced", 8);
+        env.hpa_with("paced", spec("paced", rate)).await;
+        let proxied = env.proxied().await;
+        let first = RunningController::start(proxied.client.clone(), env.settings());
+        env.until_replicas("held", 6).await;
+        env.until_condition("paced", "AbleToScale", "True ReadyForNewScale").await;
+        env.until_condition("steady", "AbleToScale", "True ReadyForNewScale").await;
+        let (held, paced) = (env.witness("held").await, env.witness("paced").await);
+        env.ask_for("held", 3);
+        env.ask_for("paced", 8);
         let fell = Instant::now();
-        paced.caught_up(&ground, 6).await;
+        paced.caught_up(&env, 6).await;
         let grew = paced.last().at;
-        ground.until_condition("held", "AbleToScale", "True ScaleDownStabilized").await;
-        ground.until_condition("paced", "ScalingLimited", "True ScaleUpLimit").await;
+        env.until_condition("held", "AbleToScale", "True ScaleDownStabilized").await;
+        env.until_condition("paced", "ScalingLimited", "True ScaleUpLimit").await;
 
         // In the middle of both.
         tokio::time::sleep_until(fell + WINDOW / 2).await;
         assert_eq!((held.counts(), paced.counts()), (vec![6], vec![4, 6]));
         first.kill().await;
-        let second = Ours::start(proxied.client.clone(), ground.settings());
-        held.caught_up(&ground, 3).await;
-        paced.caught_up(&ground, 8).await;
+        let second = RunningController::start(proxied.client.clone(), env.settings());
+        held.caught_up(&env, 3).await;
+        paced.caught_up(&env, 8).await;
         let (held_for, paced_for) = (held.last().at - fell, paced.last().at - grew);
-        println!("{}: held for {held_for:?}, paced for {paced_for:?}", ground.cluster);
+        println!("{}: held for {held_for:?}, paced for {paced_for:?}", env.cluster);
         // A controller without a memory would begin a new window when it starts, and grow at once.
         let right = WINDOW.saturating_sub(PERIOD + Duration::from_millis(200))..=WINDOW + COARSE + BUSY / 2;
-        assert!(right.contains(&held_for), "on {}: a window of {WINDOW:?} held {held_for:?}", ground.cluster);
-        assert!(right.contains(&paced_for), "on {}: a rate of {WINDOW:?} held {paced_for:?}", ground.cluster);
+        assert!(right.contains(&held_for), "on {}: a window of {WINDOW:?} held {held_for:?}", env.cluster);
+        assert!(right.contains(&paced_for), "on {}: a rate of {WINDOW:?} held {paced_for:?}", env.cluster);
         assert_eq!((held.counts(), paced.counts()), (vec![6, 3], vec![4, 6, 8]));
 
         // Where nothing changes nothing is written: not for two windows, and not by a new controller.
         let steady = proxied.writes_to("/steady/status");
-        assert!(steady.len() <= 3, "on {}: {steady:#?}", ground.cluster);
+        assert!(steady.len() <= 3, "on {}: {steady:#?}", env.cluster);
         tokio::time::sleep(PERIOD).await;
         second.stop().await;
     })
@@ -71,32 +71,32 @@ fn a_new_controller_goes_on_where_the_old_one_was_killed() -> Result<(), Failure
 
 #[test]
 fn constant_metrics_lead_to_no_write_at_all() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         for (name, replicas) in [("calm", 4), ("clamped", 8), ("limited", 4)] {
-            ground.deployment(name, replicas).await;
+            env.deployment(name, replicas).await;
         }
-        ground.ask_for("calm", 4);
-        ground.ask_for("clamped", 20);
-        ground.ask_for("limited", 4);
-        ground.hpa("calm", 2, 8, json!([queue("calm")])).await;
-        ground.hpa("clamped", 2, 8, json!([queue("clamped")])).await;
+        env.ask_for("calm", 4);
+        env.ask_for("clamped", 20);
+        env.ask_for("limited", 4);
+        env.hpa("calm", 2, 8, json!([queue("calm")])).await;
+        env.hpa("clamped", 2, 8, json!([queue("clamped")])).await;
         let windows = json!({"scaleDown": {"stabilizationWindowSeconds": 2}, "scaleUp": {"stabilizationWindowSeconds": 2}});
         let spec =
             json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue("limited")], "behavior": windows});
-        ground.hpa_with("limited", spec).await;
-        let proxied = ground.proxied().await;
+        env.hpa_with("limited", spec).await;
+        let proxied = env.proxied().await;
         // The usual window, so that there is something to remember.
-        let settings = Settings { config: engine::Config::default().into(), ..ground.settings() };
-        let ours = Ours::start(proxied.client.clone(), settings);
+        let settings = Settings { config: engine::Config::default().into(), ..env.settings() };
+        let ours = RunningController::start(proxied.client.clone(), settings);
         for name in ["calm", "clamped", "limited"] {
-            ground.until_condition(name, "ScalingActive", "True ValidMetricFound").await;
+            env.until_condition(name, "ScalingActive", "True ValidMetricFound").await;
         }
         tokio::time::sleep(3 * PERIOD).await;
         proxied.rules.clear_log();
         tokio::time::sleep(12 * PERIOD).await;
         let asked = proxied.rules.log();
         let writes = proxied.writes();
-        assert!(writes.is_empty(), "on {}: {writes:#?}", ground.cluster);
+        assert!(writes.is_empty(), "on {}: {writes:#?}", env.cluster);
         assert!(asked.iter().any(|entry| entry.path.contains("external.metrics")), "passes went on");
         ours.stop().await;
     })
@@ -104,9 +104,9 @@ fn constant_metrics_lead_to_no_write_at_all() -> Result<(), Failure> {
 
 #[test]
 fn memory_leaves_alone_what_belongs_to_others() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.deployment("web", 4).await;
-        ground.ask_for("web", 6);
+    on_both(async |env| {
+        env.deployment("web", 4).await;
+        env.ask_for("web", 6);
         let applied = |label: &str| {
             json!({
                 "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -118,13 +118,13 @@ fn memory_leaves_alone_what_belongs_to_others() -> Result<(), Failure> {
             })
         };
         let path = format!("{HPAS}/web?fieldManager=alice");
-        let before = ground.patch(&path, applied("a")).await;
-        let ours = ground.controller(ground.settings());
-        ground.until_replicas("web", 6).await;
-        let memory = async || ground.hpa_object("web").await["metadata"]["annotations"][MEMORY].clone();
-        ground.until("a memory", async || if memory().await.is_string() { Ok(()) } else { Err(()) }).await;
-        ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
-        let after = ground.hpa_object("web").await;
+        let before = env.patch(&path, applied("a")).await;
+        let ours = env.controller(env.settings());
+        env.until_replicas("web", 6).await;
+        let memory = async || env.hpa_object("web").await["metadata"]["annotations"][MEMORY].clone();
+        env.until("a memory", async || if memory().await.is_string() { Ok(()) } else { Err(()) }).await;
+        env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+        let after = env.hpa_object("web").await;
         assert_eq!(after["metadata"]["labels"], before["metadata"]["labels"]);
         assert_eq!(after["metadata"]["annotations"]["note"], "mine");
         assert_eq!(after["metadata"]["annotations"].as_object().unwrap().len(), 2);
@@ -140,7 +140,7 @@ fn memory_leaves_alone_what_belongs_to_others() -> Result<(), Failure> {
         assert_eq!(own["fieldsV1"]["f:metadata"].as_object().unwrap().len(), 1, "{own:#}");
         assert!(annotations.keys().all(|key| key == "." || *key == format!("f:{MEMORY}")), "{own:#}");
         // And the other goes on without a conflict.
-        let again = ground.patch(&path, applied("b")).await;
+        let again = env.patch(&path, applied("b")).await;
         assert_eq!(again["metadata"]["labels"]["team"], "b");
         assert!(again["metadata"]["annotations"][MEMORY].is_string());
         ours.stop().await;
@@ -155,7 +155,7 @@ fn fields(object: &Value, manager: &str) -> Value {
 
 #[test]
 fn a_memory_that_makes_no_sense_is_forgotten() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let long = "1;r=".repeat(4000);
         let nonsense = [
             "",
@@ -169,26 +169,25 @@ fn a_memory_that_makes_no_sense_is_forgotten() -> Result<(), Failure> {
         let nonsense = nonsense.map(|text| text.replace('\u{0}', ""));
         for (number, text) in nonsense.iter().enumerate() {
             let name = format!("odd-{number}");
-            ground.deployment(&name, 4).await;
-            ground.ask_for(&name, 6);
-            ground.hpa(&name, 2, 8, json!([queue(&name)])).await;
+            env.deployment(&name, 4).await;
+            env.ask_for(&name, 6);
+            env.hpa(&name, 2, 8, json!([queue(&name)])).await;
             let annotated = json!({"metadata": {"annotations": {MEMORY: text}}});
-            ground.patch(&format!("{HPAS}/{name}"), annotated).await;
+            env.patch(&format!("{HPAS}/{name}"), annotated).await;
         }
-        let ours = ground.controller(ground.settings());
+        let ours = env.controller(env.settings());
         for (number, text) in nonsense.iter().enumerate() {
             let name = format!("odd-{number}");
-            ground.until_replicas(&name, 6).await;
-            ground
-                .until("a new memory", async || {
-                    let found = ground.hpa_object(&name).await["metadata"]["annotations"][MEMORY].clone();
-                    if found.as_str().is_some_and(|found| found.starts_with("1;r=6@") && found != text) {
-                        Ok(())
-                    } else {
-                        Err(found)
-                    }
-                })
-                .await;
+            env.until_replicas(&name, 6).await;
+            env.until("a new memory", async || {
+                let found = env.hpa_object(&name).await["metadata"]["annotations"][MEMORY].clone();
+                if found.as_str().is_some_and(|found| found.starts_with("1;r=6@") && found != text) {
+                    Ok(())
+                } else {
+                    Err(found)
+                }
+            })
+            .await;
         }
         assert!(ours.is_alive());
         ours.stop().await;
@@ -197,27 +196,27 @@ fn a_memory_that_makes_no_sense_is_forgotten() -> Result<(), Failure> {
 
 #[test]
 fn without_remember_nothing_is_left_on_the_object() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.deployment("web", 4).await;
-        ground.ask_for("web", 6);
-        ground.hpa("web", 2, 8, json!([queue("web")])).await;
-        let ours = ground.controller(Settings { remember: false, ..ground.settings() });
-        ground.until_replicas("web", 6).await;
-        ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+    on_both(async |env| {
+        env.deployment("web", 4).await;
+        env.ask_for("web", 6);
+        env.hpa("web", 2, 8, json!([queue("web")])).await;
+        let ours = env.controller(Settings { remember: false, ..env.settings() });
+        env.until_replicas("web", 6).await;
+        env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
         ours.stop().await;
-        let hpa = ground.hpa_object("web").await;
+        let hpa = env.hpa_object("web").await;
         assert!(hpa["metadata"]["annotations"].is_null(), "{:#}", hpa["metadata"]);
-        leave(&ground).await;
+        leave(&env).await;
     })
 }
 
 /// What a controller of before has left behind is used by nobody who must not remember, and does no harm.
-async fn leave(ground: &Ground) {
-    ground.ask_for("web", 3);
+async fn leave(env: &ControllerEnv) {
+    env.ask_for("web", 3);
     let future = "1;r=8@4102444800";
-    ground.patch(&format!("{HPAS}/web"), json!({"metadata": {"annotations": {MEMORY: future}}})).await;
-    let ours = ground.controller(Settings { remember: false, ..ground.settings() });
-    ground.until_replicas("web", 3).await;
+    env.patch(&format!("{HPAS}/web"), json!({"metadata": {"annotations": {MEMORY: future}}})).await;
+    let ours = env.controller(Settings { remember: false, ..env.settings() });
+    env.until_replicas("web", 3).await;
     ours.stop().await;
-    ground.send(Method::DELETE, &format!("{HPAS}/web"), None).await.unwrap();
+    env.send(Method::DELETE, &format!("{HPAS}/web"), None).await.unwrap();
 }

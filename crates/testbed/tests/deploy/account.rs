@@ -1,10 +1,10 @@
 //! Clients with the rights of a service account.
 
 use kube::Client;
+use testbed::harness;
 use testbed::proxy::{Caller, Proxy, ProxyOptions, Rules};
-use testbed::twin;
 
-use crate::ground::Ground;
+use crate::env::ControllerEnv;
 
 /// Somebody, and a log of all that he asks for.
 pub(crate) struct Account {
@@ -13,12 +13,12 @@ pub(crate) struct Account {
     _proxy: Proxy,
 }
 
-impl Ground {
+impl ControllerEnv {
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Account {
         let options = ProxyOptions { caller: Caller::Itself, remember_lists: false };
         let proxy = Proxy::start_with(&self.kubeconfig, options).await.unwrap();
         let token = self.token(namespace, name).await;
-        let client = twin::connect(&proxy.kubeconfig_with(&token)).await.unwrap();
+        let client = harness::connect(&proxy.kubeconfig_with(&token)).await.unwrap();
         Account { client, rules: proxy.rules(), _proxy: proxy }
     }
 }

@@ -8,10 +8,10 @@ use controllers::hpa::Settings;
 use http::Method;
 use localkube::metrics::{Described, Series};
 use serde_json::json;
-use testbed::twin::{Failure, REAL};
+use testbed::harness::{Failure, REAL};
 
 use crate::account::Account;
-use crate::ground::{Ground, Ours, alone_on_both};
+use crate::env::{ControllerEnv, RunningController, alone_on_both};
 use crate::manifests::may;
 use crate::serving;
 use crate::shared::manifests::{folder, is_quiet, path};
@@ -47,7 +47,7 @@ const NEVER: [(&str, &str); 20] = [
     ("create", "rbac.authorization.k8s.io/clusterrolebindings"),
 ];
 
-impl Ground {
+impl ControllerEnv {
     /// A metric that nobody serves, and one of each kind that somebody does: `queue` is what scales.
     async fn autoscalers(&self) {
         self.workload("web", 2).await;
@@ -130,12 +130,12 @@ impl Ground {
 
 #[test]
 fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failure> {
-    alone_on_both(async |ground| {
-        ground.define().await;
+    alone_on_both(async |env| {
+        env.define().await;
         let manifests = folder("deploy");
-        ground.apply(&manifests, is_quiet).await;
-        ground.autoscalers().await;
-        let account = ground.account(SYSTEM, CONTROLLER).await;
+        env.apply(&manifests, is_quiet).await;
+        env.autoscalers().await;
+        let account = env.account(SYSTEM, CONTROLLER).await;
 
         let lease = Lease {
             lease_duration: Duration::from_secs(5),
@@ -144,113 +144,108 @@ fn the_controller_works_under_its_role_and_needs_all_of_it() -> Result<(), Failu
             ..Lease::new(SYSTEM, CONTROLLER, "deploy")
         };
         let (election, leadership) = Election::start(account.client.clone(), lease, Clock::system());
-        let settings = Settings { namespaces: Vec::new(), ..ground.settings() };
-        let ours = Ours::start_with(account.client.clone(), settings, leadership, Clock::system());
+        let settings = Settings { namespaces: Vec::new(), ..env.settings() };
+        let ours =
+            RunningController::start_with(account.client.clone(), settings, leadership, Clock::system());
         let served = serving::start(&account.client, &ours.handle, SYSTEM, CONTROLLER).await;
         let registered = served.api_services();
-        ground.apply(&registered, |_| true).await;
+        env.apply(&registered, |_| true).await;
 
-        ground.until_replicas("web", 2).await;
-        ground.queue(70);
-        ground.until_replicas("web", 7).await;
-        ground.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
-        ground.tell("web", 7).await;
-        ground.queue(30);
-        ground.until_replicas("web", 3).await;
-        ground.until_replicas("own", 3).await;
-        remembers(&ground).await;
-        repeats(&ground, "blind").await;
-        is_shown(&ground, &served).await;
-        let holder = ground
-            .get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}"))
-            .await;
+        env.until_replicas("web", 2).await;
+        env.queue(70);
+        env.until_replicas("web", 7).await;
+        env.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+        env.tell("web", 7).await;
+        env.queue(30);
+        env.until_replicas("web", 3).await;
+        env.until_replicas("own", 3).await;
+        remembers(&env).await;
+        repeats(&env, "blind").await;
+        is_shown(&env, &served).await;
+        let holder =
+            env.get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}")).await;
         assert_eq!(holder["spec"]["holderIdentity"], "deploy");
 
         ours.stop().await;
         election.release().await;
         for object in registered.iter().rev() {
-            send(&ground.client, Method::DELETE, &path(object), None).await;
+            send(&env.client, Method::DELETE, &path(object), None).await;
         }
-        assert!(ground.events("web").await.iter().any(|event| event.contains("New size: 7")));
+        assert!(env.events("web").await.iter().any(|event| event.contains("New size: 7")));
         let mut role = roles::granted(&manifests, CONTROLLER);
-        role.retain(|held| ground.cluster == REAL || held.resource != format!("{MISSING}s").to_lowercase());
+        role.retain(|held| env.cluster == REAL || held.resource != format!("{MISSING}s").to_lowercase());
         let log = account.rules.log();
-        roles::check_answers(&ground.namespace, &log);
+        roles::check_answers(&env.namespace, &log);
         roles::check(&role, &log);
-        if ground.cluster == REAL {
-            is_confined(&ground, &account).await;
+        if env.cluster == REAL {
+            is_confined(&env, &account).await;
         }
     })
 }
 
 /// Waits until what survives a restart is kept on the Autoscaler, for which it is patched.
-async fn remembers(ground: &Ground) {
-    ground
-        .until("memory", async || {
-            let own = ground.get("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
-            let kept = own["metadata"]["annotations"]["plimsoll.dev/memory"].is_string();
-            if kept && own["status"]["desiredReplicas"] == 3 { Ok(()) } else { Err(own) }
-        })
-        .await;
+async fn remembers(env: &ControllerEnv) {
+    env.until("memory", async || {
+        let own = env.get("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
+        let kept = own["metadata"]["annotations"]["plimsoll.dev/memory"].is_string();
+        if kept && own["status"]["desiredReplicas"] == 3 { Ok(()) } else { Err(own) }
+    })
+    .await;
 }
 
 /// Waits until an event was counted a second time, for which it is patched.
-async fn repeats(ground: &Ground, name: &str) {
-    ground
-        .until("an event twice", async || {
-            let events = ground.get("/api/v1/namespaces/{ns}/events").await;
-            let items = events["items"].as_array().unwrap();
-            let twice =
-                |e: &serde_json::Value| e["involvedObject"]["name"] == name && e["count"].as_i64() > Some(1);
-            if items.iter().any(twice) { Ok(()) } else { Err(items.len()) }
-        })
-        .await;
+async fn repeats(env: &ControllerEnv, name: &str) {
+    env.until("an event twice", async || {
+        let events = env.get("/api/v1/namespaces/{ns}/events").await;
+        let items = events["items"].as_array().unwrap();
+        let twice =
+            |e: &serde_json::Value| e["involvedObject"]["name"] == name && e["count"].as_i64() > Some(1);
+        if items.iter().any(twice) { Ok(()) } else { Err(items.len()) }
+    })
+    .await;
 }
 
 /// Whoever may view the namespace sees decisions through the API server; others do not. Who comes straight to the
 /// controller is asked who he is.
-async fn is_shown(ground: &Ground, served: &serving::Served) {
-    let decisions =
-        format!("/apis/decisions.plimsoll.dev/v1alpha1/namespaces/{}/decisions", ground.namespace);
-    let (viewer, stranger) = (ground.user("viewer", Some("view")).await, ground.user("stranger", None).await);
-    ground
-        .until("decisions", async || {
-            let (code, said) = send(&viewer.client, Method::GET, &decisions, None).await;
-            let seen = said["items"].as_array().map_or(0, Vec::len);
-            if code == 200 && seen > 3 { Ok(()) } else { Err((code, said)) }
-        })
-        .await;
-    if ground.cluster == REAL {
+async fn is_shown(env: &ControllerEnv, served: &serving::Served) {
+    let decisions = format!("/apis/decisions.plimsoll.dev/v1alpha1/namespaces/{}/decisions", env.namespace);
+    let (viewer, stranger) = (env.user("viewer", Some("view")).await, env.user("stranger", None).await);
+    env.until("decisions", async || {
+        let (code, said) = send(&viewer.client, Method::GET, &decisions, None).await;
+        let seen = said["items"].as_array().map_or(0, Vec::len);
+        if code == 200 && seen > 3 { Ok(()) } else { Err((code, said)) }
+    })
+    .await;
+    if env.cluster == REAL {
         let (code, said) = send(&stranger.client, Method::GET, &decisions, None).await;
         assert_eq!(code, 403, "{said}");
         assert_eq!(
-            send(&viewer.client, Method::GET, &decisions.replace(&ground.namespace, "default"), None).await.0,
+            send(&viewer.client, Method::GET, &decisions.replace(&env.namespace, "default"), None).await.0,
             403
         );
     }
-    let token = ground.token(&ground.namespace, "stranger").await;
+    let token = env.token(&env.namespace, "stranger").await;
     let (code, said) = send(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
-    assert_eq!(code, if ground.cluster == REAL { 403 } else { 200 }, "{said}");
+    assert_eq!(code, if env.cluster == REAL { 403 } else { 200 }, "{said}");
     let nobody = served.client(None).await;
     assert_eq!(send(&nobody, Method::GET, "/readyz", None).await.0, 200);
     let code = send(&nobody, Method::GET, "/metrics", None).await.0;
     assert!(matches!(code, 401 | 403), "{code}");
 }
 
-async fn is_confined(ground: &Ground, account: &Account) {
+async fn is_confined(env: &ControllerEnv, account: &Account) {
     for (verb, resource) in NEVER {
-        assert!(!may(&account.client, verb, resource, &ground.namespace).await, "may {verb} {resource}");
+        assert!(!may(&account.client, verb, resource, &env.namespace).await, "may {verb} {resource}");
     }
-    assert!(!may(&account.client, "create", "coordination.k8s.io/leases", &ground.namespace).await);
+    assert!(!may(&account.client, "create", "coordination.k8s.io/leases", &env.namespace).await);
     assert!(
         !may(&account.client, "update", "coordination.k8s.io/leases", SYSTEM).await,
         "any lease, not only its own"
     );
-    assert!(may(&account.client, "update", "apps/deployments/scale", &ground.namespace).await);
-    let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", ground.namespace);
+    assert!(may(&account.client, "update", "apps/deployments/scale", &env.namespace).await);
+    let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", env.namespace);
     let (code, _) = send(&account.client, Method::DELETE, &deployment, None).await;
     assert_eq!(code, 403);
-    let (code, _) =
-        send(&account.client, Method::PUT, &deployment, Some(&ground.get(&deployment).await)).await;
+    let (code, _) = send(&account.client, Method::PUT, &deployment, Some(&env.get(&deployment).await)).await;
     assert_eq!(code, 403);
 }

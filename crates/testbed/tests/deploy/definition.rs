@@ -4,16 +4,16 @@ use api::autoscaling::Defaults;
 use api::plimsoll::Autoscaler;
 use http::Method;
 use serde_json::{Value, json};
-use testbed::twin::{Failure, REAL};
+use testbed::harness::{Failure, REAL};
 
+use crate::env::{ControllerEnv, on_both};
 use crate::full;
-use crate::ground::{Ground, on_both};
 use crate::shared::manifests::{folder, objects, repository};
 use crate::shared::send;
 
 const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
-impl Ground {
+impl ControllerEnv {
     /// Creates an Autoscaler, if the server takes it without a word.
     async fn autoscaler(&self, object: &Value) -> (u16, Value) {
         let mut object = object.clone();
@@ -27,18 +27,17 @@ impl Ground {
 
 #[test]
 fn every_field_is_accepted_and_comes_back() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.define().await;
+    on_both(async |env| {
+        env.define().await;
         let full = full::autoscaler();
-        let (code, made) = ground.autoscaler(&json!(full)).await;
+        let (code, made) = env.autoscaler(&json!(full)).await;
         assert_eq!(code, 201, "{made}");
         assert_eq!(made["spec"], json!(full.spec));
         for status in [full.status.clone(), full::blind()] {
-            let uri =
-                format!("{}/full/status?fieldValidation=Strict", ALL.replace("{ns}", &ground.namespace));
-            let mut told = send(&ground.client, Method::GET, &uri, None).await.1;
+            let uri = format!("{}/full/status?fieldValidation=Strict", ALL.replace("{ns}", &env.namespace));
+            let mut told = send(&env.client, Method::GET, &uri, None).await.1;
             told["status"] = json!(status);
-            let (code, said) = send(&ground.client, Method::PUT, &uri, Some(&told)).await;
+            let (code, said) = send(&env.client, Method::PUT, &uri, Some(&told)).await;
             assert_eq!(code, 200, "{said}");
             assert_eq!(said["status"], json!(status));
         }
@@ -76,8 +75,8 @@ fn no_field_is_defined_that_is_not_ours() {
 
 #[test]
 fn what_the_server_fills_in_is_what_the_controller_would() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.define().await;
+    on_both(async |env| {
+        env.define().await;
         let least = json!({
             "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": "least"},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "behavior": {}}
@@ -90,7 +89,7 @@ fn what_the_server_fills_in_is_what_the_controller_would() -> Result<(), Failure
         other["spec"]["behavior"] =
             json!({"scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 9}]}});
         for object in [least, other] {
-            let (code, made) = ground.autoscaler(&object).await;
+            let (code, made) = env.autoscaler(&object).await;
             assert_eq!(code, 201, "{made}");
             // The controller fills in the rest; nothing that the server said turns out differently.
             let mut ours: Autoscaler = serde_json::from_value(object).unwrap();
@@ -119,12 +118,12 @@ fn all_examples_are_accepted() -> Result<(), Failure> {
     }
     all.retain(is_ours);
     assert!(all.len() > 4, "{}", all.len());
-    on_both(async |ground| {
-        ground.define().await;
+    on_both(async |env| {
+        env.define().await;
         for (number, object) in all.iter().enumerate() {
             let mut object = object.clone();
             object["metadata"]["name"] = format!("example-{number}").into();
-            let (code, said) = ground.autoscaler(&object).await;
+            let (code, said) = env.autoscaler(&object).await;
             assert_eq!(code, 201, "{object}: {said}");
         }
     })
@@ -193,16 +192,16 @@ fn nonsense() -> Vec<(bool, &'static str, Value)> {
 
 #[test]
 fn nonsense_is_refused() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.define().await;
-        for (_, reason, change) in nonsense().into_iter().filter(|(cel, ..)| !cel || ground.cluster == REAL) {
+    on_both(async |env| {
+        env.define().await;
+        for (_, reason, change) in nonsense().into_iter().filter(|(cel, ..)| !cel || env.cluster == REAL) {
             let mut spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5});
             spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             let object = json!({
                 "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": "bad"}, "spec": spec
             });
-            let (code, said) = ground.autoscaler(&object).await;
-            assert!(matches!(code, 400 | 422), "{change} on {}: {code} {said}", ground.cluster);
+            let (code, said) = env.autoscaler(&object).await;
+            assert!(matches!(code, 400 | 422), "{change} on {}: {code} {said}", env.cluster);
             assert!(said["message"].as_str().unwrap().contains(reason), "{change}: {said}");
         }
     })
@@ -210,12 +209,12 @@ fn nonsense_is_refused() -> Result<(), Failure> {
 
 #[test]
 fn kubectl_get_shows_what_matters() -> Result<(), Failure> {
-    on_both(async |ground| {
-        ground.define().await;
-        let uri = ALL.replace("{ns}", &ground.namespace);
+    on_both(async |env| {
+        env.define().await;
+        let uri = ALL.replace("{ns}", &env.namespace);
         let request =
             http::Request::get(uri).header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
-        let table: Value = ground.client.request(request.body(Vec::new()).unwrap()).await.unwrap();
+        let table: Value = env.client.request(request.body(Vec::new()).unwrap()).await.unwrap();
         let columns = table["columnDefinitions"].as_array().unwrap().iter();
         let shown: Vec<_> =
             columns.filter(|c| c["priority"] == 0).map(|c| c["name"].as_str().unwrap()).collect();

@@ -21,10 +21,10 @@
 mod account;
 mod active;
 mod definition;
-mod full;
-#[path = "../controller/ground/mod.rs"]
+#[path = "../controller/env/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]
-mod ground;
+mod env;
+mod full;
 mod image;
 mod manifests;
 mod serving;

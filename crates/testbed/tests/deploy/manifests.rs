@@ -1,15 +1,15 @@
-//! Manifests on a ground.
+//! Manifests on a env.
 
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::ground::{Ground, on_both};
+use crate::env::{ControllerEnv, on_both};
 use crate::shared::manifests::{apply, folder, is_quiet};
 use crate::shared::{self, send};
 
-impl Ground {
+impl ControllerEnv {
     /// Applies objects; those whose kind `really` does not name, only to see what the server would say.
     pub(crate) async fn apply(&self, objects: &[Value], really: impl Fn(&str) -> bool) {
         apply(&self.client, self.cluster, objects, really).await;
@@ -50,16 +50,16 @@ pub(crate) async fn may(client: &Client, verb: &str, resource: &str, namespace: 
 
 #[test]
 fn pods_may_run_where_they_are_to_run() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         for all in [folder("deploy"), folder("deploy/shadow")] {
-            ground.apply(&all, is_quiet).await;
+            env.apply(&all, is_quiet).await;
             let deployment = all.iter().find(|object| object["kind"] == "Deployment").unwrap();
             let mut pod = deployment["spec"]["template"].clone();
             pod["metadata"]["name"] = "trial".into();
             let namespace = deployment["metadata"]["namespace"].as_str().unwrap();
             let uri = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation=Strict");
             // The namespace enforces the standard "restricted".
-            let (code, said) = send(&ground.client, Method::POST, &uri, Some(&pod)).await;
+            let (code, said) = send(&env.client, Method::POST, &uri, Some(&pod)).await;
             assert_eq!(code, 201, "{said}");
         }
     })

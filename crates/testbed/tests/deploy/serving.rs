@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 use kube::Client;
 use serde_json::{Value, json};
 use serve::{App, Behind, Certificate, Exposition, Place, Server};
-use testbed::twin;
+use testbed::harness;
 
 pub(crate) struct Served {
     server: Server,
@@ -77,6 +77,6 @@ impl Served {
             "users": [{"name": "it", "user": token.map_or(json!({}), |token| json!({"token": token}))}],
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         });
-        twin::connect(&kubeconfig.to_string()).await.unwrap()
+        harness::connect(&kubeconfig.to_string()).await.unwrap()
     }
 }

@@ -5,9 +5,9 @@ use controllers::hpa::Settings;
 use http::Method;
 use localkube::metrics::Series;
 use serde_json::{Value, json};
-use testbed::twin::{Failure, REAL};
+use testbed::harness::{Failure, REAL};
 
-use crate::ground::{Ours, alone_on_both};
+use crate::env::{RunningController, alone_on_both};
 use crate::manifests::may;
 use crate::shared::manifests::{folder, is_quiet};
 use crate::shared::{roles, send};
@@ -29,44 +29,43 @@ const NEVER: [(&str, &str); 8] = [
 
 #[test]
 fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
-    alone_on_both(async |ground| {
-        ground.define().await;
+    alone_on_both(async |env| {
+        env.define().await;
         let manifests = folder("deploy/shadow");
-        ground.apply(&manifests, is_quiet).await;
-        ground.workload("web", 2).await;
-        ground.script.set_external(&ground.namespace, "queue", Series::milli(40_000));
+        env.apply(&manifests, is_quiet).await;
+        env.workload("web", 2).await;
+        env.script.set_external(&env.namespace, "queue", Series::milli(40_000));
         let metric = json!([{"type": "External", "external": {
             "metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }}]);
-        ground.hpa("web", 1, 10, metric).await;
+        env.hpa("web", 1, 10, metric).await;
         // The controller that acts sees no reason to.
         let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": ""});
         let status = json!({"status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": [
             condition("AbleToScale", "ReadyForNewScale"), condition("ScalingActive", "ValidMetricFound"),
         ]}});
-        let before = ground.patch(HPA, status).await;
+        let before = env.patch(HPA, status).await;
 
-        let account = ground.account(NAME, NAME).await;
-        let settings = Settings { namespaces: Vec::new(), mode: Mode::Shadow, ..ground.settings() };
-        let ours = Ours::start(account.client.clone(), settings);
-        ground
-            .until("a difference", async || {
-                let events = ground.events("web").await;
-                let told =
-                    events.iter().any(|event| event.contains("ShadowDifference") && event.contains("say 4"));
-                if told { Ok(()) } else { Err((events, ours.handle.records().latest(None).len())) }
-            })
-            .await;
-        let decided = ours.handle.records().of(&ground.namespace, "hpa.web");
+        let account = env.account(NAME, NAME).await;
+        let settings = Settings { namespaces: Vec::new(), mode: Mode::Shadow, ..env.settings() };
+        let ours = RunningController::start(account.client.clone(), settings);
+        env.until("a difference", async || {
+            let events = env.events("web").await;
+            let told =
+                events.iter().any(|event| event.contains("ShadowDifference") && event.contains("say 4"));
+            if told { Ok(()) } else { Err((events, ours.handle.records().latest(None).len())) }
+        })
+        .await;
+        let decided = ours.handle.records().of(&env.namespace, "hpa.web");
         assert_eq!(decided.last().unwrap().decision.desired, 4);
         ours.stop().await;
 
-        assert_eq!(ground.replicas("web").await, 2);
-        let after = ground.hpa_object("web").await;
+        assert_eq!(env.replicas("web").await, 2);
+        let after = env.hpa_object("web").await;
         assert_eq!(after["status"], before["status"]);
         assert_eq!(after["metadata"]["annotations"], Value::Null);
         let log = account.rules.log();
-        roles::check_answers(&ground.namespace, &log);
+        roles::check_answers(&env.namespace, &log);
         let role = roles::granted(&manifests, NAME);
         for needed in roles::needed(&log) {
             assert!(role.iter().any(|held| held.covers(&needed)), "{needed:?}");
@@ -75,14 +74,11 @@ fn shadow_mode_works_under_its_role_and_cannot_write() -> Result<(), Failure> {
         let writes: Vec<_> = writes.map(|held| format!("{} {}", held.verb, held.resource)).collect();
         let questions = ["create tokenreviews", "create subjectaccessreviews"];
         assert_eq!(writes, [&["create events", "patch events"][..], &questions].concat());
-        if ground.cluster == REAL {
+        if env.cluster == REAL {
             for (verb, resource) in NEVER {
-                assert!(
-                    !may(&account.client, verb, resource, &ground.namespace).await,
-                    "may {verb} {resource}"
-                );
+                assert!(!may(&account.client, verb, resource, &env.namespace).await, "may {verb} {resource}");
             }
-            let uri = HPA.replace("{ns}", &ground.namespace);
+            let uri = HPA.replace("{ns}", &env.namespace);
             assert_eq!(send(&account.client, Method::PUT, &uri, Some(&after)).await.0, 403);
         }
     })

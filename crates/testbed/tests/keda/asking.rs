@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use testbed::twin::Stage;
+use testbed::harness::TestNamespace;
 
 /// How long something may take to come true.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -49,14 +49,14 @@ pub(crate) async fn ask(client: &Client, method: Method, uri: &str, body: Option
 }
 
 /// Where objects of a kind are, in the namespace of a test or outside of any.
-pub(crate) fn place(stage: &Stage, kind: &str) -> String {
+pub(crate) fn place(ns: &TestNamespace, kind: &str) -> String {
     let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
     let root = format!("/apis/{group}/v1alpha1");
     let plural = format!("{}s", kind.to_lowercase());
     if kind.starts_with("Cluster") {
         format!("{root}/{plural}")
     } else {
-        format!("{root}/namespaces/{}/{plural}", stage.namespace)
+        format!("{root}/namespaces/{}/{plural}", ns.namespace)
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Result<T, Strin
 }
 
 /// Applies KEDA's definitions as `kubectl apply --server-side` does, and waits until they are served.
-pub(crate) async fn define(stage: &Stage) {
+pub(crate) async fn define(ns: &TestNamespace) {
     for entry in std::fs::read_dir(repository().join("deploy/crds/keda")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -83,12 +83,12 @@ pub(crate) async fn define(stage: &Stage) {
         let uri = format!(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=test&force=true&fieldValidation=Strict"
         );
-        let said = ask(&stage.client, Method::PATCH, &uri, Some(&definition)).await;
-        assert!(matches!(said.code, 200 | 201), "{name} on {}: {said:?}", stage.cluster);
+        let said = ask(&ns.client, Method::PATCH, &uri, Some(&definition)).await;
+        assert!(matches!(said.code, 200 | 201), "{name} on {}: {said:?}", ns.cluster);
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
-        let list = place(stage, kind);
+        let list = place(ns, kind);
         until(kind, async || {
-            let said = ask(&stage.client, Method::GET, &list, None).await;
+            let said = ask(&ns.client, Method::GET, &list, None).await;
             if said.code == 200 { Ok(()) } else { Err(said.message().to_owned()) }
         })
         .await;

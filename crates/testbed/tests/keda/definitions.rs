@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use testbed::twin::{Failure, LOCAL, Stage, on_both};
+use testbed::harness::{Failure, LOCAL, TestNamespace, on_both};
 
 use crate::asking::{ask, define, place};
 
@@ -42,10 +42,10 @@ fn without(kind: &str, path: &str) -> Value {
 }
 
 /// Creates an object, strictly, only to see what the server says.
-pub(crate) async fn create(stage: &Stage, object: &Value) -> (u16, String) {
+pub(crate) async fn create(ns: &TestNamespace, object: &Value) -> (u16, String) {
     let kind = object["kind"].as_str().unwrap();
-    let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(stage, kind));
-    let said = ask(&stage.client, Method::POST, &uri, Some(object)).await;
+    let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(ns, kind));
+    let said = ask(&ns.client, Method::POST, &uri, Some(object)).await;
     (said.code, said.message().to_owned())
 }
 
@@ -219,29 +219,29 @@ fn broken() -> Vec<(Value, &'static str)> {
 
 #[test]
 fn what_is_broken_is_refused_with_the_name_of_the_field() -> Result<(), Failure> {
-    on_both(async |stage| {
-        define(&stage).await;
+    on_both(async |ns| {
+        define(&ns).await;
         for kind in KINDS {
-            let (code, said) = create(&stage, &least(kind)).await;
-            assert_eq!(code, 201, "{kind} on {}: {said}", stage.cluster);
+            let (code, said) = create(&ns, &least(kind)).await;
+            assert_eq!(code, 201, "{kind} on {}: {said}", ns.cluster);
         }
         for (object, words) in broken() {
-            let (code, said) = create(&stage, &object).await;
-            assert!(matches!(code, 400 | 422), "{object} on {}: {code}", stage.cluster);
-            assert!(said.contains(words), "{words} of {object} on {}: {said}", stage.cluster);
+            let (code, said) = create(&ns, &object).await;
+            assert!(matches!(code, 400 | 422), "{object} on {}: {code}", ns.cluster);
+            assert!(said.contains(words), "{words} of {object} on {}: {said}", ns.cluster);
         }
         // KEDA's definition does not ask for a spec here.
         let mut job = least("ScaledJob");
         job.as_object_mut().unwrap().shift_remove("spec");
-        assert_eq!(create(&stage, &job).await.0, 201);
-        if stage.cluster != LOCAL {
+        assert_eq!(create(&ns, &job).await.0, 201);
+        if ns.cluster != LOCAL {
             // localkube knows no CEL.
             for (min, max) in [(json!(101), json!(null)), (json!(3), json!(2))] {
                 let mut object = with("ScaledObject", "minReplicaCount", min);
                 if !max.is_null() {
                     object["spec"]["maxReplicaCount"] = max;
                 }
-                let (code, said) = create(&stage, &object).await;
+                let (code, said) = create(&ns, &object).await;
                 assert_eq!(code, 422, "{said}");
                 assert!(
                     said.contains("minReplicaCount must be less than or equal to maxReplicaCount"),
@@ -254,12 +254,12 @@ fn what_is_broken_is_refused_with_the_name_of_the_field() -> Result<(), Failure>
 
 #[test]
 fn two_defaults_are_filled_in_and_metadata_of_pods_stays() -> Result<(), Failure> {
-    on_both(async |stage| {
-        define(&stage).await;
+    on_both(async |ns| {
+        define(&ns).await;
         let stored = async |object: &Value| {
             let kind = object["kind"].as_str().unwrap();
-            let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(&stage, kind));
-            let said = ask(&stage.client, Method::POST, &uri, Some(object)).await;
+            let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(&ns, kind));
+            let said = ask(&ns.client, Method::POST, &uri, Some(object)).await;
             assert_eq!(said.code, 201, "{said:?}");
             said.body["spec"].clone()
         };

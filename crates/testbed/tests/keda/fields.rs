@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use testbed::twin::{Failure, on_both};
+use testbed::harness::{Failure, on_both};
 
 use crate::asking::{ask, define, place};
 
@@ -146,27 +146,27 @@ fn sorted(value: &Value) -> String {
 
 #[test]
 fn nothing_that_keda_publishes_is_refused_or_lost() -> Result<(), Failure> {
-    on_both(async |stage| {
-        define(&stage).await;
+    on_both(async |ns| {
+        define(&ns).await;
         for (kind, spec, status) in kinds() {
             let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
-            let name = format!("every-field-{}", stage.namespace);
+            let name = format!("every-field-{}", ns.namespace);
             let object = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": {"name": name}, "spec": spec});
-            let collection = place(&stage, kind);
+            let collection = place(&ns, kind);
             let uri = format!("{collection}?fieldValidation=Strict");
-            let made = ask(&stage.client, Method::POST, &uri, Some(&object)).await;
-            assert_eq!(made.code, 201, "{kind} on {}: {}", stage.cluster, made.message());
-            assert_eq!(sorted(&made.body["spec"]), sorted(&spec), "{kind} on {}", stage.cluster);
+            let made = ask(&ns.client, Method::POST, &uri, Some(&object)).await;
+            assert_eq!(made.code, 201, "{kind} on {}: {}", ns.cluster, made.message());
+            assert_eq!(sorted(&made.body["spec"]), sorted(&spec), "{kind} on {}", ns.cluster);
 
             let mut whole = made.body.clone();
             whole["status"] = status.clone();
             let own = format!("{collection}/{name}");
             let uri = format!("{own}/status?fieldValidation=Strict");
-            let said = ask(&stage.client, Method::PUT, &uri, Some(&whole)).await;
-            assert_eq!(said.code, 200, "{kind} on {}: {}", stage.cluster, said.message());
-            let read = ask(&stage.client, Method::GET, &own, None).await.body;
-            assert_eq!(sorted(&read["status"]), sorted(&status), "{kind} on {}", stage.cluster);
-            assert_eq!(sorted(&read["spec"]), sorted(&spec), "{kind} on {}", stage.cluster);
+            let said = ask(&ns.client, Method::PUT, &uri, Some(&whole)).await;
+            assert_eq!(said.code, 200, "{kind} on {}: {}", ns.cluster, said.message());
+            let read = ask(&ns.client, Method::GET, &own, None).await.body;
+            assert_eq!(sorted(&read["status"]), sorted(&status), "{kind} on {}", ns.cluster);
+            assert_eq!(sorted(&read["spec"]), sorted(&spec), "{kind} on {}", ns.cluster);
 
             // The types of ours keep all of it too.
             let kept = match kind {
@@ -180,8 +180,8 @@ fn nothing_that_keda_publishes_is_refused_or_lost() -> Result<(), Failure> {
             for part in ["spec", "status"] {
                 assert_eq!(sorted(&kept[part]), sorted(&read[part]), "{part} of {kind}");
             }
-            let gone = ask(&stage.client, Method::DELETE, &own, None).await;
-            assert_eq!(gone.code, 200, "{kind} on {}: {}", stage.cluster, gone.message());
+            let gone = ask(&ns.client, Method::DELETE, &own, None).await;
+            assert_eq!(gone.code, 200, "{kind} on {}: {}", ns.cluster, gone.message());
         }
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use testbed::twin::{Failure, LOCAL, on_both};
+use testbed::harness::{Failure, LOCAL, on_both};
 
 use crate::asking::{define, repository};
 use crate::definitions::{KINDS, create};
@@ -114,19 +114,19 @@ fn recorded() -> Vec<Value> {
 fn whatever_was_recorded_is_accepted_unless_it_is_broken() -> Result<(), Failure> {
     let all = recorded();
     assert!(all.len() > 1000, "{}", all.len());
-    on_both(async |stage| {
-        define(&stage).await;
+    on_both(async |ns| {
+        define(&ns).await;
         let mut accepted = 0;
         for object in &all {
-            let (code, said) = create(&stage, object).await;
-            match fault(object, stage.cluster != LOCAL) {
+            let (code, said) = create(&ns, object).await;
+            match fault(object, ns.cluster != LOCAL) {
                 None => {
-                    assert_eq!(code, 201, "{object} on {}: {said}", stage.cluster);
+                    assert_eq!(code, 201, "{object} on {}: {said}", ns.cluster);
                     accepted += 1;
                 }
                 Some(words) => {
-                    assert!(matches!(code, 400 | 422), "{object} on {}: {code}", stage.cluster);
-                    assert!(said.contains(words), "{words} of {object} on {}: {said}", stage.cluster);
+                    assert!(matches!(code, 400 | 422), "{object} on {}: {code}", ns.cluster);
+                    assert!(said.contains(words), "{words} of {object} on {}: {said}", ns.cluster);
                 }
             }
         }

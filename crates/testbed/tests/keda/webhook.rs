@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use serve::admission::{Admit, Review, Ruling};
 use serve::{App, Behind, Certificate, Options, Place, Server, Status};
-use testbed::twin::{Failure, Stage, on_both};
+use testbed::harness::{Failure, TestNamespace, on_both};
 
 use crate::asking::{ask, define, place, until};
 
@@ -71,9 +71,9 @@ impl Admit for Guard {
 }
 
 /// Serves admission for the namespace of a test, and waits until it is asked.
-async fn serve(stage: &Stage) -> Server {
+async fn serve(ns: &TestNamespace) -> Server {
     let place_of = |port| Place {
-        namespace: stage.namespace.clone(),
+        namespace: ns.namespace.clone(),
         service: "keda-admission-webhooks".to_owned(),
         behind: Behind::ThisMachine(port),
     };
@@ -83,36 +83,35 @@ async fn serve(stage: &Stage) -> Server {
         open_paths: serve::admission::open_paths().collect(),
         ..Options::default()
     };
-    let admit: Arc<dyn Admit> = Arc::new(Guard(stage.client.clone()));
+    let admit: Arc<dyn Admit> = Arc::new(Guard(ns.client.clone()));
     let app = App { routes: serve::admission::routes(&admit), ..App::default() };
-    let server = Server::start(options, stage.client.clone(), app).await.unwrap();
+    let server = Server::start(options, ns.client.clone(), app).await.unwrap();
     let place_of = place_of(server.port());
     let service = place_of.objects(&[], server.ca_pem()).remove(0);
-    let uri = format!("/api/v1/namespaces/{}/services", stage.namespace);
-    let said = ask(&stage.client, Method::POST, &uri, Some(&service)).await;
+    let uri = format!("/api/v1/namespaces/{}/services", ns.namespace);
+    let said = ask(&ns.client, Method::POST, &uri, Some(&service)).await;
     assert_eq!(said.code, 201, "{said:?}");
 
     let mut configuration = serve::admission::configuration(&place_of, server.ca_pem());
     // Other tests of this cluster are none of our business.
-    configuration["metadata"]["name"] = json!(stage.namespace);
+    configuration["metadata"]["name"] = json!(ns.namespace);
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {
         webhook["failurePolicy"] = json!("Fail");
-        webhook["namespaceSelector"] =
-            json!({"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}});
+        webhook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": ns.namespace}});
         // Objects outside of namespaces have none to be selected by.
-        webhook["objectSelector"] = json!({"matchLabels": {"test": stage.namespace}});
+        webhook["objectSelector"] = json!({"matchLabels": {"test": ns.namespace}});
     }
-    let said = ask(&stage.client, Method::POST, CONFIGURATIONS, Some(&configuration)).await;
+    let said = ask(&ns.client, Method::POST, CONFIGURATIONS, Some(&configuration)).await;
     assert_eq!(said.code, 201, "{said:?}");
     let broken = object(
-        stage,
+        ns,
         "ScaledJob",
         "probe",
         json!({"jobTargetRef": {"template": {}},
         "triggers": [{"type": "cpu", "metadata": {}, "useCachedMetrics": true}]}),
     );
     until("admission", async || {
-        let said = create(stage, &broken, true).await;
+        let said = create(ns, &broken, true).await;
         if said.code == 403 { Ok(()) } else { Err(format!("{said:?}")) }
     })
     .await;
@@ -122,51 +121,51 @@ async fn serve(stage: &Stage) -> Server {
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 #[allow(clippy::needless_pass_by_value, reason = "reads better where it is called")]
-fn object(stage: &Stage, kind: &str, name: &str, spec: Value) -> Value {
+fn object(ns: &TestNamespace, kind: &str, name: &str, spec: Value) -> Value {
     let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
     json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind,
-        "metadata": {"name": format!("{}-{name}", stage.namespace), "labels": {"test": stage.namespace}}, "spec": spec})
+        "metadata": {"name": format!("{}-{name}", ns.namespace), "labels": {"test": ns.namespace}}, "spec": spec})
 }
 
-async fn create(stage: &Stage, object: &Value, dry: bool) -> crate::asking::Said {
+async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::asking::Said {
     let dry = if dry { "&dryRun=All" } else { "" };
-    let uri = format!("{}?fieldValidation=Strict{dry}", place(stage, object["kind"].as_str().unwrap()));
-    ask(&stage.client, Method::POST, &uri, Some(object)).await
+    let uri = format!("{}?fieldValidation=Strict{dry}", place(ns, object["kind"].as_str().unwrap()));
+    ask(&ns.client, Method::POST, &uri, Some(object)).await
 }
 
 #[test]
 fn objects_are_judged_before_they_are_stored() -> Result<(), Failure> {
-    on_both(async |stage| {
-        define(&stage).await;
-        let server = serve(&stage).await;
+    on_both(async |ns| {
+        define(&ns).await;
+        let server = serve(&ns).await;
         let triggers = json!([{"type": "prometheus", "metadata": {}}]);
         let spec = json!({"scaleTargetRef": {"name": "web"}, "triggers": triggers, "minReplicaCount": 1, "cooldownPeriod": 5});
-        let said = create(&stage, &object(&stage, "ScaledObject", "one", spec.clone()), false).await;
+        let said = create(&ns, &object(&ns, "ScaledObject", "one", spec.clone()), false).await;
         assert_eq!(said.code, 201, "{said:?}");
         let warnings = said.warnings();
         assert!(warnings.len() == 1 && warnings[0].contains("CooldownPeriod is configured"), "{warnings:?}");
 
-        let said = create(&stage, &object(&stage, "ScaledObject", "two", spec), false).await;
+        let said = create(&ns, &object(&ns, "ScaledObject", "two", spec), false).await;
         assert_eq!((said.code, &said.body["reason"]), (403, &json!("Forbidden")), "{said:?}");
         let words = format!(
             "admission webhook \"vscaledobject.kb.io\" denied the request: the workload 'web' of type \
              'apps/v1.Deployment' is already managed by the ScaledObject '{}-one'",
-            stage.namespace
+            ns.namespace
         );
         assert_eq!(said.message(), words);
 
         let missing = json!({"scaleTargetRef": {"name": "gone"}, "minReplicaCount": 1,
             "triggers": [{"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}]});
-        let missing = object(&stage, "ScaledObject", "three", missing);
-        let said = create(&stage, &missing, false).await;
+        let missing = object(&ns, "ScaledObject", "three", missing);
+        let said = create(&ns, &missing, false).await;
         assert_eq!(said.code, 404, "{said:?}");
         assert!(said.message().ends_with("deployments.apps \"gone\" not found"), "{said:?}");
         // Who only asks what would happen need not have it yet.
-        assert_eq!(create(&stage, &missing, true).await.code, 201);
+        assert_eq!(create(&ns, &missing, true).await.code, 201);
 
         let url = json!({"oauth2": {"clientId": "c", "tokenUrl": "ftp://x"}});
         for kind in ["TriggerAuthentication", "ClusterTriggerAuthentication"] {
-            let said = create(&stage, &object(&stage, kind, "ta", url.clone()), true).await;
+            let said = create(&ns, &object(&ns, kind, "ta", url.clone()), true).await;
             // On objects without a namespace a selector of namespaces has no hold.
             assert_eq!(said.code, 403, "{kind}: {said:?}");
             assert!(
@@ -177,11 +176,11 @@ fn objects_are_judged_before_they_are_stored() -> Result<(), Failure> {
         let both = json!(["keda.scaledobject.ready.v1"]);
         let both = json!({"destination": {}, "eventSubscription": {"includedEventTypes": both, "excludedEventTypes": both}});
         for kind in ["CloudEventSource", "ClusterCloudEventSource"] {
-            let said = create(&stage, &object(&stage, kind, "ces", both.clone()), true).await;
+            let said = create(&ns, &object(&ns, kind, "ces", both.clone()), true).await;
             assert_eq!(said.code, 403, "{kind}: {said:?}");
         }
-        let uri = format!("{CONFIGURATIONS}/{}", stage.namespace);
-        assert_eq!(ask(&stage.client, Method::DELETE, &uri, None).await.code, 200);
+        let uri = format!("{CONFIGURATIONS}/{}", ns.namespace);
+        assert_eq!(ask(&ns.client, Method::DELETE, &uri, None).await.code, 200);
         server.stop().await;
     })
 }

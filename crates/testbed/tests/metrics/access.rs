@@ -5,9 +5,9 @@ use http::Method;
 use localkube::access::Authority;
 use serde_json::json;
 use testbed::Access;
-use testbed::twin::{self, Failure};
+use testbed::harness::{self, Failure};
 
-use crate::site::{Caller, Plot, direct, on_real, send, until};
+use crate::env::{Caller, TestNamespace, direct, on_real, send, until};
 
 /// One address of each API, and of what is no resource.
 const PATHS: [&str; 5] = [
@@ -21,11 +21,11 @@ const PATHS: [&str; 5] = [
 /// What kube-apiserver serves itself, for comparison.
 const OWN: &str = "/api/v1/nodes";
 
-async fn codes(plot: &Plot, caller: &Caller) -> Vec<u16> {
+async fn codes(ns: &TestNamespace, caller: &Caller) -> Vec<u16> {
     let mut codes = Vec::new();
     for path in PATHS {
-        let path = path.replace("{ns}", &plot.namespace);
-        let subject = &plot.site.subject;
+        let path = path.replace("{ns}", &ns.namespace);
+        let subject = &ns.env.subject;
         let port = if path.contains("custom") || path.contains("external") {
             subject.custom_port
         } else {
@@ -42,33 +42,33 @@ async fn own(access: &Access, caller: &Caller) -> u16 {
 }
 
 /// A service account with a token; with a role that reads all metrics, or without.
-async fn account(plot: &Plot, name: &str, reads: bool) -> String {
-    plot.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": name}})).await;
+async fn account(ns: &TestNamespace, name: &str, reads: bool) -> String {
+    ns.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": name}})).await;
     if reads {
-        let role = format!("{}-{name}", plot.namespace);
+        let role = format!("{}-{name}", ns.namespace);
         let rules = json!([
             {"apiGroups": ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]},
             {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
         ]);
         let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-        plot.create(roles, &json!({"metadata": {"name": role}, "rules": rules})).await;
+        ns.create(roles, &json!({"metadata": {"name": role}, "rules": rules})).await;
         let binding = json!({
             "metadata": {"name": role},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": plot.namespace}]
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": ns.namespace}]
         });
-        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+        ns.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
     }
     let path = format!("/api/v1/namespaces/{{ns}}/serviceaccounts/{name}/token");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    plot.create(&path, &request).await["status"]["token"].as_str().unwrap().to_owned()
+    ns.create(&path, &request).await["status"]["token"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failure> {
-    on_real(async |plot| {
-        let access = plot.access().unwrap();
+    on_real(async |ns| {
+        let access = ns.access().unwrap();
         let stranger = Authority::new("stranger").unwrap();
         let (known, proxies) = (access.authority(), access.front_proxy_authority());
         let cases = [
@@ -113,18 +113,18 @@ fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failur
                 401,
             ),
             ("a token that nobody gave out", Caller::token("nonsense"), 401),
-            ("a token without rights", Caller::token(&account(&plot, "stranger", false).await), 403),
+            ("a token without rights", Caller::token(&account(&ns, "stranger", false).await), 403),
         ];
         for (who, caller, code) in cases {
             assert_eq!(own(access, &caller).await, code, "{who}, at kube-apiserver");
-            let found = codes(&plot, &caller).await;
+            let found = codes(&ns, &caller).await;
             // What the namespace does not have is 404 to whoever may know.
             let right = |found: &u16| *found == code || (code == 200 && *found == 404);
             assert!(found.iter().all(right), "{who}: {found:?}, not {code}");
         }
-        let reader = Caller::token(&account(&plot, "reader", true).await);
+        let reader = Caller::token(&account(&ns, "reader", true).await);
         until("rights", async || {
-            let found = codes(&plot, &reader).await;
+            let found = codes(&ns, &reader).await;
             if found.iter().all(|code| matches!(code, 200 | 404)) { Ok(()) } else { Err(found) }
         })
         .await;
@@ -133,11 +133,11 @@ fn whoever_comes_directly_is_treated_as_by_the_api_server() -> Result<(), Failur
 
 #[test]
 fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
-    on_real(async |plot| {
-        let access = plot.access().unwrap();
+    on_real(async |ns| {
+        let access = ns.access().unwrap();
         let mallory = Caller::certified(&access.authority().client("mallory", None).unwrap());
-        let subject = &plot.site.subject;
-        let namespace = &plot.namespace;
+        let subject = &ns.env.subject;
+        let namespace = &ns.namespace;
         let refused = [
             (
                 subject.resource_port,
@@ -179,27 +179,27 @@ fn refusals_read_like_those_of_the_api_server() -> Result<(), Failure> {
 
 #[test]
 fn the_api_server_speaks_for_its_users() -> Result<(), Failure> {
-    on_real(async |plot| {
-        let access = plot.access().unwrap();
+    on_real(async |ns| {
+        let access = ns.access().unwrap();
         let nodes = "/apis/metrics.k8s.io/v1beta1/nodes";
         let as_user = async |name: &str| {
             let identity = access.authority().client(name, None).unwrap();
-            twin::connect(&access.kubeconfig_for(&identity)).await.unwrap()
+            harness::connect(&access.kubeconfig_for(&identity)).await.unwrap()
         };
-        let user = format!("alice-{}", plot.namespace);
+        let user = format!("alice-{}", ns.namespace);
         let (alice, mallory) = (as_user(&user).await, as_user("mallory").await);
         assert_eq!(send(&mallory, Method::GET, nodes, None).await.0, 403);
         let role = json!({
             "metadata": {"name": user},
             "rules": [{"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}]
         });
-        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
+        ns.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
         let binding = json!({
             "metadata": {"name": user},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
             "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]
         });
-        plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+        ns.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
         until("rights of a user", async || {
             let (code, said) = send(&alice, Method::GET, nodes, None).await;
             if code == 200 { Ok(()) } else { Err(said) }

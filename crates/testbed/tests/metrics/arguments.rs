@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use testbed::harness::Failure;
 use testbed::program::{Program, Room};
-use testbed::twin::Failure;
 
+use crate::env::subject::{kubelet_flags, serving_flags, started};
+use crate::env::{Caller, TestNamespace, direct, free_port, on_both, peers, program, rules, until};
 use crate::faults::admin;
-use crate::site::subject::{kubelet_flags, serving_flags, started};
-use crate::site::{Caller, Plot, direct, free_port, on_both, peers, program, rules, until};
 
 /// What metrics-server's manifests say, but for folders, ports and where kubelets' authority is.
 const METRICS_SERVER: [&str; 3] = [
@@ -41,8 +41,8 @@ async fn start(name: &str, room: Room, arguments: &[String], port: u16) -> Progr
     started("plimsoll", &link, arguments, room, port).await.unwrap()
 }
 
-async fn until_ok(plot: &Plot, port: u16, path: &str) {
-    let caller = admin(plot);
+async fn until_ok(ns: &TestNamespace, port: u16, path: &str) {
+    let caller = admin(ns);
     until(path, async || {
         let answer = direct(port, &caller, path).await;
         match answer {
@@ -62,22 +62,22 @@ fn it_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
-        futures::join!(as_metrics_server(&plot, &[]), as_metrics_server(&plot, &OFTEN));
+    on_both(async |ns| {
+        futures::join!(as_metrics_server(&ns, &[]), as_metrics_server(&ns, &OFTEN));
     })
 }
 
-async fn as_metrics_server(plot: &Plot, more: &[&str]) {
+async fn as_metrics_server(ns: &TestNamespace, more: &[&str]) {
     let (room, port) = (Room::new().unwrap(), free_port());
-    let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
+    let mut arguments = serving_flags(&room, &ns.env.cluster.kubeconfig, port);
     arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.push(kubelet_flags(&room, &plot.site.kubelets).pop().unwrap());
+    arguments.push(kubelet_flags(&room, &ns.env.kubelets).pop().unwrap());
     arguments.extend(flags(&METRICS_SERVER));
     arguments.extend(flags(more));
     let server = start("metrics-server", room, &arguments, port).await;
-    until_ok(plot, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
+    until_ok(ns, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
     // It serves what it replaces and no more.
-    let other = direct(port, &admin(plot), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
+    let other = direct(port, &admin(ns), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
     assert_eq!(other.code, 404, "{}", other.text());
     ends(server).await;
 }
@@ -87,17 +87,17 @@ fn it_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
+    on_both(async |ns| {
         let (room, port) = (Room::new().unwrap(), free_port());
-        let mut arguments = serving_flags(&room, &plot.site.cluster.kubeconfig, port);
+        let mut arguments = serving_flags(&room, &ns.env.cluster.kubeconfig, port);
         arguments.push(format!("--lister-kubeconfig={}", room.path("kubeconfig").display()));
         arguments.push(format!("--config={}", room.write("config.yaml", rules()).unwrap().display()));
-        arguments.push(format!("--prometheus-url={}/", plot.site.front.url()));
+        arguments.push(format!("--prometheus-url={}/", ns.env.front.url()));
         arguments.extend(flags(&ADAPTER));
         let server = start("adapter", room, &arguments, port).await;
-        let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/queue_depth", plot.namespace);
-        until_ok(&plot, port, &path).await;
-        let other = direct(port, &admin(&plot), "/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
+        let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/queue_depth", ns.namespace);
+        until_ok(&ns, port, &path).await;
+        let other = direct(port, &admin(&ns), "/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
         assert_eq!(other.code, 404, "{}", other.text());
         ends(server).await;
     })
@@ -145,10 +145,10 @@ fn it_is_alive_before_it_is_ready() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
+    on_both(async |ns| {
         let (room, port) = (Room::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
         arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
         // No kubelet is trusted, so that there is nothing to serve.
         let nobody = localkube::access::Authority::new("nobody").unwrap();

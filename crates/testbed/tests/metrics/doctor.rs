@@ -2,15 +2,15 @@
 
 use std::process::{Command, Output};
 
+use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, objects};
 use testbed::program::Room;
-use testbed::twin::Failure;
 
-use crate::site::{Plot, make_node, on_both, peers, program, until};
+use crate::env::{TestNamespace, make_node, on_both, peers, program, until};
 
-fn doctor(plot: &Plot, arguments: &[&str]) -> Output {
+fn doctor(ns: &TestNamespace, arguments: &[&str]) -> Output {
     let room = Room::new().unwrap();
-    let config = room.write("kubeconfig", &plot.site.cluster.kubeconfig).unwrap();
+    let config = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
     let mut command = Command::new(program());
     command.args(["metrics", "doctor", "--kubeconfig"]).arg(config).args(arguments);
     command.output().unwrap()
@@ -21,15 +21,15 @@ fn doctor_names_the_node_the_cause_and_the_remedy() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
-        let site = plot.site;
-        let node = format!("{}-closed", plot.namespace);
-        let address = site.kubelets.add_node(&node, Measures::Always).unwrap();
-        site.kubelets.behave(&node, Behaviour::Status(403));
-        make_node(plot.client(), &objects::node(&node, address, site.kubelets.port(), 1)).await;
+    on_both(async |ns| {
+        let env = ns.env;
+        let node = format!("{}-closed", ns.namespace);
+        let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
+        env.kubelets.behave(&node, Behaviour::Status(403));
+        make_node(ns.client(), &objects::node(&node, address, env.kubelets.port(), 1)).await;
         let mut told = String::new();
         until("a word about the node", async || {
-            let output = tokio::task::block_in_place(|| doctor(&plot, &[]));
+            let output = tokio::task::block_in_place(|| doctor(&ns, &[]));
             told = String::from_utf8_lossy(&output.stdout).into_owned();
             let about = told.lines().any(|line| line.contains(&node) && line.contains("403"));
             if about && output.status.code() == Some(1) { Ok(()) } else { Err((output.status, told.clone())) }
@@ -39,12 +39,12 @@ fn doctor_names_the_node_the_cause_and_the_remedy() -> Result<(), Failure> {
         for group in ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"] {
             assert!(told.lines().any(|line| line.starts_with(group) && line.contains("plimsoll")), "{told}");
         }
-        let output = tokio::task::block_in_place(|| doctor(&plot, &["-o", "json"]));
+        let output = tokio::task::block_in_place(|| doctor(&ns, &["-o", "json"]));
         let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(findings.to_string().contains(&node), "{findings}");
-        site.kubelets.behave(&node, Behaviour::Well);
+        env.kubelets.behave(&node, Behaviour::Well);
         until("silence about the node", async || {
-            let output = tokio::task::block_in_place(|| doctor(&plot, &[]));
+            let output = tokio::task::block_in_place(|| doctor(&ns, &[]));
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             if text.contains(&node) { Err(text) } else { Ok(()) }
         })

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, PodLoad, objects};
 use testbed::program::Room;
 use testbed::prometheus::Trouble;
-use testbed::twin::Failure;
 
-use crate::site::subject::{prometheus_flags, serving_flags, started};
-use crate::site::{
-    Caller, Plot, Scaler, alone_on_both, direct, free_port, make_node, milli, on_both, peers, program, rules,
-    until,
+use crate::env::subject::{prometheus_flags, serving_flags, started};
+use crate::env::{
+    Caller, Scaler, TestNamespace, alone_on_both, direct, free_port, make_node, milli, on_both, peers,
+    program, rules, until,
 };
 
 /// Memory that a server may take more because of what others send.
@@ -30,20 +30,20 @@ fn values(said: &Value) -> Vec<&str> {
 
 #[test]
 fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
-    alone_on_both(async |plot| {
-        plot.deployment("web", 2).await;
+    alone_on_both(async |ns| {
+        ns.deployment("web", 2).await;
         for name in ["web-0", "web-1"] {
-            plot.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
-            plot.serve(name, 29.0).await;
+            ns.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
+            ns.serve(name, 29.0).await;
         }
-        let _scaler = Scaler::start(&plot).await;
+        let _scaler = Scaler::start(&ns).await;
         let metric = json!({"type": "Pods", "pods": {
             "metric": {"name": "http_requests"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }});
-        plot.hpa("web", json!([metric])).await;
+        ns.hpa("web", json!([metric])).await;
         // Six, but for what a busy machine makes of a rate; one of the two pods taken for idle would be three.
         let holds = |found| (5..=7).contains(&found);
-        plot.until_replicas("web", holds).await;
+        ns.until_replicas("web", holds).await;
         let path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/http_requests?labelSelector=app%3Dweb";
         let mut troubles = vec![
             Trouble::Html,
@@ -57,27 +57,27 @@ fn without_prometheus_autoscalers_hold() -> Result<(), Failure> {
             troubles.push(Trouble::Values("NaN"));
         }
         for trouble in troubles {
-            plot.site.front.set(trouble.clone());
-            plot.until_answer(path, |_, said| values(said).is_empty()).await;
-            plot.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
-            plot.until_replicas("web", holds).await;
-            plot.site.front.set(Trouble::None);
-            plot.until_answer(path, |_, said| values(said).len() == 2).await;
+            ns.env.front.set(trouble.clone());
+            ns.until_answer(path, |_, said| values(said).is_empty()).await;
+            ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
+            ns.until_replicas("web", holds).await;
+            ns.env.front.set(Trouble::None);
+            ns.until_answer(path, |_, said| values(said).len() == 2).await;
         }
         // Warnings and doubles are no reason to hide what is known.
         for trouble in [Trouble::Warnings, Trouble::Twice] {
-            plot.site.front.set(trouble);
-            plot.until_answer(path, |_, said| values(said).len() == 2).await;
+            ns.env.front.set(trouble);
+            ns.until_answer(path, |_, said| values(said).len() == 2).await;
         }
-        plot.site.front.set(Trouble::None);
-        plot.site.prometheus.lock().await.stop();
-        plot.until_answer(path, |code, _| code >= 500).await;
-        plot.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
-        plot.until_replicas("web", holds).await;
+        ns.env.front.set(Trouble::None);
+        ns.env.prometheus.lock().await.stop();
+        ns.until_answer(path, |code, _| code >= 500).await;
+        ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
+        ns.until_replicas("web", holds).await;
         // What kubelets say does not depend on it.
-        assert_eq!(plot.get("/apis/metrics.k8s.io/v1beta1/nodes/busy").await.0, 200);
-        plot.site.prometheus.lock().await.resume().await.unwrap();
-        plot.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+        assert_eq!(ns.get("/apis/metrics.k8s.io/v1beta1/nodes/busy").await.0, 200);
+        ns.env.prometheus.lock().await.resume().await.unwrap();
+        ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
     })
 }
 
@@ -97,27 +97,27 @@ fn bad() -> Vec<(&'static str, Behaviour)> {
 
 #[test]
 fn bad_kubelets_hide_nobody_but_themselves() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let site = plot.site;
-        let node = |name: &str| format!("{}-{name}", plot.namespace);
-        plot.pod("busy", "good", "good", &[("app", 300, 64 << 20)]).await;
+    on_both(async |ns| {
+        let env = ns.env;
+        let node = |name: &str| format!("{}-{name}", ns.namespace);
+        ns.pod("busy", "good", "good", &[("app", 300, 64 << 20)]).await;
         for (name, behaviour) in bad() {
-            let address = site.kubelets.add_node(&node(name), Measures::Always).unwrap();
-            site.kubelets.behave(&node(name), behaviour);
-            make_node(plot.client(), &objects::node(&node(name), address, site.kubelets.port(), 1)).await;
-            plot.pod(&node(name), name, name, &[("app", 100, 64 << 20)]).await;
+            let address = env.kubelets.add_node(&node(name), Measures::Always).unwrap();
+            env.kubelets.behave(&node(name), behaviour);
+            make_node(ns.client(), &objects::node(&node(name), address, env.kubelets.port(), 1)).await;
+            ns.pod(&node(name), name, name, &[("app", 100, 64 << 20)]).await;
         }
-        let before = site.subject.resident();
+        let before = env.subject.resident();
         // Twice each: whoever is asked once may be asked too early.
         for (name, _) in bad() {
             until(&format!("requests to {name}"), async || {
-                let found = site.kubelets.requests(&node(name));
+                let found = env.kubelets.requests(&node(name));
                 if found >= 2 { Ok(()) } else { Err(found) }
             })
             .await;
         }
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-        let said = plot.until_answer(pods, |_, said| said.to_string().contains("\"good\"")).await;
+        let said = ns.until_answer(pods, |_, said| said.to_string().contains("\"good\"")).await;
         let shown: Vec<&str> = said["items"]
             .as_array()
             .unwrap()
@@ -125,15 +125,15 @@ fn bad_kubelets_hide_nobody_but_themselves() -> Result<(), Failure> {
             .filter_map(|pod| pod["metadata"]["name"].as_str())
             .collect();
         assert_eq!(shown, ["good"], "{said}");
-        assert!(site.subject.resident() < before + MORE, "{before} bytes became {}", site.subject.resident());
-        let (code, said) = plot.get(&format!("/apis/metrics.k8s.io/v1beta1/nodes/{}", node("blind"))).await;
+        assert!(env.subject.resident() < before + MORE, "{before} bytes became {}", env.subject.resident());
+        let (code, said) = ns.get(&format!("/apis/metrics.k8s.io/v1beta1/nodes/{}", node("blind"))).await;
         assert_eq!(code, 404, "{said}");
         // They recover, too.
         for (name, _) in bad() {
-            site.kubelets.behave(&node(name), Behaviour::Well);
+            env.kubelets.behave(&node(name), Behaviour::Well);
         }
         let all = bad().len() + 1;
-        plot.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|items| items.len() == all))
+        ns.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|items| items.len() == all))
             .await;
     })
 }
@@ -143,23 +143,23 @@ fn one_failed_scrape_does_not_hide_a_node() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
-        let site = plot.site;
-        let node = format!("{}-shaky", plot.namespace);
-        let address = site.kubelets.add_node(&node, Measures::Always).unwrap();
-        make_node(plot.client(), &objects::node(&node, address, site.kubelets.port(), 1)).await;
-        plot.pod(&node, "web", "web", &[("app", 300, 64 << 20)]).await;
+    on_both(async |ns| {
+        let env = ns.env;
+        let node = format!("{}-shaky", ns.namespace);
+        let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
+        make_node(ns.client(), &objects::node(&node, address, env.kubelets.port(), 1)).await;
+        ns.pod(&node, "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
-        plot.until_answer(pod, |code, _| code == 200).await;
-        site.kubelets.behave(&node, Behaviour::Status(500));
-        let asked = site.kubelets.requests(&node);
+        ns.until_answer(pod, |code, _| code == 200).await;
+        env.kubelets.behave(&node, Behaviour::Status(500));
+        let asked = env.kubelets.requests(&node);
         until("a request that fails", async || {
-            let found = site.kubelets.requests(&node);
+            let found = env.kubelets.requests(&node);
             if found > asked { Ok(()) } else { Err(found) }
         })
         .await;
         for _ in 0..10 {
-            let (code, said) = plot.get(pod).await;
+            let (code, said) = ns.get(pod).await;
             assert_eq!((code, used(&said)), (200, Some(300)), "{said}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -171,19 +171,19 @@ fn a_broken_configuration_is_not_taken_over() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
-        plot.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
-        plot.serve("web-0", 10.0).await;
+    on_both(async |ns| {
+        ns.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
+        ns.serve("web-0", 10.0).await;
         let (room, port) = (Room::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
         arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(prometheus_flags(&room, &plot.site.front.url()));
+        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
         let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
-        let admin = admin(&plot);
+        let admin = admin(&ns);
         let code = async |metric: &str| {
             let path =
-                format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/*/{metric}", plot.namespace);
+                format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/*/{metric}", ns.namespace);
             direct(port, &admin, &path).await.map_or(0, |answer| answer.code)
         };
         let until_code = async |metric: &str, wanted: u16| {
@@ -217,9 +217,9 @@ fn a_broken_configuration_is_not_taken_over() -> Result<(), Failure> {
 }
 
 /// Who may do everything on a cluster.
-pub(crate) fn admin(plot: &Plot) -> Caller {
+pub(crate) fn admin(ns: &TestNamespace) -> Caller {
     use base64::Engine as _;
-    let config = &plot.site.cluster.kubeconfig;
+    let config = &ns.env.cluster.kubeconfig;
     let field = |name: &str| {
         let line = config.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: "))).unwrap();
         let bytes = base64::engine::general_purpose::STANDARD.decode(line.trim()).unwrap();
@@ -233,15 +233,14 @@ pub(crate) fn admin(plot: &Plot) -> Caller {
 
 #[test]
 fn a_restarted_container_is_never_negative() -> Result<(), Failure> {
-    on_both(async |plot| {
-        plot.pod("busy", "web", "web", &[("app", 300, 64 << 20)]).await;
+    on_both(async |ns| {
+        ns.pod("busy", "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
-        plot.until_answer(pod, |code, said| code == 200 && used(said) == Some(300)).await;
+        ns.until_answer(pod, |code, said| code == 200 && used(said) == Some(300)).await;
         // Its counter begins anew, and so does its start.
-        let again =
-            PodLoad::started(&plot.namespace, "web", Duration::from_secs(2), &[("app", 200, 64 << 20)]);
-        plot.site.kubelets.set_pod("busy", again);
-        plot.until_answer(pod, |code, said| {
+        let again = PodLoad::started(&ns.namespace, "web", Duration::from_secs(2), &[("app", 200, 64 << 20)]);
+        ns.env.kubelets.set_pod("busy", again);
+        ns.until_answer(pod, |code, said| {
             // Nothing, or one of the two: never a mixture.
             assert!(code == 404 || matches!(used(said), None | Some(200 | 300)), "{said}");
             code == 200 && used(said) == Some(200)

@@ -11,7 +11,7 @@
 //! | `roles` | it works under the roles of `deploy/`, and needs all of them |
 //! | `arguments` | the arguments of those it replaces start it |
 //! | `replicas` | two that share nodes |
-//! | `site` | what these stand on |
+//! | `env` | what these stand on |
 //!
 //! With `PLIMSOLL_METRICS=peers` the tests run over metrics-server and prometheus-adapter instead, where that makes sense:
 //! that is how the tests themselves are tested.
@@ -27,17 +27,17 @@
 
 mod access;
 mod arguments;
-mod doctor;
-mod faults;
-#[path = "../controller/ground/ours.rs"]
+#[path = "../controller/env/controller.rs"]
 #[allow(dead_code, reason = "shared with the tests of the controller, which use more of it")]
-mod ours;
+mod controller;
+mod doctor;
+mod env;
+mod faults;
 mod replicas;
 mod roles;
 mod scaling;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
-mod site;
 mod top;
 mod urls;

@@ -6,89 +6,86 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};
+use testbed::harness::Failure;
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
 use testbed::program::{Program, Room};
-use testbed::twin::Failure;
 
-use crate::faults::admin;
-use crate::site::subject::{kubelet_flags, serving_flags, started};
-use crate::site::{
-    Plot, authority, direct, free_port, make_node, make_pod, milli, on_real, peers, program, until,
+use crate::env::subject::{kubelet_flags, serving_flags, started};
+use crate::env::{
+    TestNamespace, authority, direct, free_port, make_node, make_pod, milli, on_real, peers, program, until,
 };
+use crate::faults::admin;
 
 const NODES: usize = 6;
 const REPLICAS: [&str; 2] = ["metrics-a", "metrics-b"];
 
 /// Nodes that only these replicas ask, each with a pod.
-async fn nodes(plot: &Plot) -> Kubelets {
-    let kubelets = Kubelets::new(&authority(&plot.site.cluster.kubeconfig), 83).unwrap();
+async fn nodes(ns: &TestNamespace) -> Kubelets {
+    let kubelets = Kubelets::new(&authority(&ns.env.cluster.kubeconfig), 83).unwrap();
     for number in 0..NODES {
-        let (node, pod) = (node(plot, number), format!("web-{number}"));
+        let (node, pod) = (node(ns, number), format!("web-{number}"));
         let address = kubelets.add_node(&node, Measures::Always).unwrap();
         let mut object = objects::node(&node, address, kubelets.port(), 1);
-        object["metadata"]["labels"]["pool"] = plot.namespace.as_str().into();
-        make_node(plot.client(), &object).await;
-        kubelets.set_pod(&node, PodLoad::new(&plot.namespace, &pod, &[("app", 200, 64 << 20)]));
-        make_pod(
-            plot.client(),
-            &objects::pod(&plot.namespace, &pod, &node, &json!({"app": "web"}), &["app"]),
-        )
-        .await;
+        object["metadata"]["labels"]["pool"] = ns.namespace.as_str().into();
+        make_node(ns.client(), &object).await;
+        kubelets.set_pod(&node, PodLoad::new(&ns.namespace, &pod, &[("app", 200, 64 << 20)]));
+        make_pod(ns.client(), &objects::pod(&ns.namespace, &pod, &node, &json!({"app": "web"}), &["app"]))
+            .await;
     }
     kubelets
 }
 
-fn node(plot: &Plot, number: usize) -> String {
-    format!("{}-shared-{number}", plot.namespace)
+fn node(ns: &TestNamespace, number: usize) -> String {
+    format!("{}-shared-{number}", ns.namespace)
 }
 
 /// A token with which replicas ask each other.
-async fn token(plot: &Plot) -> String {
-    plot.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": "metrics"}})).await;
+async fn token(ns: &TestNamespace) -> String {
+    ns.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": "metrics"}})).await;
     let role = json!({
-        "metadata": {"name": plot.namespace}, "rules": [{"nonResourceURLs": ["/plimsoll/samples"], "verbs": ["get"]}]
+        "metadata": {"name": ns.namespace}, "rules": [{"nonResourceURLs": ["/plimsoll/samples"], "verbs": ["get"]}]
     });
-    plot.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
+    ns.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
     let binding = json!({
-        "metadata": {"name": plot.namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": plot.namespace},
-        "subjects": [{"kind": "ServiceAccount", "name": "metrics", "namespace": plot.namespace}]
+        "metadata": {"name": ns.namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ns.namespace},
+        "subjects": [{"kind": "ServiceAccount", "name": "metrics", "namespace": ns.namespace}]
     });
-    plot.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+    ns.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let made = plot.create("/api/v1/namespaces/{ns}/serviceaccounts/metrics/token", &request).await;
+    let made = ns.create("/api/v1/namespaces/{ns}/serviceaccounts/metrics/token", &request).await;
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
 /// What the endpoints of a Service say of one replica.
-async fn announce(plot: &Plot, name: &str, port: u16) {
+async fn announce(ns: &TestNamespace, name: &str, port: u16) {
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {
-            "name": name, "namespace": plot.namespace, "creationTimestamp": objects::SINCE,
+            "name": name, "namespace": ns.namespace, "creationTimestamp": objects::SINCE,
             "uid": format!("00000000-0000-4000-8000-{port:012x}"),
             "labels": {"kubernetes.io/service-name": "metrics", "endpointslice.kubernetes.io/managed-by": "tests"}
         },
         "endpoints": [{
             "addresses": ["127.0.0.1"], "conditions": {"ready": true},
-            "targetRef": {"kind": "Pod", "namespace": plot.namespace, "name": name}
+            "targetRef": {"kind": "Pod", "namespace": ns.namespace, "name": name}
         }],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}]
     });
-    let key = etcd::key("endpointslices", &plot.namespace, name);
-    Etcd::of(plot.access().unwrap()).put(&key, &slice).await.unwrap();
+    let key = etcd::key("endpointslices", &ns.namespace, name);
+    Etcd::of(ns.access().unwrap()).put(&key, &slice).await.unwrap();
 }
 
-async fn replica(plot: &Plot, kubelets: &Kubelets, name: &str, port: u16, token: &str) -> Program {
+async fn replica(ns: &TestNamespace, kubelets: &Kubelets, name: &str, port: u16, token: &str) -> Program {
     let room = Room::new().unwrap();
     let token = room.write("token", token).unwrap();
     let mut arguments =
         vec![format!("POD_NAME={name}"), program().display().to_string(), "metrics".to_owned()];
-    arguments.extend(serving_flags(&room, &plot.site.cluster.kubeconfig, port));
+    arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
     arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
     arguments.extend(kubelet_flags(&room, kubelets));
-    arguments.push(format!("--node-selector=pool={}", plot.namespace));
-    arguments.push(format!("--shares={}/metrics", plot.namespace));
+    arguments.push(format!("--node-selector=pool={}", ns.namespace));
+    arguments.push(format!("--shares={}/metrics", ns.namespace));
     arguments.push(format!("--shares-token-file={}", token.display()));
     arguments.push("--shares-insecure-tls".to_owned());
     started("plimsoll", Path::new("/usr/bin/env"), &arguments, room, port).await.unwrap()
@@ -99,20 +96,20 @@ fn two_replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_real(async |plot| {
-        let kubelets = nodes(&plot).await;
-        let token = token(&plot).await;
+    on_real(async |ns| {
+        let kubelets = nodes(&ns).await;
+        let token = token(&ns).await;
         let ports = [free_port(), free_port()];
         for (name, port) in REPLICAS.iter().zip(ports) {
-            announce(&plot, name, port).await;
+            announce(&ns, name, port).await;
         }
         let [a, b] = REPLICAS;
         let (first, second) = tokio::join!(
-            replica(&plot, &kubelets, a, ports[0], &token),
-            replica(&plot, &kubelets, b, ports[1], &token)
+            replica(&ns, &kubelets, a, ports[0], &token),
+            replica(&ns, &kubelets, b, ports[1], &token)
         );
-        let caller = admin(&plot);
-        let pods = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods", plot.namespace);
+        let caller = admin(&ns);
+        let pods = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods", ns.namespace);
         let listed = async |port: u16| -> Vec<Value> {
             let said = direct(port, &caller, &pods).await.map(|answer| answer.json()).unwrap_or_default();
             said["items"].as_array().cloned().unwrap_or_default()
@@ -124,7 +121,7 @@ fn two_replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
             })
             .await;
         }
-        let asked = || (0..NODES).map(|number| kubelets.requests(&node(&plot, number))).collect::<Vec<_>>();
+        let asked = || (0..NODES).map(|number| kubelets.requests(&node(&ns, number))).collect::<Vec<_>>();
         let since =
             |before: &[u64]| asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
         // The beginning is over when everybody has heard of everybody: a replica that is new is given no node at once.

@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use testbed::harness::Failure;
 use testbed::program::{Program, Room};
 use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
-use testbed::twin::Failure;
 
+use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
+use crate::env::{Caller, direct, free_port, on_both, peers, program, until};
 use crate::faults::admin;
 use crate::shared::manifests::{apply, folder, is_quiet};
 use crate::shared::roles::{check_answers, granted, needed};
 use crate::shared::token;
-use crate::site::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
-use crate::site::{Caller, direct, free_port, on_both, peers, program, until};
 
 const SYSTEM: &str = "plimsoll-system";
 const ACCOUNT: &str = "plimsoll-metrics";
@@ -27,25 +27,25 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
-    on_both(async |plot| {
+    on_both(async |ns| {
         let objects: Vec<Value> =
             ["deploy", "deploy/metrics", "deploy/metrics/prometheus"].into_iter().flat_map(folder).collect();
-        apply(plot.client(), plot.site.cluster.name, &objects, is_quiet).await;
-        let token = token(plot.client(), SYSTEM, ACCOUNT).await;
-        plot.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
-        plot.serve("web-0", 10.0).await;
+        apply(ns.client(), ns.env.cluster.name, &objects, is_quiet).await;
+        let token = token(ns.client(), SYSTEM, ACCOUNT).await;
+        ns.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
+        ns.serve("web-0", 10.0).await;
 
         let options = ProxyOptions { caller: As::Itself, remember_lists: false };
-        let proxy = Proxy::start_with(&plot.site.cluster.kubeconfig, options).await.unwrap();
+        let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
         let (room, port) = (Room::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
         arguments.extend(serving_flags(&room, &proxy.kubeconfig_with(&token), port));
         arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(kubelet_flags(&room, &plot.site.kubelets));
-        arguments.extend(prometheus_flags(&room, &plot.site.front.url()));
+        arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
+        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
         let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
 
-        let namespace = &plot.namespace;
+        let namespace = &ns.namespace;
         let pages = [
             format!("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/web-0"),
             format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/*/http_requests"),
@@ -55,9 +55,9 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
             format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/queue_depth"),
         ];
         for page in &pages {
-            answered(port, &admin(&plot), page, 200, &server).await;
+            answered(port, &admin(&ns), page, 200, &server).await;
         }
-        if plot.access().is_some() {
+        if ns.access().is_some() {
             // It asks the API server about a token and about rights.
             answered(port, &Caller::token(&token), &pages[0], 403, &server).await;
         }

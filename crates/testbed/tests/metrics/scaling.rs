@@ -2,9 +2,9 @@
 //! controller on the real cluster, ours on the one in memory.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Plot, Scaler, milli, on_both};
+use crate::env::{Scaler, TestNamespace, milli, on_both};
 
 /// Workloads of two pods, one for each kind of metric.
 const WORKLOADS: [&str; 5] = ["resource", "container", "pods", "object", "external"];
@@ -17,7 +17,7 @@ fn half() -> Value {
     json!({"type": "Utilization", "averageUtilization": 50})
 }
 
-impl Plot {
+impl TestNamespace {
     fn metric(&self, workload: &str) -> Value {
         match workload {
             "resource" => json!({"type": "Resource", "resource": {"name": "cpu", "target": half()}}),
@@ -64,7 +64,7 @@ impl Plot {
         for pod in ["pods-0", "pods-1"] {
             self.serve(pod, 9.7 * times).await;
         }
-        let app = &self.site.app;
+        let app = &self.env.app;
         let series = format!("service_requests_total{{namespace=\"{}\",service=\"shop\"}}", self.namespace);
         app.set_counter(&series, 39.0 * times);
         app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", self.namespace), 20.0 * times);
@@ -73,35 +73,35 @@ impl Plot {
 
 #[test]
 fn hpas_grow_and_shrink_on_every_kind_of_metric() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
-        plot.create("/api/v1/namespaces/{ns}/services", &service).await;
+        ns.create("/api/v1/namespaces/{ns}/services", &service).await;
         for workload in WORKLOADS {
-            plot.deployment(workload, 2).await;
+            ns.deployment(workload, 2).await;
             for number in 0..2 {
                 // The second container idles: whoever looks at the whole pod sees half as much.
                 let other: &[(&str, u64, u64)] = &[("app", 500, 64 << 20), ("idle", 1, 1 << 20)];
                 let containers = if workload == "container" { other } else { &other[..1] };
-                plot.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
+                ns.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
             }
         }
-        plot.work(1.0).await;
-        plot.until_known().await;
-        let _scaler = Scaler::start(&plot).await;
+        ns.work(1.0).await;
+        ns.until_known().await;
+        let _scaler = Scaler::start(&ns).await;
         for workload in WORKLOADS {
-            plot.hpa(workload, json!([plot.metric(workload)])).await;
+            ns.hpa(workload, json!([ns.metric(workload)])).await;
         }
         for workload in WORKLOADS {
-            plot.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
-            plot.until_replicas(workload, |found| found == 2).await;
+            ns.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
+            ns.until_replicas(workload, |found| found == 2).await;
         }
-        plot.work(3.0).await;
+        ns.work(3.0).await;
         for workload in WORKLOADS {
-            plot.until_replicas(workload, |found| found == 6).await;
+            ns.until_replicas(workload, |found| found == 6).await;
         }
-        plot.work(0.5).await;
+        ns.work(0.5).await;
         for workload in WORKLOADS {
-            plot.until_replicas(workload, |found| found == 1).await;
+            ns.until_replicas(workload, |found| found == 1).await;
         }
     })
 }

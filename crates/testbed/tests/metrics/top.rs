@@ -1,9 +1,9 @@
 //! What kubectl prints of what pods and nodes use.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Kubectl, Plot, milli, on_both};
+use crate::env::{Kubectl, TestNamespace, milli, on_both};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,26 +20,26 @@ fn unordered(mut lines: Vec<Vec<String>>) -> Vec<Vec<String>> {
     lines
 }
 
-async fn pods(plot: &Plot) {
-    plot.pod("quiet", "web", "web-0", &[("app", 250, 64 * MIB), ("log", 10, 32 * MIB)]).await;
-    plot.pod("quiet", "web", "web-1", &[("app", 100, 300 * MIB)]).await;
-    plot.pod("quiet", "db", "db-0", &[("db", 500, 128 * MIB)]).await;
+async fn pods(ns: &TestNamespace) {
+    ns.pod("quiet", "web", "web-0", &[("app", 250, 64 * MIB), ("log", 10, 32 * MIB)]).await;
+    ns.pod("quiet", "web", "web-1", &[("app", 100, 300 * MIB)]).await;
+    ns.pod("quiet", "db", "db-0", &[("db", 500, 128 * MIB)]).await;
     let used = |node: &Value| milli(&node["usage"]["cpu"]) == Some(1020);
     let all = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-    plot.until_answer(all, |_, said| said["items"].as_array().is_some_and(|items| items.len() == 3)).await;
-    plot.until_answer("/apis/metrics.k8s.io/v1beta1/nodes/quiet", |_, node| used(node)).await;
+    ns.until_answer(all, |_, said| said["items"].as_array().is_some_and(|items| items.len() == 3)).await;
+    ns.until_answer("/apis/metrics.k8s.io/v1beta1/nodes/quiet", |_, node| used(node)).await;
 }
 
 #[test]
 fn kubectl_prints_what_pods_and_nodes_use() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let Some(kubectl) = plot.kubectl() else { return };
-        pods(&plot).await;
-        tokio::task::block_in_place(|| look(&plot, &kubectl));
+    on_both(async |ns| {
+        let Some(kubectl) = ns.kubectl() else { return };
+        pods(&ns).await;
+        tokio::task::block_in_place(|| look(&ns, &kubectl));
     })
 }
 
-fn look(plot: &Plot, kubectl: &Kubectl) {
+fn look(ns: &TestNamespace, kubectl: &Kubectl) {
     let node = lines(&["NAME CPU(cores) CPU(%) MEMORY(bytes) MEMORY(%)", "quiet 1020m 12% 1244Mi 3%"]);
     assert_eq!(kubectl.words("top node quiet"), node);
     let nodes = kubectl.words("top nodes");
@@ -72,7 +72,7 @@ fn look(plot: &Plot, kubectl: &Kubectl) {
     ]);
     assert_eq!(unordered(kubectl.words("top pods --containers")), containers);
     let everywhere = kubectl.words("top pods -A --containers");
-    let own = [plot.namespace.as_str(), "db-0", "db", "500m", "128Mi"].map(str::to_owned).to_vec();
+    let own = [ns.namespace.as_str(), "db-0", "db", "500m", "128Mi"].map(str::to_owned).to_vec();
     assert!(everywhere.contains(&own), "{everywhere:?}");
     let (good, said) = kubectl.run("top pod absent");
     assert!(!good && said.contains("Error from server (NotFound): pods \"absent\" not found"), "{said}");

@@ -4,9 +4,9 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Plot, on_both, peers};
+use crate::env::{TestNamespace, on_both, peers};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -103,43 +103,43 @@ const MISSING: [(&str, u16, &str); 11] = [
 ];
 
 /// A path as somebody asks who accepts a media type: code, media type, body.
-async fn ask(plot: &Plot, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
-    let path = format!("/apis/{}", path.replace("{ns}", &plot.namespace));
+async fn ask(ns: &TestNamespace, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
+    let path = format!("/apis/{}", path.replace("{ns}", &ns.namespace));
     let request = Request::get(path).header("accept", accept).body(Body::empty()).unwrap();
-    let answer = plot.client().send(request).await.unwrap();
+    let answer = ns.client().send(request).await.unwrap();
     let code = answer.status().as_u16();
     let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
     let body = answer.into_body().collect().await.unwrap().to_bytes().to_vec();
     (code, kind.unwrap_or_default(), body)
 }
 
-async fn furnish(plot: &Plot) {
+async fn furnish(ns: &TestNamespace) {
     for name in ["web-0", "web-1"] {
-        plot.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
-        plot.serve(name, 10.0).await;
+        ns.pod("busy", "web", name, &[("app", 100, 64 << 20)]).await;
+        ns.serve(name, 10.0).await;
     }
-    let app = &plot.site.app;
+    let app = &ns.env.app;
     app.set_counter(
-        &format!("service_requests_total{{namespace=\"{}\",service=\"web\"}}", plot.namespace),
+        &format!("service_requests_total{{namespace=\"{}\",service=\"web\"}}", ns.namespace),
         20.0,
     );
-    app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", plot.namespace), 12.5);
+    app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", ns.namespace), 12.5);
     app.set_gauge("node_temperature_celsius{node=\"busy\"}", 45.0);
     let items = |said: &Value| said["items"].as_array().map_or(0, Vec::len);
     for (path, _, wanted) in RESOURCE.iter().skip(2).take(1).chain(&EXTERNAL[..1]) {
-        plot.until_answer(&format!("/apis/{path}"), |_, said| Some(items(said)) == *wanted).await;
+        ns.until_answer(&format!("/apis/{path}"), |_, said| Some(items(said)) == *wanted).await;
     }
     for (path, _, wanted) in &CUSTOM {
         let path = format!("/apis/custom.metrics.k8s.io/v1beta2/{path}");
-        plot.until_answer(&path, |_, said| Some(items(said)) == *wanted).await;
+        ns.until_answer(&path, |_, said| Some(items(said)) == *wanted).await;
     }
 }
 
 #[test]
 fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> {
-    on_both(async |plot| {
-        furnish(&plot).await;
-        let kubectl = plot.kubectl();
+    on_both(async |ns| {
+        furnish(&ns).await;
+        let kubectl = ns.kubectl();
         let mut forms: Vec<(String, &str, Option<usize>)> = Vec::new();
         for (path, kind, items) in RESOURCE.iter().chain(&EXTERNAL) {
             forms.push(((*path).to_owned(), kind, *items));
@@ -154,7 +154,7 @@ fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> 
         }
         for (path, kind, items) in &forms {
             let version = path.split('/').take(2).collect::<Vec<_>>().join("/");
-            let (code, media, body) = ask(&plot, path, "application/json").await;
+            let (code, media, body) = ask(&ns, path, "application/json").await;
             let said: Value = serde_json::from_slice(&body).unwrap_or_default();
             assert_eq!((code, media.as_str()), (200, "application/json"), "{path}: {said}");
             assert_eq!(
@@ -163,14 +163,14 @@ fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> 
                 "{path}"
             );
             assert_eq!(said["items"].as_array().map(Vec::len), *items, "{path}: {said}");
-            let (code, media, body) = ask(&plot, path, PROTOBUF).await;
+            let (code, media, body) = ask(&ns, path, PROTOBUF).await;
             assert_eq!((code, media.as_str()), (200, PROTOBUF), "{path}");
             assert!(body.starts_with(b"k8s\0"), "{path}");
             let has = |word: &str| body.windows(word.len()).any(|window| window == word.as_bytes());
             assert!(has(kind) && has(&version), "{path}");
             assert!(items.is_none_or(|items| items == 0) || body.len() > 100, "{path}");
             if let Some(kubectl) = &kubectl {
-                let line = format!("get --raw /apis/{}", path.replace("{ns}", &plot.namespace));
+                let line = format!("get --raw /apis/{}", path.replace("{ns}", &ns.namespace));
                 let (good, text) = tokio::task::block_in_place(|| kubectl.run(&line));
                 assert!(good && text.contains(&format!("\"kind\":\"{kind}\"")), "{line}: {text}");
             }
@@ -180,10 +180,10 @@ fn every_form_of_address_is_answered_in_both_encodings() -> Result<(), Failure> 
 
 #[test]
 fn what_is_not_there_is_refused_in_the_usual_words() -> Result<(), Failure> {
-    on_both(async |plot| {
-        furnish(&plot).await;
+    on_both(async |ns| {
+        furnish(&ns).await;
         for (path, code, words) in MISSING {
-            let (found, _, body) = ask(&plot, path, "application/json").await;
+            let (found, _, body) = ask(&ns, path, "application/json").await;
             let said: Value = serde_json::from_slice(&body).unwrap_or_default();
             assert_eq!(found, code, "{path}: {said}");
             let message = said["message"].as_str().unwrap_or_default();
@@ -194,21 +194,21 @@ fn what_is_not_there_is_refused_in_the_usual_words() -> Result<(), Failure> {
 
 #[test]
 fn the_apis_are_discovered() -> Result<(), Failure> {
-    on_both(async |plot| {
-        furnish(&plot).await;
-        let Some(kubectl) = plot.kubectl() else { return };
+    on_both(async |ns| {
+        furnish(&ns).await;
+        let Some(kubectl) = ns.kubectl() else { return };
         let (good, said) =
             tokio::task::block_in_place(|| kubectl.run("api-resources --api-group=metrics.k8s.io -o name"));
         assert!(
             good && said.contains("nodes.metrics.k8s.io") && said.contains("pods.metrics.k8s.io"),
             "{said}"
         );
-        let said = plot.get("/apis/custom.metrics.k8s.io/v1beta1").await.1;
+        let said = ns.get("/apis/custom.metrics.k8s.io/v1beta1").await.1;
         let listed = |name: &str| said["resources"].as_array().unwrap().iter().any(|one| one["name"] == name);
         for name in ["pods/http_requests", "namespaces/http_requests", "services/service_requests"] {
             assert!(listed(name), "{name}: {said}");
         }
-        let said = plot.get("/apis/external.metrics.k8s.io/v1beta1").await.1;
+        let said = ns.get("/apis/external.metrics.k8s.io/v1beta1").await.1;
         assert_eq!(said["resources"][0]["name"], "queue_depth", "{said}");
     })
 }

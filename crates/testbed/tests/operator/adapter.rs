@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
+use testbed::harness::{Cluster, Failure, REAL};
 use testbed::keda::{AdapterOptions, KedaAdapter, SERVER_NAME, prepare};
 use testbed::program::{Program, Room};
-use testbed::twin::{Cluster, Failure, REAL};
 use testbed::{ControlPlane, Options};
 
-use crate::site::{Says, Sources, deployment, free_port, program, send, until};
+use crate::env::{Says, Sources, deployment, free_port, program, send, until};
 
 const HOME: &str = "keda";
 const OBJECT: &str = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects";

@@ -2,9 +2,9 @@
 //! the operator completes itself.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Plot, deployment, metrics_api, on_both, scripted};
+use crate::env::{TestNamespace, deployment, metrics_api, on_both, scripted};
 
 const CONFIGURATION: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
@@ -14,7 +14,7 @@ fn refused(webhook: &str, why: &str) -> String {
     format!("admission webhook \"{webhook}\" denied the request: {why}")
 }
 
-impl Plot {
+impl TestNamespace {
     /// Two triggers of one name.
     fn named_twice(&self, kind: &str) -> Value {
         let mut trigger = scripted(self, "x");
@@ -28,13 +28,13 @@ impl Plot {
         object
     }
 
-    /// Waits until the API server asks the webhooks of the stage: their configurations reach it after a while, and until
+    /// Waits until the API server asks the webhooks of the serving: their configurations reach it after a while, and until
     /// then all is taken. Nothing is stored meanwhile: what the operator then wrote to it would be refused by its own webhook.
     pub(crate) async fn until_judged(&self) {
         let (kubectl, object) = (self.kubectl(), self.named_twice("ScaledObject"));
         self.until("a refusal", async || {
             let (good, said) = kubectl.try_dry(&object);
-            if good { Err((said, self.site.stage().await.operator.log_end())) } else { Ok(()) }
+            if good { Err((said, self.env.serving().await.operator.log_end())) } else { Ok(()) }
         })
         .await;
     }
@@ -48,35 +48,35 @@ impl Plot {
 
 #[test]
 fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
-        plot.until("an authority in the configuration", async || {
-            let found = plot.get(CONFIGURATION).await.1;
+    on_both(async |ns| {
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
+        ns.until("an authority in the configuration", async || {
+            let found = ns.get(CONFIGURATION).await.1;
             let known = |webhook: &Value| webhook["clientConfig"]["caBundle"].is_string();
             let all = found["webhooks"].as_array().is_some_and(|all| all.iter().all(known));
             if all { Ok(()) } else { Err(found) }
         })
         .await;
-        plot.until_judged().await;
+        ns.until_judged().await;
         let why = "triggerName \"mails\" is defined multiple times in the ScaledObject/ScaledJob, but it must be unique";
-        plot.is_refused(&plot.named_twice("ScaledObject"), &refused("vscaledobject.kb.io", why));
-        plot.is_refused(&plot.named_twice("ScaledJob"), &refused("vscaledjob.kb.io", why));
+        ns.is_refused(&ns.named_twice("ScaledObject"), &refused("vscaledobject.kb.io", why));
+        ns.is_refused(&ns.named_twice("ScaledJob"), &refused("vscaledjob.kb.io", why));
 
         kubectl.apply(&deployment("judged", 1));
-        let mut good = plot.scaled_object("judged", &json!({}));
+        let mut good = ns.scaled_object("judged", &json!({}));
         kubectl.apply(&good);
         let mut second = good.clone();
         second["metadata"]["name"] = json!("judged-too");
         let why = "the workload 'judged' of type 'apps/v1.Deployment' is already managed by the ScaledObject 'judged'";
-        plot.is_refused(&second, &refused("vscaledobject.kb.io", why));
+        ns.is_refused(&second, &refused("vscaledobject.kb.io", why));
 
         kubectl.apply(&deployment("judged-cpu", 1));
         let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
-        let object = plot.scaled_object("judged-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]}));
+        let object = ns.scaled_object("judged-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]}));
         let why =
             "the scaledobject has a cpu trigger but the container app doesn't have the cpu request defined";
-        plot.is_refused(&object, &refused("vscaledobject.kb.io", why));
+        ns.is_refused(&object, &refused("vscaledobject.kb.io", why));
         let mut limited = deployment("judged-cpu", 1);
         limited["spec"]["template"]["spec"]["containers"][0]["resources"] =
             json!({"requests": {"cpu": "100m"}});
@@ -87,19 +87,19 @@ fn objects_that_make_no_sense_are_refused() -> Result<(), Failure> {
         good["spec"]["minReplicaCount"] = json!(3);
         good["spec"]["idleReplicaCount"] = json!(5);
         let why = "IdleReplicaCount=5 must be less than MinReplicaCount=3";
-        plot.is_refused(&good, &refused("vscaledobject.kb.io", why));
+        ns.is_refused(&good, &refused("vscaledobject.kb.io", why));
         let url = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": "judged"},
             "spec": {"oauth2": {"clientId": "c", "tokenUrl": "ftp://x"}}
         });
         let why = "oauth2.tokenUrl must be a valid http or https URL";
-        plot.is_refused(&url, &refused("vstriggerauthentication.kb.io", why));
+        ns.is_refused(&url, &refused("vstriggerauthentication.kb.io", why));
 
         // What is only odd is taken with a warning that names what was probably meant.
-        let mut odd = metrics_api(&plot, "x", "1");
+        let mut odd = metrics_api(&ns, "x", "1");
         odd["metadata"]["targetvalue"] = json!("1");
         kubectl.apply(&deployment("judged-odd", 0));
-        let (good, said) = kubectl.try_apply(&plot.scaled_object("judged-odd", &json!({"triggers": [odd]})));
+        let (good, said) = kubectl.try_apply(&ns.scaled_object("judged-odd", &json!({"triggers": [odd]})));
         assert!(good && said.contains("Warning:") && said.contains("did you mean \"targetValue\""), "{said}");
         for name in ["judged", "judged-cpu", "judged-odd"] {
             kubectl.say(&format!("delete so {name}"));

@@ -3,15 +3,15 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use testbed::harness::Failure;
 use testbed::program::{Program, Room};
-use testbed::twin::Failure;
 
-use crate::figures::plain;
-use crate::shared::sites::on_one;
-use crate::shared::token;
-use crate::site::{
-    Plot, Says, apply, check_log, deployment, folder, free_port, on_both, program, until, with_token,
+use crate::env::{
+    Says, TestNamespace, apply, check_log, deployment, folder, free_port, on_both, program, until, with_token,
 };
+use crate::figures::plain;
+use crate::shared::environments::on_one;
+use crate::shared::token;
 
 /// The command of the Deployment of KEDA 2.20.
 const COMMAND: [&str; 6] = [
@@ -88,7 +88,7 @@ struct Pod {
 
 impl Pod {
     /// In the namespace of a test. Ports are its own: others run on this machine, too.
-    async fn start(plot: &Plot, kubeconfig: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
+    async fn start(ns: &TestNamespace, kubeconfig: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let room = Room::new().unwrap();
         let [health, service, port] = [free_port(), free_port(), free_port()];
         let kubeconfig = room.write("kubeconfig", kubeconfig).unwrap().display().to_string();
@@ -102,7 +102,7 @@ impl Pod {
             format!("--secure-port={port}"),
         ]);
         // A pod has its account; a process has this.
-        let own = [("POD_NAMESPACE", plot.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];
+        let own = [("POD_NAMESPACE", ns.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];
         let variables = [&own[..], variables].concat();
         let mut process = Program::start_with("plimsoll", &link, &arguments, &variables, room).unwrap();
         let ready = async || plain(health, "/readyz").await.is_some_and(|(code, _)| code == 200);
@@ -134,7 +134,7 @@ fn names(line: &str, word: &str) -> bool {
     line.split(|letter: char| !(letter.is_alphanumeric() || "-_".contains(letter))).any(|own| own == word)
 }
 
-impl Plot {
+impl TestNamespace {
     /// Wakes a ScaledObject.
     async fn wake(&self, name: &str) {
         let kubectl = self.kubectl();
@@ -160,7 +160,7 @@ impl Plot {
         const ACCOUNT: &str = "keda-operator";
         let kubectl = self.kubectl();
         kubectl.say(&format!("create serviceaccount {ACCOUNT}"));
-        if self.site.cluster.access.is_some() {
+        if self.env.cluster.access.is_some() {
             let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace}]);
             for (kind, rules) in [("ClusterRole", cluster_rules()), ("Role", rules())] {
                 let version = "rbac.authorization.k8s.io/v1";
@@ -239,29 +239,29 @@ fn rules() -> Value {
 #[test]
 fn the_command_of_keda_s_deployment_starts_it() -> Result<(), Failure> {
     on_one(async {
-        let Some(plot) = Plot::alone().await else { return Ok(()) };
+        let Some(ns) = TestNamespace::alone().await else { return Ok(()) };
         let webhooks = folder("deploy/operator").into_iter();
         let webhooks = webhooks.filter(|object| object["kind"] == "ValidatingWebhookConfiguration");
-        apply(&plot.site.cluster, &webhooks.collect::<Vec<_>>()).await;
-        let pod = Pod::start(&plot, &plot.site.cluster.kubeconfig, &[], &VARIABLES).await;
+        apply(&ns.env.cluster, &webhooks.collect::<Vec<_>>()).await;
+        let pod = Pod::start(&ns, &ns.env.cluster.kubeconfig, &[], &VARIABLES).await;
         for path in ["/healthz", "/readyz"] {
             assert_eq!(plain(pod.health, path).await, Some((200, "ok".to_owned())), "{path}");
         }
-        let other = plot.another().await;
-        for place in [&plot, &other] {
+        let other = ns.another().await;
+        for place in [&ns, &other] {
             place.wake("web").await;
         }
-        let secret = plot.is_kept_as_by_keda().await;
-        plot.until("a webhook that knows whom to trust", async || {
+        let secret = ns.is_kept_as_by_keda().await;
+        ns.until("a webhook that knows whom to trust", async || {
             let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
-            let found = plot.get(path).await.1;
+            let found = ns.get(path).await.1;
             let bundle = &found["webhooks"][0]["clientConfig"]["caBundle"];
             if *bundle == secret["data"]["ca.crt"] { Ok(()) } else { Err(found) }
         })
         .await;
         let told = pod.without_effect();
         assert!(told.len() == 1 && names(&told[0], "--zap-time-encoding"), "{told:#?}");
-        check_log(&plot.namespace, &pod.process.log());
+        check_log(&ns.namespace, &pod.process.log());
         pod.end().await;
         Ok(())
     })
@@ -269,36 +269,35 @@ fn the_command_of_keda_s_deployment_starts_it() -> Result<(), Failure> {
 
 #[test]
 fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let kubeconfig = with_token(&plot.site.cluster.kubeconfig, &plot.account_of_keda().await);
+    on_both(async |ns| {
+        let kubeconfig = with_token(&ns.env.cluster.kubeconfig, &ns.account_of_keda().await);
         // Others on this cluster have these names.
-        let apart = format!("--validating-webhook-name={}", plot.namespace);
+        let apart = format!("--validating-webhook-name={}", ns.namespace);
         let figures = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
         let authorities = Room::new().unwrap();
         let folder = format!("--ca-dir={}", authorities.folder().display());
         let own = [apart.as_str(), &figures, &folder, "--enable-apiservice-patching=false"];
         let flags = [&FLAGS[..], &own].concat();
-        let places =
-            [("WATCH_NAMESPACE", plot.namespace.as_str()), ("KEDA_CLUSTER_OBJECT_NAMESPACE", "keda")];
+        let places = [("WATCH_NAMESPACE", ns.namespace.as_str()), ("KEDA_CLUSTER_OBJECT_NAMESPACE", "keda")];
         let variables = [&places[..], &HEARD, &UNHEARD].concat();
-        let pod = Pod::start(&plot, &kubeconfig, &flags, &variables).await;
+        let pod = Pod::start(&ns, &kubeconfig, &flags, &variables).await;
 
-        plot.wake("web").await;
-        let kubectl = plot.kubectl();
-        kubectl.apply(&plot.scaled_object("web", &json!({"maxReplicaCount": 7})));
-        plot.until_hpa("keda-hpa-web", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
+        ns.wake("web").await;
+        let kubectl = ns.kubectl();
+        kubectl.apply(&ns.scaled_object("web", &json!({"maxReplicaCount": 7})));
+        ns.until_hpa("keda-hpa-web", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
         kubectl.say("annotate so web autoscaling.keda.sh/paused-replicas=0");
-        plot.until_hpa("keda-hpa-web", "the end", Value::is_null).await;
+        ns.until_hpa("keda-hpa-web", "the end", Value::is_null).await;
         kubectl.say("delete so web");
-        plot.say("batch", Says::Value(10));
-        kubectl.apply(&plot.scaled_job("batch", 1));
-        plot.until("a job", async || {
-            let jobs = plot.get("/apis/batch/v1/namespaces/{ns}/jobs").await.1;
+        ns.say("batch", Says::Value(10));
+        kubectl.apply(&ns.scaled_job("batch", 1));
+        ns.until("a job", async || {
+            let jobs = ns.get("/apis/batch/v1/namespaces/{ns}/jobs").await.1;
             if jobs["items"].as_array().is_some_and(|jobs| jobs.len() == 1) { Ok(()) } else { Err(jobs) }
         })
         .await;
         kubectl.say("delete sj batch");
-        plot.is_kept_as_by_keda().await;
+        ns.is_kept_as_by_keda().await;
 
         // All that has no effect is named, and nothing else.
         let told = pod.without_effect();
@@ -306,11 +305,11 @@ fn every_flag_and_variable_of_keda_is_taken_and_its_roles_are_enough() -> Result
         let missing: Vec<&str> =
             idle.clone().filter(|idle| !told.iter().any(|line| names(line, idle))).collect();
         assert!(missing.is_empty() && told.len() == idle.count(), "{missing:?} is not in\n{told:#?}");
-        check_log(&plot.namespace, &pod.process.log());
+        check_log(&ns.namespace, &pod.process.log());
         pod.end().await;
         for kind in ["clusterroles", "clusterrolebindings"] {
-            let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}/{}", plot.namespace);
-            plot.send(Method::DELETE, &path, None).await;
+            let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}/{}", ns.namespace);
+            ns.send(Method::DELETE, &path, None).await;
         }
     })
 }

@@ -1,11 +1,11 @@
 //! What KEDA's own Deployment expects: health and figures without TLS; and every figure that dashboards for KEDA know.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::site::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
+use crate::env::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
 
 /// Every family of the specification (9.2, 8.3), with its kind.
 const FAMILIES: [(&str, &str); 24] = [
@@ -69,24 +69,24 @@ async fn empty_prometheus() -> String {
 
 #[test]
 fn health_and_figures_are_where_keda_s_deployment_has_them() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         let [figures, health] = [free_port(), free_port()];
         let flags = [
             format!("--metrics-bind-address=127.0.0.1:{figures}"),
             format!("--health-probe-bind-address=:{health}"),
         ];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let operator = Operator::start(&plot, &flags).await;
+        let operator = Operator::start(&ns, &flags).await;
         for path in ["/healthz", "/readyz"] {
             assert_eq!(plain(health, path).await, Some((200, "ok".to_owned())), "{path}");
         }
         assert_eq!(plain(health, "/metrics").await.unwrap().0, 404, "figures beside health");
         assert_eq!(plain(figures, "/apis").await.unwrap().0, 404, "an API in the open");
 
-        let kubectl = plot.kubectl();
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment("web", 0));
-        plot.say("page", Says::Value(5));
-        plot.say("web", Says::Value(7));
+        ns.say("page", Says::Value(5));
+        ns.say("web", Says::Value(7));
         let named = |mut trigger: Value, name: &str| {
             trigger["name"] = json!(name);
             trigger
@@ -95,16 +95,16 @@ fn health_and_figures_are_where_keda_s_deployment_has_them() -> Result<(), Failu
             "serverAddress": empty_prometheus().await, "query": "up", "threshold": "1"
         }});
         let triggers = json!([
-            named(metrics_api(&plot, "page", "10"), "page"),
+            named(metrics_api(&ns, "page", "10"), "page"),
             named(prometheus, "nothing"),
-            named(scripted(&plot, "web"), "script")
+            named(scripted(&ns, "web"), "script")
         ]);
         let modifiers = json!({"formula": "page + script + nothing", "target": "10"});
         let object = json!({"triggers": triggers, "advanced": {"scalingModifiers": modifiers}});
-        kubectl.apply(&plot.scaled_object("web", &object));
-        plot.until_replicas("web", 1).await;
+        kubectl.apply(&ns.scaled_object("web", &object));
+        ns.until_replicas("web", 1).await;
 
-        let object = format!("namespace=\"{}\"", plot.namespace);
+        let object = format!("namespace=\"{}\"", ns.namespace);
         let series = |name: &str, labels: &str, value: &str| format!("{name}{{{object},{labels}}} {value}");
         let of = |metric: &str, scaler: &str, index: u8| {
             format!(
@@ -129,7 +129,7 @@ fn health_and_figures_are_where_keda_s_deployment_has_them() -> Result<(), Failu
             "keda_scaler_http_request_duration_seconds_count{scaler=\"prometheus\",status_code=\"200\"} "
                 .to_owned(),
         ];
-        plot.until("all figures", async || {
+        ns.until("all figures", async || {
             let (code, page) = plain(figures, "/metrics").await.ok_or_else(String::new)?;
             assert_eq!(code, 200);
             for (name, kind) in FAMILIES {

@@ -1,15 +1,15 @@
 //! ScaledJobs by kubectl.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Operator, Plot, Says, deployment, on_both};
+use crate::env::{Operator, Says, TestNamespace, deployment, on_both};
 
 const NAME: &str = "batch";
 const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs/batch";
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 
-impl Plot {
+impl TestNamespace {
     fn batch(&self, most: u32) -> Value {
         let mut object = self.scaled_job(NAME, most);
         object["metadata"]["labels"] = json!({"team": "a"});
@@ -73,18 +73,18 @@ impl Plot {
 
 #[test]
 fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let operator = Operator::start(&plot, &[]).await;
-        let kubectl = plot.kubectl();
-        kubectl.apply(&plot.batch(4));
-        plot.until_job_condition("Ready", "True ScaledJobReady").await;
-        plot.until_job_condition("Active", "False ScalerNotActive").await;
+    on_both(async |ns| {
+        let operator = Operator::start(&ns, &[]).await;
+        let kubectl = ns.kubectl();
+        kubectl.apply(&ns.batch(4));
+        ns.until_job_condition("Ready", "True ScaledJobReady").await;
+        ns.until_job_condition("Active", "False ScalerNotActive").await;
         let row = kubectl.words("get sj");
         assert_eq!(row[0].join(" "), "NAME MIN MAX READY ACTIVE PAUSED TRIGGERS AUTHENTICATIONS AGE");
         assert_eq!(row[1][..6], [NAME, "4", "True", "False", "False", "external"]);
 
-        plot.say(NAME, Says::Value(20));
-        let made = plot.until_jobs("two jobs", |jobs| jobs.len() == 2).await;
+        ns.say(NAME, Says::Value(20));
+        let made = ns.until_jobs("two jobs", |jobs| jobs.len() == 2).await;
         let meta = &made[0]["metadata"];
         assert!(meta["name"].as_str().unwrap().starts_with("batch-"), "{meta}");
         let labels = &meta["labels"];
@@ -92,63 +92,60 @@ fn work_makes_jobs_and_no_more_than_are_allowed() -> Result<(), Failure> {
         assert_eq!(labels["app.kubernetes.io/managed-by"], "keda-operator");
         assert_eq!(meta["annotations"]["scaledjob.keda.sh/generation"], "1");
         assert_eq!(meta["ownerReferences"][0]["kind"], "ScaledJob");
-        plot.until_job_condition("Active", "True ScalerActive").await;
-        plot.until_event(NAME, "Normal KEDAJobsCreated: Created 2 jobs").await;
-        plot.rounds(NAME, 8).await;
-        assert_eq!(plot.jobs().await.len(), 2, "those that run count");
-        plot.say(NAME, Says::Value(500));
-        plot.until_jobs("four jobs", |jobs| jobs.len() == 4).await;
-        plot.rounds(NAME, 8).await;
-        assert_eq!(plot.jobs().await.len(), 4, "no more than allowed");
+        ns.until_job_condition("Active", "True ScalerActive").await;
+        ns.until_event(NAME, "Normal KEDAJobsCreated: Created 2 jobs").await;
+        ns.rounds(NAME, 8).await;
+        assert_eq!(ns.jobs().await.len(), 2, "those that run count");
+        ns.say(NAME, Says::Value(500));
+        ns.until_jobs("four jobs", |jobs| jobs.len() == 4).await;
+        ns.rounds(NAME, 8).await;
+        assert_eq!(ns.jobs().await.len(), 4, "no more than allowed");
 
         // Those that have done their work are kept up to a limit.
-        plot.say(NAME, Says::Value(0));
-        plot.until_job_condition("Active", "False ScalerNotActive").await;
+        ns.say(NAME, Says::Value(0));
+        ns.until_job_condition("Active", "False ScalerNotActive").await;
         for job in &made {
-            plot.finish(job).await;
+            ns.finish(job).await;
         }
-        plot.until_jobs("history", |jobs| jobs.len() == 3).await;
+        ns.until_jobs("history", |jobs| jobs.len() == 3).await;
 
         // Another generation: what was made for the last one goes.
-        kubectl.apply(&plot.batch(3));
-        plot.until_jobs("old ones go", <[Value]>::is_empty).await;
-        plot.until_event(
+        kubectl.apply(&ns.batch(3));
+        ns.until_jobs("old ones go", <[Value]>::is_empty).await;
+        ns.until_event(
             NAME,
             "Normal ScaledJobRolloutCleanupCompleted: Deleted 3 jobs owned by the previous version of the scaledJob",
         )
         .await;
 
         kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused=true"));
-        plot.until_job_condition("Paused", "True ScaledJobPaused").await;
-        let asked = plot.site.sources.asked(&plot.namespace, NAME);
-        plot.say(NAME, Says::Value(20));
+        ns.until_job_condition("Paused", "True ScaledJobPaused").await;
+        let asked = ns.env.sources.asked(&ns.namespace, NAME);
+        ns.say(NAME, Says::Value(20));
         // Paused for as long as something else takes its time.
         kubectl.apply(&deployment("other", 0));
-        plot.say("other", Says::Value(1));
-        kubectl.apply(&plot.scaled_object("other", &json!({})));
-        plot.until_replicas("other", 1).await;
-        plot.rounds("other", 6).await;
-        assert!(
-            plot.site.sources.asked(&plot.namespace, NAME) <= asked + 2,
-            "nobody asks while it is paused"
-        );
-        assert!(plot.jobs().await.is_empty());
+        ns.say("other", Says::Value(1));
+        kubectl.apply(&ns.scaled_object("other", &json!({})));
+        ns.until_replicas("other", 1).await;
+        ns.rounds("other", 6).await;
+        assert!(ns.env.sources.asked(&ns.namespace, NAME) <= asked + 2, "nobody asks while it is paused");
+        assert!(ns.jobs().await.is_empty());
         kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused-"));
-        plot.until_job_condition("Paused", "False ScaledJobUnpaused").await;
-        let working = plot.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
+        ns.until_job_condition("Paused", "False ScaledJobUnpaused").await;
+        let working = ns.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
 
         // An error makes no jobs and deletes none.
-        plot.say(NAME, Says::Fails("the queue is closed"));
-        plot.until_job_condition("Ready", "False TriggerError").await;
-        plot.rounds(NAME, 4).await;
+        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.until_job_condition("Ready", "False TriggerError").await;
+        ns.rounds(NAME, 4).await;
         let uids = |jobs: &[Value]| -> Vec<Value> {
             jobs.iter().map(|job| job["metadata"]["uid"].clone()).collect()
         };
-        assert_eq!(uids(&plot.jobs().await), uids(&working), "those that run are let alone");
+        assert_eq!(uids(&ns.jobs().await), uids(&working), "those that run are let alone");
         kubectl.say(&format!("delete sj {NAME}"));
-        assert_eq!(plot.get(SCALED_JOB).await.0, 404, "kubectl returns when the finalizer is gone");
-        plot.until_jobs("jobs go with it", <[Value]>::is_empty).await;
-        plot.until_event(NAME, "Warning ScaledJobDeleted: ScaledJob was deleted").await;
+        assert_eq!(ns.get(SCALED_JOB).await.0, 404, "kubectl returns when the finalizer is gone");
+        ns.until_jobs("jobs go with it", <[Value]>::is_empty).await;
+        ns.until_event(NAME, "Warning ScaledJobDeleted: ScaledJob was deleted").await;
         operator.check();
     })
 }

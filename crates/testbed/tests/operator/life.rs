@@ -2,79 +2,78 @@
 //! on HPAs, from metrics that the operator serves through the API server.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
-use crate::site::{Plot, Says, behavior, deployment, on_both};
+use crate::env::{Says, TestNamespace, behavior, deployment, on_both};
 
 const NAME: &str = "life";
 
 #[test]
 fn an_object_wakes_grows_shrinks_rests_and_leaves_all_as_it_was() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
+    on_both(async |ns| {
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 2));
         let restore = json!({"advanced": {"restoreToOriginalReplicaCount": true}});
-        let mut object = plot.scaled_object(NAME, &restore);
+        let mut object = ns.scaled_object(NAME, &restore);
         object["metadata"]["labels"] = json!({"team": "a"});
         object["metadata"]["annotations"] = json!({"note": "x"});
         kubectl.apply(&object);
-        is_made(&plot).await;
+        is_made(&ns).await;
 
         // Nothing has ever been to do.
-        plot.until_replicas(NAME, 0).await;
-        plot.until_condition(NAME, "Active", "False ScalerNotActive").await;
-        let note = |from, to| format!("apps/v1.Deployment {}/{NAME} from {from} to {to}", plot.namespace);
+        ns.until_replicas(NAME, 0).await;
+        ns.until_condition(NAME, "Active", "False ScalerNotActive").await;
+        let note = |from, to| format!("apps/v1.Deployment {}/{NAME} from {from} to {to}", ns.namespace);
         let told = format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(2, 0));
-        plot.until_event(NAME, &told).await;
-        is_shown(&plot, ["True", "False", "False", "False"]).await;
+        ns.until_event(NAME, &told).await;
+        is_shown(&ns, ["True", "False", "False", "False"]).await;
 
-        plot.say(NAME, Says::Value(5));
-        plot.until_replicas(NAME, 1).await;
-        plot.until_condition(NAME, "Active", "True ScalerActive").await;
+        ns.say(NAME, Says::Value(5));
+        ns.until_replicas(NAME, 1).await;
+        ns.until_condition(NAME, "Active", "True ScalerActive").await;
         let told = format!("Normal KEDAScaleTargetActivated: Scaled {}, triggered by s0-{NAME}", note(0, 1));
-        plot.until_event(NAME, &told).await;
-        plot.until_object(NAME, "lastActiveTime", |found| {
+        ns.until_event(NAME, &told).await;
+        ns.until_object(NAME, "lastActiveTime", |found| {
             let status = &found["status"];
             status["lastActiveTime"].is_string()
                 && status["triggersActivity"] == json!({(format!("s0-{NAME}")): {"isActive": true}})
         })
         .await;
-        is_shown(&plot, ["True", "True", "False", "False"]).await;
+        is_shown(&ns, ["True", "True", "False", "False"]).await;
 
-        plot.say(NAME, Says::Value(45));
-        plot.until_replicas(NAME, 5).await;
-        plot.until_condition(NAME, "HPAActive", "True HPAActive").await;
+        ns.say(NAME, Says::Value(45));
+        ns.until_replicas(NAME, 5).await;
+        ns.until_condition(NAME, "HPAActive", "True HPAActive").await;
         let told = format!(
             "Normal SuccessfulRescale: New size: 5; reason: external metric s0-{NAME}\
              (&LabelSelector{{MatchLabels:map[string]string{{scaledobject.keda.sh/name: {NAME},}},\
              MatchExpressions:[]LabelSelectorRequirement{{}},}}) above target"
         );
-        plot.until_event(&format!("keda-hpa-{NAME}"), &told).await;
-        plot.say(NAME, Says::Value(1000));
-        plot.until_replicas(NAME, 10).await;
-        plot.say(NAME, Says::Value(5));
-        plot.until_replicas(NAME, 1).await;
-        plot.say(NAME, Says::Value(0));
-        plot.until_replicas(NAME, 0).await;
-        plot.until_event(NAME, &format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(1, 0)))
-            .await;
+        ns.until_event(&format!("keda-hpa-{NAME}"), &told).await;
+        ns.say(NAME, Says::Value(1000));
+        ns.until_replicas(NAME, 10).await;
+        ns.say(NAME, Says::Value(5));
+        ns.until_replicas(NAME, 1).await;
+        ns.say(NAME, Says::Value(0));
+        ns.until_replicas(NAME, 0).await;
+        ns.until_event(NAME, &format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(1, 0))).await;
         // At zero, an HPA says that it is off; that is no fault.
-        plot.until_condition(NAME, "HPAActive", "True ScalingDisabled").await;
+        ns.until_condition(NAME, "HPAActive", "True ScalingDisabled").await;
 
         kubectl.say(&format!("delete scaledobject {NAME}"));
-        assert_eq!(plot.object(NAME).await, Value::Null, "kubectl returns when the finalizer is gone");
-        assert_eq!(plot.replicas(NAME).await, 2, "as many as at first");
-        plot.until_hpa(&format!("keda-hpa-{NAME}"), "the end", Value::is_null).await;
-        plot.until_event(NAME, "Warning ScaledObjectDeleted: ScaledObject was deleted").await;
+        assert_eq!(ns.object(NAME).await, Value::Null, "kubectl returns when the finalizer is gone");
+        assert_eq!(ns.replicas(NAME).await, 2, "as many as at first");
+        ns.until_hpa(&format!("keda-hpa-{NAME}"), "the end", Value::is_null).await;
+        ns.until_event(NAME, "Warning ScaledObjectDeleted: ScaledObject was deleted").await;
         operator.check();
     })
 }
 
 /// The HPA, the status and the conditions of an object that was just made.
-async fn is_made(plot: &Plot) {
-    let hpa = plot.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
-    let object = plot.object(NAME).await;
+async fn is_made(ns: &TestNamespace) {
+    let hpa = ns.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
+    let object = ns.object(NAME).await;
     let meta = &hpa["metadata"];
     let labels = json!({
         "app.kubernetes.io/managed-by": "keda-operator", "app.kubernetes.io/name": format!("keda-hpa-{NAME}"),
@@ -103,8 +102,8 @@ async fn is_made(plot: &Plot) {
     }});
     assert_eq!(spec["metrics"], json!([metric]));
 
-    plot.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
-    let object = plot.object(NAME).await;
+    ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
+    let object = ns.object(NAME).await;
     assert_eq!(object["metadata"]["finalizers"], json!(["finalizer.keda.sh"]));
     assert_eq!(object["metadata"]["labels"]["scaledobject.keda.sh/name"], NAME);
     let status = &object["status"];
@@ -115,25 +114,28 @@ async fn is_made(plot: &Plot) {
     assert_eq!(status["originalReplicaCount"], 2);
     assert_eq!(status["externalMetricNames"], json!([format!("s0-{NAME}")]));
     assert_eq!((&status["triggersTypes"], &status["authenticationsTypes"]), (&json!("external"), &json!("")));
-    assert_eq!(Plot::message(&object, "Ready"), "ScaledObject is defined correctly and is ready for scaling");
-    assert_eq!(Plot::condition(&object, "Fallback"), "False NoFallbackFound");
-    assert_eq!(Plot::condition(&object, "Paused"), "False ");
+    assert_eq!(
+        TestNamespace::message(&object, "Ready"),
+        "ScaledObject is defined correctly and is ready for scaling"
+    );
+    assert_eq!(TestNamespace::condition(&object, "Fallback"), "False NoFallbackFound");
+    assert_eq!(TestNamespace::condition(&object, "Paused"), "False ");
     for told in [
         "Normal ScaledObjectReady: ScaledObject is ready for scaling",
         "Normal KEDAScalersStarted: Started scalers watch",
         "Normal KEDAScalersStarted: Scaler external is built",
     ] {
-        plot.until_event(NAME, told).await;
+        ns.until_event(NAME, told).await;
     }
 }
 
 /// What `kubectl get so` prints, but for the age.
-async fn is_shown(plot: &Plot, states: [&str; 4]) {
-    let kubectl = plot.kubectl();
+async fn is_shown(ns: &TestNamespace, states: [&str; 4]) {
+    let kubectl = ns.kubectl();
     let titles = "NAME SCALETARGETKIND SCALETARGETNAME MIN MAX READY ACTIVE FALLBACK PAUSED TRIGGERS AUTHENTICATIONS AGE";
     let [ready, active, fallback, paused] = states;
     let row = [NAME, "apps/v1.Deployment", NAME, "0", "10", ready, active, fallback, paused, "external"];
-    plot.until("what kubectl prints", async || {
+    ns.until("what kubectl prints", async || {
         let lines = kubectl.words(&format!("get so {NAME}"));
         assert_eq!(lines[0].join(" "), titles);
         if lines[1][..row.len()] == row { Ok(()) } else { Err(lines) }

@@ -17,7 +17,7 @@
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
 //! | `switch` | what KEDA left behind is taken over as it is |
 //! | `roles` | it works under its roles, and needs all of them |
-//! | `site` | what these stand on |
+//! | `env` | what these stand on |
 
 #![allow(
     clippy::unwrap_used,
@@ -33,6 +33,7 @@ mod admission;
 mod arguments;
 mod direct;
 mod edits;
+mod env;
 mod figures;
 mod jobs;
 mod life;
@@ -42,7 +43,6 @@ mod roles;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
-mod site;
 mod sources;
 mod switch;
 mod trouble;

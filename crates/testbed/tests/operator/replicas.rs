@@ -15,15 +15,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use serve::{Lives, Material};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::site::{ACCOUNT, Operator, Plot, SYSTEM, Says, deployment, free_port, on_both};
+use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, free_port, on_both};
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-impl Plot {
+impl TestNamespace {
     /// The Secret of this test's replicas.
     async fn secret(&self) -> Value {
         let (code, said) = self.get(&secret_path()).await;
@@ -77,7 +77,7 @@ impl Plot {
 
     /// A field of the administrator's kubeconfig.
     fn own(&self, name: &str) -> String {
-        let mut lines = self.site.cluster.kubeconfig.lines();
+        let mut lines = self.env.cluster.kubeconfig.lines();
         let found = lines.find_map(|line| line.trim().strip_prefix(&format!("{name}: "))).unwrap();
         String::from_utf8(STANDARD.decode(found.trim()).unwrap()).unwrap()
     }
@@ -125,10 +125,10 @@ fn decoded(value: &Value) -> String {
 }
 
 /// A configuration that asks nobody: only its authority matters.
-fn configuration(plot: &Plot) -> Value {
+fn configuration(ns: &TestNamespace) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": plot.namespace},
+        "metadata": {"name": ns.namespace},
         "webhooks": [{
             "name": "vscaledobject.kb.io", "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "failurePolicy": "Ignore", "objectSelector": {"matchLabels": {"nobody": "has-this"}},
@@ -144,68 +144,68 @@ fn configuration(plot: &Plot) -> Value {
 }
 
 /// A write that makes no sense.
-fn review(plot: &Plot) -> Value {
-    let mut object = plot.scaled_object("another", &json!({"minReplicaCount": 5, "maxReplicaCount": 2}));
-    object["metadata"]["namespace"] = json!(plot.namespace);
+fn review(ns: &TestNamespace) -> Value {
+    let mut object = ns.scaled_object("another", &json!({"minReplicaCount": 5, "maxReplicaCount": 2}));
+    object["metadata"]["namespace"] = json!(ns.namespace);
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
-            "uid": "1", "operation": "CREATE", "namespace": plot.namespace, "name": "another", "object": object,
+            "uid": "1", "operation": "CREATE", "namespace": ns.namespace, "name": "another", "object": object,
             "kind": {"group": "keda.sh", "version": "v1alpha1", "kind": "ScaledObject"},
             "resource": {"group": "keda.sh", "version": "v1alpha1", "resource": "scaledobjects"}
         }
     })
 }
 
-async fn replica(plot: &Plot, port: u16) -> Operator {
+async fn replica(ns: &TestNamespace, port: u16) -> Operator {
     let [service, health] = [free_port(), free_port()];
     let flags = [
         "--leader-elect".to_owned(),
         "--leader-election-id=replicas".to_owned(),
         "--enable-cert-rotation".to_owned(),
         "--cert-secret-name=replicas".to_owned(),
-        format!("--validating-webhook-name={}", plot.namespace),
+        format!("--validating-webhook-name={}", ns.namespace),
         "--enable-apiservice-patching=false".to_owned(),
         format!("--metrics-service-bind-address=127.0.0.1:{service}"),
         format!("--health-probe-bind-address=127.0.0.1:{health}"),
         "--sample-age=0s".to_owned(),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    Operator::start_as(plot, &plot.site.cluster.kubeconfig, port, &flags).await
+    Operator::start_as(ns, &ns.env.cluster.kubeconfig, port, &flags).await
 }
 
 #[test]
 fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> {
-    on_both(async |plot| {
-        plot.send(Method::DELETE, &secret_path(), None).await;
-        let (code, said) = plot.send(Method::POST, CONFIGURATIONS, Some(&configuration(&plot))).await;
+    on_both(async |ns| {
+        ns.send(Method::DELETE, &secret_path(), None).await;
+        let (code, said) = ns.send(Method::POST, CONFIGURATIONS, Some(&configuration(&ns))).await;
         assert_eq!(code, 201, "{said}");
-        let kubectl = plot.kubectl();
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment("web", 0));
-        plot.say("web", Says::Value(0));
-        kubectl.apply(&plot.scaled_object("web", &json!({})));
+        ns.say("web", Says::Value(0));
+        kubectl.apply(&ns.scaled_object("web", &json!({})));
         let ports = [free_port(), free_port()];
-        let (first, second) = tokio::join!(replica(&plot, ports[0]), replica(&plot, ports[1]));
-        plot.until_both(ports, "0").await;
+        let (first, second) = tokio::join!(replica(&ns, ports[0]), replica(&ns, ports[1]));
+        ns.until_both(ports, "0").await;
         for port in ports {
             let path = "/validate-keda-sh-v1alpha1-scaledobject";
-            let (code, said, _) = plot.ask(port, path, Some(&review(&plot))).await.unwrap();
+            let (code, said, _) = ns.ask(port, path, Some(&review(&ns))).await.unwrap();
             assert_eq!((code, &said["response"]["allowed"]), (200, &json!(false)), "{said}");
-            let page = plot.ask(port, "/metrics", None).await.unwrap().1;
+            let page = ns.ask(port, "/metrics", None).await.unwrap().1;
             let counted = format!(
                 "keda_webhook_scaled_object_validation_errors_total{{namespace=\"{}\",action=\"create\",\
                  reason=\"incorrect-replicas\"}} 1",
-                plot.namespace
+                ns.namespace
             );
             assert!(page.as_str().unwrap().contains(&counted), "{page}");
         }
-        told(&plot).await;
+        told(&ns).await;
 
         // One that is due is renewed by who leads, and both serve with the new one: nobody is started again.
         let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
         let past = Timestamp::now() - SignedDuration::from_hours(300 * 24);
         let due = Material::make(&names, &Lives::default(), past).unwrap();
-        let mut secret = plot.secret().await;
+        let mut secret = ns.secret().await;
         for (part, text) in [
             ("ca.crt", &due.authorities),
             ("ca.key", &due.authority_key),
@@ -214,35 +214,35 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         ] {
             secret["data"][part] = json!(STANDARD.encode(text));
         }
-        let (code, said) = plot.send(Method::PUT, &secret_path(), Some(&secret)).await;
+        let (code, said) = ns.send(Method::PUT, &secret_path(), Some(&secret)).await;
         assert_eq!(code, 200, "{said}");
-        plot.until("another certificate", async || {
-            if plot.part("tls.crt").await == due.certificate { Err(()) } else { Ok(()) }
+        ns.until("another certificate", async || {
+            if ns.part("tls.crt").await == due.certificate { Err(()) } else { Ok(()) }
         })
         .await;
-        assert_eq!(plot.part("ca.crt").await, due.authorities, "the authority was still good");
-        plot.until_both(ports, "0").await;
-        told(&plot).await;
+        assert_eq!(ns.part("ca.crt").await, due.authorities, "the authority was still good");
+        ns.until_both(ports, "0").await;
+        told(&ns).await;
 
-        let leader = usize::from(!plot.leads(ports[0]).await);
-        assert!(plot.leads(ports[leader]).await && !plot.leads(ports[1 - leader]).await);
+        let leader = usize::from(!ns.leads(ports[0]).await);
+        assert!(ns.leads(ports[leader]).await && !ns.leads(ports[1 - leader]).await);
         let (killed, left) = if leader == 0 { (&first, &second) } else { (&second, &first) };
         killed.kill();
-        plot.say("web", Says::Value(7));
-        plot.until_replicas("web", 1).await;
-        assert!(plot.leads(ports[1 - leader]).await);
-        assert_eq!(plot.value(ports[1 - leader]).await.unwrap().0, "7");
+        ns.say("web", Says::Value(7));
+        ns.until_replicas("web", 1).await;
+        assert!(ns.leads(ports[1 - leader]).await);
+        assert_eq!(ns.value(ports[1 - leader]).await.unwrap().0, "7");
         left.check();
-        plot.send(Method::DELETE, &format!("{CONFIGURATIONS}/{}", plot.namespace), None).await;
+        ns.send(Method::DELETE, &format!("{CONFIGURATIONS}/{}", ns.namespace), None).await;
     })
 }
 
 /// Waits until the webhook's configuration knows the authorities in the Secret.
-async fn told(plot: &Plot) {
-    plot.until("the webhook's configuration knows whom to trust", async || {
-        let configuration = plot.get(&format!("{CONFIGURATIONS}/{}", plot.namespace)).await.1;
+async fn told(ns: &TestNamespace) {
+    ns.until("the webhook's configuration knows whom to trust", async || {
+        let configuration = ns.get(&format!("{CONFIGURATIONS}/{}", ns.namespace)).await.1;
         let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].clone();
-        if bundle == plot.secret().await["data"]["ca.crt"] { Ok(()) } else { Err(bundle) }
+        if bundle == ns.secret().await["data"]["ca.crt"] { Ok(()) } else { Err(bundle) }
     })
     .await;
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 
+use crate::env::{
+    ACCOUNT, Kubectl, SYSTEM, Says, TestNamespace, deployment, folder, metrics_api, on_both, scripted,
+};
 use crate::shared::roles::{Permission, check_answers, granted, needed};
-use crate::site::{ACCOUNT, Kubectl, Plot, SYSTEM, Says, deployment, folder, metrics_api, on_both, scripted};
 
 /// What the role grants and nobody here needs: group, resource, verb, and why.
 const ELSEWHERE: [(&str, &str, &str); 4] = [
@@ -26,18 +28,18 @@ const BOATS: &str = "/apis/test.plimsoll.dev/v1/namespaces/{ns}/boats";
 
 #[test]
 fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
-        targets(&plot, &kubectl).await;
-        credentials(&plot, &kubectl).await;
-        sources(&plot, &kubectl).await;
-        jobs(&plot, &kubectl).await;
-        destination(&plot, &kubectl).await;
+    on_both(async |ns| {
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
+        targets(&ns, &kubectl).await;
+        credentials(&ns, &kubectl).await;
+        sources(&ns, &kubectl).await;
+        jobs(&ns, &kubectl).await;
+        destination(&ns, &kubectl).await;
         operator.check();
 
-        let log = plot.site.stage().await.proxy.rules().log();
-        check_answers(&plot.namespace, &log);
+        let log = ns.env.serving().await.proxy.rules().log();
+        check_answers(&ns.namespace, &log);
         let objects = folder("deploy/operator");
         let role = granted(&objects, ACCOUNT);
         let mut needed = needed(&log);
@@ -52,7 +54,7 @@ fn it_works_under_its_roles_and_needs_them() -> Result<(), Failure> {
             });
         }
         check(&role, &needed);
-        let holder = plot
+        let holder = ns
             .get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/operator.keda.sh"))
             .await
             .1;
@@ -78,7 +80,7 @@ fn check(role: &[Permission], needed: &BTreeSet<Permission>) {
 }
 
 /// Targets of each kind are woken, edited, paused and let go.
-async fn targets(plot: &Plot, kubectl: &Kubectl) {
+async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "boats.test.plimsoll.dev"},
@@ -92,8 +94,8 @@ async fn targets(plot: &Plot, kubectl: &Kubectl) {
         }
     });
     kubectl.apply(&definition);
-    plot.until("boats", async || {
-        let (code, said) = plot.get(BOATS).await;
+    ns.until("boats", async || {
+        let (code, said) = ns.get(BOATS).await;
         if code == 200 { Ok(()) } else { Err(said) }
     })
     .await;
@@ -116,43 +118,43 @@ async fn targets(plot: &Plot, kubectl: &Kubectl) {
         ("role-boat", "test.plimsoll.dev/v1", "Boat"),
     ];
     for (name, version, kind) in kinds {
-        plot.say(name, Says::Value(5));
-        let mut trigger = scripted(plot, name);
+        ns.say(name, Says::Value(5));
+        let mut trigger = scripted(ns, name);
         if version == "apps/v1" {
             // Variables of the target's container are read from the target itself; nothing else asks for it without fail.
             trigger["metadata"]["noteFromEnv"] = json!("NOTE");
         }
         let target = json!({"apiVersion": version, "kind": kind, "name": name});
-        kubectl.apply(&plot.scaled_object(name, &json!({"scaleTargetRef": target, "triggers": [trigger]})));
+        kubectl.apply(&ns.scaled_object(name, &json!({"scaleTargetRef": target, "triggers": [trigger]})));
     }
     for (name, _, kind) in kinds {
         let field = if kind == "Boat" { "crew" } else { "replicas" };
         let line = format!("get {kind} {name} -o jsonpath={{.spec.{field}}}");
-        plot.until(&format!("{name} awake"), async || {
+        ns.until(&format!("{name} awake"), async || {
             let said = kubectl.say(&line);
             // Where an HPA is acted on, it may grow at once.
             if said.parse::<u32>().is_ok_and(|count| count > 0) {
                 return Ok(());
             }
-            Err((said, plot.object(name).await["status"].clone()))
+            Err((said, ns.object(name).await["status"].clone()))
         })
         .await;
-        plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+        ns.until_condition(name, "Ready", "True ScaledObjectReady").await;
     }
     let most = json!({"maxReplicaCount": 7});
-    kubectl.apply(&plot.scaled_object("role-deployment", &most));
-    plot.until_hpa("keda-hpa-role-deployment", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
+    kubectl.apply(&ns.scaled_object("role-deployment", &most));
+    ns.until_hpa("keda-hpa-role-deployment", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
     kubectl.say("annotate so role-deployment autoscaling.keda.sh/paused-replicas=0");
-    plot.until_hpa("keda-hpa-role-deployment", "the end", Value::is_null).await;
+    ns.until_hpa("keda-hpa-role-deployment", "the end", Value::is_null).await;
     // One that is not there.
-    kubectl.apply(&plot.scaled_object("role-nothing", &json!({})));
-    plot.until_condition("role-nothing", "Ready", "False ScaledObjectCheckFailed").await;
+    kubectl.apply(&ns.scaled_object("role-nothing", &json!({})));
+    ns.until_condition("role-nothing", "Ready", "False ScaledObjectCheckFailed").await;
     // A target with cpu is looked at by the webhook.
     let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
     kubectl.apply(&deployment("role-cpu", 1));
-    plot.until_judged().await;
+    ns.until_judged().await;
     let (good, said) =
-        kubectl.try_apply(&plot.scaled_object("role-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]})));
+        kubectl.try_apply(&ns.scaled_object("role-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]})));
     assert!(!good && said.contains("doesn't have the cpu request defined"), "{said}");
     for (name, ..) in kinds {
         kubectl.say(&format!("delete so {name}"));
@@ -160,7 +162,7 @@ async fn targets(plot: &Plot, kubectl: &Kubectl) {
 }
 
 /// Credentials of each origin.
-async fn credentials(plot: &Plot, kubectl: &Kubectl) {
+async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
     kubectl.say("create secret generic role-login --from-literal=token=abc");
     kubectl.say("create configmap role-settings --from-literal=token=abc");
     let named = |name: &str| json!([{"parameter": "token", "name": name, "key": "token"}]);
@@ -174,18 +176,18 @@ async fn credentials(plot: &Plot, kubectl: &Kubectl) {
             "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": name}, "spec": spec
         }));
         kubectl.apply(&deployment(name, 0));
-        plot.say(name, Says::Guarded(5, "abc"));
-        let mut trigger = metrics_api(plot, name, "10");
+        ns.say(name, Says::Guarded(5, "abc"));
+        let mut trigger = metrics_api(ns, name, "10");
         trigger["metadata"]["authMode"] = json!("bearer");
         trigger["authenticationRef"] = json!({"name": name});
-        kubectl.apply(&plot.scaled_object(name, &json!({"triggers": [trigger]})));
+        kubectl.apply(&ns.scaled_object(name, &json!({"triggers": [trigger]})));
     }
     for name in ["role-secret", "role-map"] {
-        plot.until_condition(name, "Active", "True ScalerActive").await;
+        ns.until_condition(name, "Active", "True ScalerActive").await;
     }
     // Its account has no role in that cloud, which can only be known by looking.
-    plot.until_object("role-identity", "what is missing", |found| {
-        Plot::message(found, "Ready").contains("eks.amazonaws.com/role-arn")
+    ns.until_object("role-identity", "what is missing", |found| {
+        TestNamespace::message(found, "Ready").contains("eks.amazonaws.com/role-arn")
     })
     .await;
     // One for the whole cluster; its secrets would be where the operator is.
@@ -194,12 +196,12 @@ async fn credentials(plot: &Plot, kubectl: &Kubectl) {
         "spec": {"secretTargetRef": named("role-nowhere")}
     });
     kubectl.apply(&cluster);
-    let mut trigger = metrics_api(plot, "role-all", "10");
+    let mut trigger = metrics_api(ns, "role-all", "10");
     trigger["authenticationRef"] = json!({"name": "role-all", "kind": "ClusterTriggerAuthentication"});
     kubectl.apply(&deployment("role-all", 0));
-    kubectl.apply(&plot.scaled_object("role-all", &json!({"triggers": [trigger]})));
-    plot.until_object("role-all", "what is missing", |found| {
-        Plot::message(found, "Ready").contains("role-nowhere does not exist")
+    kubectl.apply(&ns.scaled_object("role-all", &json!({"triggers": [trigger]})));
+    ns.until_object("role-all", "what is missing", |found| {
+        TestNamespace::message(found, "Ready").contains("role-nowhere does not exist")
     })
     .await;
     for name in ["role-secret", "role-map", "role-identity", "role-all"] {
@@ -210,23 +212,23 @@ async fn credentials(plot: &Plot, kubectl: &Kubectl) {
 }
 
 /// Sources that are in the cluster itself, and one whose failures are told again and again.
-async fn sources(plot: &Plot, kubectl: &Kubectl) {
+async fn sources(ns: &TestNamespace, kubectl: &Kubectl) {
     let workload =
         json!({"type": "kubernetes-workload", "metadata": {"podSelector": "app=role-pods", "value": "1"}});
-    let mut service = metrics_api(plot, "role-service", "10");
-    service["metadata"]["url"] = json!(format!("http://role-service.{}:80/x", plot.namespace));
+    let mut service = metrics_api(ns, "role-service", "10");
+    service["metadata"]["url"] = json!(format!("http://role-service.{}:80/x", ns.namespace));
     service["metadata"]["aggregateFromKubeServiceEndpoints"] = json!("true");
     let cases =
-        [("role-pods", workload), ("role-service", service), ("role-fails", scripted(plot, "role-fails"))];
-    plot.say("role-fails", Says::Fails("the queue is closed"));
+        [("role-pods", workload), ("role-service", service), ("role-fails", scripted(ns, "role-fails"))];
+    ns.say("role-fails", Says::Fails("the queue is closed"));
     for (name, trigger) in &cases {
         kubectl.apply(&deployment(name, 1));
-        kubectl.apply(&plot.scaled_object(name, &json!({"triggers": [trigger]})));
+        kubectl.apply(&ns.scaled_object(name, &json!({"triggers": [trigger]})));
     }
-    plot.until_condition("role-pods", "Ready", "True ScaledObjectReady").await;
-    plot.until_condition("role-service", "Ready", "False TriggerError").await;
-    plot.until("an event twice", async || {
-        let events = plot.get("/api/v1/namespaces/{ns}/events").await.1;
+    ns.until_condition("role-pods", "Ready", "True ScaledObjectReady").await;
+    ns.until_condition("role-service", "Ready", "False TriggerError").await;
+    ns.until("an event twice", async || {
+        let events = ns.get("/api/v1/namespaces/{ns}/events").await.1;
         let items = events["items"].as_array().unwrap();
         let about: Vec<&Value> =
             items.iter().filter(|event| event["involvedObject"]["name"] == "role-fails").collect();
@@ -241,43 +243,43 @@ async fn sources(plot: &Plot, kubectl: &Kubectl) {
 }
 
 /// Jobs are made, looked at with their pods, and deleted when there is another generation.
-async fn jobs(plot: &Plot, kubectl: &Kubectl) {
-    plot.say("role-batch", Says::Value(10));
-    kubectl.apply(&plot.scaled_job("role-batch", 1));
+async fn jobs(ns: &TestNamespace, kubectl: &Kubectl) {
+    ns.say("role-batch", Says::Value(10));
+    kubectl.apply(&ns.scaled_job("role-batch", 1));
     let jobs = "/apis/batch/v1/namespaces/{ns}/jobs?labelSelector=scaledjob.keda.sh%2Fname%3Drole-batch";
-    let count = async || plot.get(jobs).await.1["items"].as_array().unwrap().len();
-    plot.until("a job", async || if count().await == 1 { Ok(()) } else { Err(()) }).await;
-    plot.say("role-batch", Says::Value(0));
-    kubectl.apply(&plot.scaled_job("role-batch", 2));
-    plot.until("no job", async || if count().await == 0 { Ok(()) } else { Err(count().await) }).await;
+    let count = async || ns.get(jobs).await.1["items"].as_array().unwrap().len();
+    ns.until("a job", async || if count().await == 1 { Ok(()) } else { Err(()) }).await;
+    ns.say("role-batch", Says::Value(0));
+    kubectl.apply(&ns.scaled_job("role-batch", 2));
+    ns.until("no job", async || if count().await == 0 { Ok(()) } else { Err(count().await) }).await;
     kubectl.say("delete sj role-batch");
 }
 
 /// Events go to whoever wants them.
-async fn destination(plot: &Plot, kubectl: &Kubectl) {
-    let uri = plot.site.sources.url(&plot.namespace, "role-events");
+async fn destination(ns: &TestNamespace, kubectl: &Kubectl) {
+    let uri = ns.env.sources.url(&ns.namespace, "role-events");
     let root = "/apis/eventing.keda.sh/v1alpha1";
     for (kind, place) in [
         ("CloudEventSource", format!("{root}/namespaces/{{ns}}/cloudeventsources")),
         ("ClusterCloudEventSource", format!("{root}/clustercloudeventsources")),
     ] {
-        let name = plot.namespace.as_str();
+        let name = ns.namespace.as_str();
         let path = format!("{place}/{name}");
         let wrote = format!("{}/status", path.replace("{ns}", name));
         // Operators of other tests look after those of the cluster too, and may be faster.
-        plot.until(&format!("a {kind} that this operator knows"), async || {
+        ns.until(&format!("a {kind} that this operator knows"), async || {
             kubectl.apply(&json!({
                 "apiVersion": "eventing.keda.sh/v1alpha1", "kind": kind, "metadata": {"name": name},
                 "spec": {"destination": {"http": {"uri": uri}}}
             }));
-            plot.until(&format!("a {kind} that is known"), async || {
-                let found = plot.get(&path).await.1;
-                let active = Plot::condition(&found, "Active");
+            ns.until(&format!("a {kind} that is known"), async || {
+                let found = ns.get(&path).await.1;
+                let active = TestNamespace::condition(&found, "Active");
                 if active == "True CloudEventSourceActive" { Ok(()) } else { Err(found) }
             })
             .await;
-            assert_eq!(plot.send(Method::DELETE, &path, None).await.0, 200);
-            let log = plot.site.stage().await.proxy.rules().log();
+            assert_eq!(ns.send(Method::DELETE, &path, None).await.0, 200);
+            let log = ns.env.serving().await.proxy.rules().log();
             let is_ours = log.iter().any(|entry| entry.path.starts_with(&wrote));
             if is_ours { Ok(()) } else { Err("somebody else was faster") }
         })

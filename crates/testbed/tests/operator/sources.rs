@@ -3,40 +3,40 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::harness::Failure;
 use testbed::prometheus::Server;
 use testbed::sample::SampleApp;
-use testbed::twin::Failure;
 
-use crate::site::{Plot, Says, deployment, on_both, scripted};
+use crate::env::{Says, TestNamespace, deployment, on_both, scripted};
 
 #[test]
 fn a_dead_source_is_replaced_by_a_count_until_it_returns() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         const NAME: &str = "fallback";
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
         let fallback = json!({"failureThreshold": 2, "replicas": 4});
-        kubectl.apply(&plot.scaled_object(NAME, &json!({"fallback": fallback})));
-        plot.say(NAME, Says::Value(15));
-        plot.until_replicas(NAME, 2).await;
-        plot.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
+        kubectl.apply(&ns.scaled_object(NAME, &json!({"fallback": fallback})));
+        ns.say(NAME, Says::Value(15));
+        ns.until_replicas(NAME, 2).await;
+        ns.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
 
-        plot.say(NAME, Says::Fails("the queue is closed"));
-        plot.until_condition(NAME, "Fallback", "True FallbackExists").await;
-        plot.until_replicas(NAME, 4).await;
-        let object = plot.object(NAME).await;
+        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.until_condition(NAME, "Fallback", "True FallbackExists").await;
+        ns.until_replicas(NAME, 4).await;
+        let object = ns.object(NAME).await;
         let words = "At least one trigger is falling back on this scaled object";
-        assert_eq!(Plot::message(&object, "Fallback"), words);
+        assert_eq!(TestNamespace::message(&object, "Fallback"), words);
         let health = &object["status"]["health"][format!("s0-{NAME}")];
         assert_eq!(health["status"], "Failing");
         assert!(health["numberOfFailures"].as_i64() > Some(2), "{health}");
         assert_eq!(kubectl.words(&format!("get so {NAME}"))[1][7], "True", "FALLBACK");
         let told = "Normal ScaledObjectFallbackActivated: ScaledObject fallback is active";
-        plot.until_event(NAME, told).await;
+        ns.until_event(NAME, told).await;
         // What is wrong with it is told too.
-        plot.until("a failure", async || {
-            let told = plot.events(NAME).await;
+        ns.until("a failure", async || {
+            let told = ns.events(NAME).await;
             let named = |told: &String| {
                 told.starts_with("Warning KEDAScalerFailed") && told.contains("the queue is closed")
             };
@@ -44,78 +44,78 @@ fn a_dead_source_is_replaced_by_a_count_until_it_returns() -> Result<(), Failure
         })
         .await;
 
-        plot.say(NAME, Says::Value(15));
-        plot.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
-        plot.until_replicas(NAME, 2).await;
-        plot.until_object(NAME, "health", |found| {
+        ns.say(NAME, Says::Value(15));
+        ns.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
+        ns.until_replicas(NAME, 2).await;
+        ns.until_object(NAME, "health", |found| {
             let health = &found["status"]["health"][format!("s0-{NAME}")];
             *health == json!({"numberOfFailures": 0, "status": "Happy"})
         })
         .await;
         let told = "Normal ScaledObjectFallbackDeactivated: ScaledObject fallback is no longer active";
-        plot.until_event(NAME, told).await;
+        ns.until_event(NAME, told).await;
         operator.check();
     })
 }
 
 #[test]
 fn without_a_fallback_a_dead_source_leaves_the_count_alone() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         const NAME: &str = "blind";
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
-        plot.say(NAME, Says::Value(35));
-        kubectl.apply(&plot.scaled_object(NAME, &json!({})));
-        plot.until_replicas(NAME, 4).await;
-        plot.say(NAME, Says::Fails("the queue is closed"));
-        plot.until_object(NAME, "the cause", |found| {
-            Plot::condition(found, "Ready") == "False TriggerError"
-                && Plot::message(found, "Ready").contains("the queue is closed")
+        ns.say(NAME, Says::Value(35));
+        kubectl.apply(&ns.scaled_object(NAME, &json!({})));
+        ns.until_replicas(NAME, 4).await;
+        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.until_object(NAME, "the cause", |found| {
+            TestNamespace::condition(found, "Ready") == "False TriggerError"
+                && TestNamespace::message(found, "Ready").contains("the queue is closed")
         })
         .await;
-        plot.rounds(NAME, 5).await;
-        assert_eq!(plot.replicas(NAME).await, 4, "an error is no reason to rest, nor to shrink");
-        plot.say(NAME, Says::Value(25));
-        plot.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
-        plot.until_replicas(NAME, 3).await;
+        ns.rounds(NAME, 5).await;
+        assert_eq!(ns.replicas(NAME).await, 4, "an error is no reason to rest, nor to shrink");
+        ns.say(NAME, Says::Value(25));
+        ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
+        ns.until_replicas(NAME, 3).await;
         operator.check();
     })
 }
 
 #[test]
 fn a_real_prometheus_is_asked_and_its_death_survived() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         const NAME: &str = "graph";
-        let (plot, operator) = plot.on_stage().await;
+        let (ns, operator) = ns.serving().await;
         let app = SampleApp::start().unwrap();
         let series = |value| app.set_gauge("queue_depth{queue=\"mail\"}", value);
         series(0.0);
         let mut prometheus = Server::start(Duration::from_secs(1)).await.unwrap();
         prometheus.scrape(&app.targets()).unwrap();
-        let kubectl = plot.kubectl();
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
         let query = "max(queue_depth{queue=\"mail\"})";
         let metadata = json!({"serverAddress": prometheus.url(), "query": query, "threshold": "10", "ignoreNullValues": "false"});
         let trigger = json!({"type": "prometheus", "metadata": metadata});
-        kubectl.apply(&plot.scaled_object(NAME, &json!({"triggers": [trigger]})));
-        plot.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
+        kubectl.apply(&ns.scaled_object(NAME, &json!({"triggers": [trigger]})));
+        ns.until_hpa(&format!("keda-hpa-{NAME}"), "presence", |hpa| !hpa.is_null()).await;
         kubectl.apply(&deployment("graph-clock", 0));
-        kubectl.apply(&plot.scaled_object("graph-clock", &json!({})));
+        kubectl.apply(&ns.scaled_object("graph-clock", &json!({})));
         series(34.0);
-        plot.until_replicas(NAME, 4).await;
+        ns.until_replicas(NAME, 4).await;
 
-        let before = plot.generation(NAME).await;
+        let before = ns.generation(NAME).await;
         prometheus.stop();
-        plot.until_condition(NAME, "Ready", "False TriggerError").await;
+        ns.until_condition(NAME, "Ready", "False TriggerError").await;
         // Far beyond the cooldown of a second, by the clock of another.
-        plot.rounds("graph-clock", 6).await;
+        ns.rounds("graph-clock", 6).await;
         prometheus.resume().await.unwrap();
-        plot.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
-        assert_eq!(plot.replicas(NAME).await, 4);
-        assert_eq!(plot.generation(NAME).await, before, "no false scale-down, however short");
+        ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
+        assert_eq!(ns.replicas(NAME).await, 4);
+        assert_eq!(ns.generation(NAME).await, before, "no false scale-down, however short");
         series(0.0);
-        plot.until_replicas(NAME, 0).await;
+        ns.until_replicas(NAME, 0).await;
         operator.check();
     })
 }
@@ -123,20 +123,20 @@ fn a_real_prometheus_is_asked_and_its_death_survived() -> Result<(), Failure> {
 #[test]
 fn several_triggers_take_the_most_and_one_that_dies_does_not_take_the_others_with_it() -> Result<(), Failure>
 {
-    on_both(async |plot| {
+    on_both(async |ns| {
         const NAME: &str = "several";
-        let (plot, operator) = plot.on_stage().await;
-        let kubectl = plot.kubectl();
+        let (ns, operator) = ns.serving().await;
+        let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
-        let triggers = json!([scripted(&plot, "several-mails"), scripted(&plot, "several-orders")]);
-        plot.say("several-mails", Says::Value(15));
-        plot.say("several-orders", Says::Value(45));
-        kubectl.apply(&plot.scaled_object(NAME, &json!({"triggers": triggers})));
-        plot.until_replicas(NAME, 5).await;
-        plot.say("several-mails", Says::Fails("gone"));
-        plot.until_condition(NAME, "Ready", "Unknown PartialTriggerError").await;
-        plot.say("several-orders", Says::Value(65));
-        plot.until_replicas(NAME, 7).await;
+        let triggers = json!([scripted(&ns, "several-mails"), scripted(&ns, "several-orders")]);
+        ns.say("several-mails", Says::Value(15));
+        ns.say("several-orders", Says::Value(45));
+        kubectl.apply(&ns.scaled_object(NAME, &json!({"triggers": triggers})));
+        ns.until_replicas(NAME, 5).await;
+        ns.say("several-mails", Says::Fails("gone"));
+        ns.until_condition(NAME, "Ready", "Unknown PartialTriggerError").await;
+        ns.say("several-orders", Says::Value(65));
+        ns.until_replicas(NAME, 7).await;
         operator.check();
     })
 }

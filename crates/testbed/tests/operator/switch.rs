@@ -2,10 +2,10 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use testbed::harness::Failure;
 use testbed::keda::{Keda, KedaOptions};
-use testbed::twin::Failure;
 
-use crate::site::{Operator, Plot, Says, deployment, on_both};
+use crate::env::{Operator, Says, TestNamespace, deployment, on_both};
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 
@@ -27,7 +27,7 @@ fn conditions(active: &Value, paused: &Value) -> Value {
     ])
 }
 
-impl Plot {
+impl TestNamespace {
     /// A ScaledObject as KEDA left it: held, labelled, with a status.
     async fn left(&self, name: &str, status: &Value, annotations: Value) -> Value {
         let mut object =
@@ -92,11 +92,11 @@ impl Plot {
 
 #[test]
 fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let kubectl = plot.kubectl();
+    on_both(async |ns| {
+        let kubectl = ns.kubectl();
         for name in ["worker", "paused", "ending"] {
             kubectl.apply(&deployment(name, 5));
-            plot.say(name, Says::Value(45));
+            ns.say(name, Says::Value(45));
         }
         let now = api::instant::format(jiff::Timestamp::now());
         let awake =
@@ -109,24 +109,24 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
                 "triggersActivity": {(format!("s0-{name}")): {"isActive": true}},
             })
         };
-        let worker = plot.left("worker", &served("worker"), json!({"note": "x"})).await;
-        let hpa = plot.left_hpa(&worker).await;
+        let worker = ns.left("worker", &served("worker"), json!({"note": "x"})).await;
+        let hpa = ns.left_hpa(&worker).await;
         let pause = condition("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused");
         let mut said = conditions(&awake, &pause);
         said[0]["message"] = json!("ScaledObject is paused");
         let paused = json!({"pausedReplicaCount": 5, "conditions": said});
-        let paused = plot.left("paused", &paused, json!({"autoscaling.keda.sh/paused-replicas": "5"})).await;
-        let ending = plot.left("ending", &served("ending"), json!({"note": "x"})).await;
-        plot.left_hpa(&ending).await;
+        let paused = ns.left("paused", &paused, json!({"autoscaling.keda.sh/paused-replicas": "5"})).await;
+        let ending = ns.left("ending", &served("ending"), json!({"note": "x"})).await;
+        ns.left_hpa(&ending).await;
         kubectl.say("delete so ending --wait=false");
-        let jobs = job(&plot).await;
-        let before = plot.generation("worker").await;
+        let jobs = job(&ns).await;
+        let before = ns.generation("worker").await;
 
-        let operator = Operator::start(&plot, &[]).await;
-        plot.rounds("worker", 6).await;
-        let same = plot.hpa("keda-hpa-worker").await;
+        let operator = Operator::start(&ns, &[]).await;
+        ns.rounds("worker", 6).await;
+        let same = ns.hpa("keda-hpa-worker").await;
         assert_eq!(same, hpa, "the HPA is as it was, to the version");
-        let object = plot.object("worker").await;
+        let object = ns.object("worker").await;
         assert_eq!(object["metadata"]["generation"], worker["metadata"]["generation"]);
         for field in ["finalizers", "labels", "annotations", "uid"] {
             assert_eq!(object["metadata"][field], worker["metadata"][field]);
@@ -136,36 +136,36 @@ fn what_keda_left_is_taken_over_as_it_is() -> Result<(), Failure> {
         {
             assert_eq!(object["status"][field], worker["status"][field], "{field}");
         }
-        assert_eq!(plot.generation("worker").await, before, "its count was not written");
-        assert_eq!(plot.events("worker").await, [""; 0], "nothing has happened");
+        assert_eq!(ns.generation("worker").await, before, "its count was not written");
+        assert_eq!(ns.events("worker").await, [""; 0], "nothing has happened");
 
         // What was paused stays so; what was to be deleted goes, and its first count comes back.
-        assert_eq!(plot.object("paused").await["status"], paused["status"]);
-        plot.until_object("ending", "the end", Value::is_null).await;
-        assert_eq!(plot.replicas("ending").await, 3);
-        plot.until_hpa("keda-hpa-ending", "the end", Value::is_null).await;
+        assert_eq!(ns.object("paused").await["status"], paused["status"]);
+        ns.until_object("ending", "the end", Value::is_null).await;
+        assert_eq!(ns.replicas("ending").await, 3);
+        ns.until_hpa("keda-hpa-ending", "the end", Value::is_null).await;
         let path = "/apis/batch/v1/namespaces/{ns}/jobs";
-        plot.rounds("batch", 6).await;
-        let found = plot.get(path).await.1["items"].as_array().unwrap().clone();
+        ns.rounds("batch", 6).await;
+        let found = ns.get(path).await.1["items"].as_array().unwrap().clone();
         let names: Vec<&Value> = found.iter().map(|job| &job["metadata"]["uid"]).collect();
         assert_eq!(names, jobs.iter().collect::<Vec<_>>(), "jobs that run count, and are kept");
 
         // And it is ours from now on.
-        plot.say("worker", Says::Value(0));
-        plot.until_replicas("worker", 0).await;
+        ns.say("worker", Says::Value(0));
+        ns.until_replicas("worker", 0).await;
         kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas-");
-        plot.until_hpa("keda-hpa-paused", "presence", |hpa| !hpa.is_null()).await;
+        ns.until_hpa("keda-hpa-paused", "presence", |hpa| !hpa.is_null()).await;
         operator.check();
     })
 }
 
 /// A ScaledJob with one job that KEDA made; the UIDs of its jobs.
-async fn job(plot: &Plot) -> Vec<Value> {
-    let mut object = plot.scaled_job("batch", 1);
+async fn job(ns: &TestNamespace) -> Vec<Value> {
+    let mut object = ns.scaled_job("batch", 1);
     object["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
-    plot.say("batch", Says::Value(100));
+    ns.say("batch", Says::Value(100));
     let path = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
-    let (code, made) = plot.send(Method::POST, path, Some(&object)).await;
+    let (code, made) = ns.send(Method::POST, path, Some(&object)).await;
     assert_eq!(code, 201, "{made}");
     let labels = json!({
         "app.kubernetes.io/name": "batch-x", "app.kubernetes.io/version": "2.20.2",
@@ -185,14 +185,14 @@ async fn job(plot: &Plot) -> Vec<Value> {
         },
         "spec": {"template": pods}
     });
-    let (code, made) = plot.send(Method::POST, "/apis/batch/v1/namespaces/{ns}/jobs", Some(&job)).await;
+    let (code, made) = ns.send(Method::POST, "/apis/batch/v1/namespaces/{ns}/jobs", Some(&job)).await;
     assert_eq!(code, 201, "{made}");
     vec![made["metadata"]["uid"].clone()]
 }
 
 /// A ScaledObject without what changes with time.
-async fn still(plot: &Plot, name: &str) -> Value {
-    let mut object = plot.object(name).await;
+async fn still(ns: &TestNamespace, name: &str) -> Value {
+    let mut object = ns.object(name).await;
     if let Some(status) = object["status"].as_object_mut() {
         status.shift_remove("lastActiveTime");
         // It comes and goes with whoever acts on HPAs, of whom there is none here.
@@ -209,55 +209,52 @@ async fn still(plot: &Plot, name: &str) -> Value {
 #[test]
 #[ignore = "builds KEDA, which takes nine minutes: make differential-keda"]
 fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(), Failure> {
-    on_both(async |plot| {
+    on_both(async |ns| {
         // KEDA is for real clusters.
-        let Some(access) = plot.site.cluster.access else { return };
-        let options = KedaOptions { namespace: Some(plot.namespace.clone()), ..KedaOptions::default() };
+        let Some(access) = ns.env.cluster.access else { return };
+        let options = KedaOptions { namespace: Some(ns.namespace.clone()), ..KedaOptions::default() };
         let keda = Keda::start(access, &options).await.unwrap();
-        let kubectl = plot.kubectl();
+        let kubectl = ns.kubectl();
         for name in ["worker", "paused"] {
             kubectl.apply(&deployment(name, 1));
-            plot.say(name, Says::Value(45));
+            ns.say(name, Says::Value(45));
             let mut object =
-                plot.scaled_object(name, &json!({"fallback": {"failureThreshold": 3, "replicas": 4}}));
+                ns.scaled_object(name, &json!({"fallback": {"failureThreshold": 3, "replicas": 4}}));
             object["metadata"]["labels"] = json!({"team": "a"});
             object["metadata"]["annotations"] = json!({"note": "x"});
             kubectl.apply(&object);
-            plot.until_condition(name, "Active", "True ScalerActive").await;
+            ns.until_condition(name, "Active", "True ScalerActive").await;
         }
         kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas=2");
-        plot.until_replicas("paused", 2).await;
-        plot.until_hpa("keda-hpa-paused", "the end", Value::is_null).await;
-        plot.until_condition("paused", "Paused", "True ScaledObjectPaused").await;
+        ns.until_replicas("paused", 2).await;
+        ns.until_hpa("keda-hpa-paused", "the end", Value::is_null).await;
+        ns.until_condition("paused", "Paused", "True ScaledObjectPaused").await;
         // As an HPA would.
         kubectl.say("scale deployment worker --replicas=5");
-        plot.rounds("worker", 4).await;
-        let before =
-            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
-        let hpa = plot.hpa("keda-hpa-worker").await;
+        ns.rounds("worker", 4).await;
+        let before = (still(&ns, "worker").await, still(&ns, "paused").await, ns.generation("worker").await);
+        let hpa = ns.hpa("keda-hpa-worker").await;
         drop(keda);
 
-        let operator = Operator::start(&plot, &[]).await;
-        plot.rounds("worker", 6).await;
-        assert_eq!(plot.hpa("keda-hpa-worker").await, hpa, "the HPA is as it was, to the version");
-        let after =
-            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
+        let operator = Operator::start(&ns, &[]).await;
+        ns.rounds("worker", 6).await;
+        assert_eq!(ns.hpa("keda-hpa-worker").await, hpa, "the HPA is as it was, to the version");
+        let after = (still(&ns, "worker").await, still(&ns, "paused").await, ns.generation("worker").await);
         assert_eq!(after, before);
         operator.check();
         operator.kill();
 
         let _keda = Keda::start(access, &options).await.unwrap();
-        plot.rounds("worker", 6).await;
-        let back = plot.hpa("keda-hpa-worker").await;
+        ns.rounds("worker", 6).await;
+        let back = ns.hpa("keda-hpa-worker").await;
         for field in ["uid", "labels", "annotations", "ownerReferences"] {
             assert_eq!(back["metadata"][field], hpa["metadata"][field]);
         }
         assert_eq!(back["spec"], hpa["spec"]);
-        let after =
-            (still(&plot, "worker").await, still(&plot, "paused").await, plot.generation("worker").await);
+        let after = (still(&ns, "worker").await, still(&ns, "paused").await, ns.generation("worker").await);
         assert_eq!(after, before);
-        plot.say("worker", Says::Value(0));
-        plot.until_replicas("worker", 0).await;
+        ns.say("worker", Says::Value(0));
+        ns.until_replicas("worker", 0).await;
         kubectl.say("delete so --all");
     })
 }

@@ -1,10 +1,10 @@
 //! Secrets that vanish, sources that hang, a process that is killed.
 
 use serde_json::{Value, json};
-use testbed::twin::Failure;
+use testbed::harness::Failure;
 use tokio::net::TcpListener;
 
-use crate::site::{Kubectl, Operator, Plot, Says, deployment, metrics_api, on_both, scripted};
+use crate::env::{Kubectl, Operator, Says, TestNamespace, deployment, metrics_api, on_both, scripted};
 
 /// What must not be seen anywhere: words that nobody says by chance.
 const TOKENS: [&str; 3] = ["first-7d1c0b", "second-e93a41", "third-50f2aa"];
@@ -15,67 +15,66 @@ fn secret(kubectl: &Kubectl, token: &str) {
 
 #[test]
 fn a_secret_that_vanishes_is_named_and_nothing_rests_for_it() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let operator = Operator::start(&plot, &[]).await;
-        let kubectl = plot.kubectl();
+    on_both(async |ns| {
+        let operator = Operator::start(&ns, &[]).await;
+        let kubectl = ns.kubectl();
         for (name, count) in [("guarded", 2), ("free", 0)] {
             kubectl.apply(&deployment(name, count));
         }
-        let mut trigger = metrics_api(&plot, "guarded", "10");
+        let mut trigger = metrics_api(&ns, "guarded", "10");
         trigger["metadata"]["authMode"] = json!("bearer");
         trigger["authenticationRef"] = json!({"name": "doorkeeper"});
-        kubectl.apply(&plot.scaled_object("guarded", &json!({"triggers": [trigger]})));
-        kubectl.apply(&plot.scaled_object("free", &json!({})));
+        kubectl.apply(&ns.scaled_object("guarded", &json!({"triggers": [trigger]})));
+        kubectl.apply(&ns.scaled_object("free", &json!({})));
         let [first, second, third] = TOKENS;
-        plot.say("guarded", Says::Guarded(15, first));
-        plot.say("free", Says::Value(5));
+        ns.say("guarded", Says::Guarded(15, first));
+        ns.say("free", Says::Value(5));
 
         // First the authentication is missing, then the secret that it names.
         let named = async |what: &str| {
-            plot.until_object("guarded", what, |found| {
-                Plot::condition(found, "Ready").starts_with("False")
-                    && Plot::message(found, "Ready").contains(what)
+            ns.until_object("guarded", what, |found| {
+                TestNamespace::condition(found, "Ready").starts_with("False")
+                    && TestNamespace::message(found, "Ready").contains(what)
             })
             .await;
         };
-        named(&format!("TriggerAuthentication {}/doorkeeper does not exist", plot.namespace)).await;
+        named(&format!("TriggerAuthentication {}/doorkeeper does not exist", ns.namespace)).await;
         let parameter = json!({"parameter": "token", "name": "login", "key": "token"});
         kubectl.apply(&json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper"},
             "spec": {"secretTargetRef": [parameter]}
         }));
-        named(&format!("Secret {}/login does not exist", plot.namespace)).await;
-        plot.until_replicas("free", 1).await;
-        assert_eq!(plot.replicas("guarded").await, 2, "what is not known is not zero");
+        named(&format!("Secret {}/login does not exist", ns.namespace)).await;
+        ns.until_replicas("free", 1).await;
+        assert_eq!(ns.replicas("guarded").await, 2, "what is not known is not zero");
 
         secret(&kubectl, first);
-        plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
-        plot.until_condition("guarded", "Active", "True ScalerActive").await;
-        plot.until_object("guarded", "names of authentications", |found| {
+        ns.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
+        ns.until_condition("guarded", "Active", "True ScalerActive").await;
+        ns.until_object("guarded", "names of authentications", |found| {
             found["status"]["authenticationsTypes"] == "doorkeeper"
         })
         .await;
 
         // It vanishes under a running trigger; then another comes, as when credentials are rotated.
         kubectl.say("delete secret login");
-        named(&format!("Secret {}/login does not exist", plot.namespace)).await;
-        plot.rounds("free", 4).await;
-        assert_eq!(plot.replicas("guarded").await, 2);
-        plot.until_condition("free", "Active", "True ScalerActive").await;
-        plot.say("guarded", Says::Guarded(15, second));
+        named(&format!("Secret {}/login does not exist", ns.namespace)).await;
+        ns.rounds("free", 4).await;
+        assert_eq!(ns.replicas("guarded").await, 2);
+        ns.until_condition("free", "Active", "True ScalerActive").await;
+        ns.say("guarded", Says::Guarded(15, second));
         secret(&kubectl, second);
-        plot.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
+        ns.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
 
         // One that is wrong is an error too, not a zero.
-        plot.say("guarded", Says::Guarded(15, third));
-        plot.until_condition("guarded", "Ready", "False TriggerError").await;
-        plot.rounds("guarded", 4).await;
-        assert_eq!(plot.replicas("guarded").await, 2);
-        plot.say("guarded", Says::Guarded(0, second));
-        plot.until_replicas("guarded", 0).await;
-        let told = operator.log()
-            + &plot.object("guarded").await.to_string()
-            + &plot.events("guarded").await.join(" ");
+        ns.say("guarded", Says::Guarded(15, third));
+        ns.until_condition("guarded", "Ready", "False TriggerError").await;
+        ns.rounds("guarded", 4).await;
+        assert_eq!(ns.replicas("guarded").await, 2);
+        ns.say("guarded", Says::Guarded(0, second));
+        ns.until_replicas("guarded", 0).await;
+        let told =
+            operator.log() + &ns.object("guarded").await.to_string() + &ns.events("guarded").await.join(" ");
         assert!(!TOKENS.iter().any(|token| told.contains(token)), "a secret was told");
         operator.check();
     })
@@ -97,22 +96,22 @@ async fn mute() -> String {
 #[test]
 fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> Result<(), Failure> {
     const LATE: &str = "no answer within 5 s";
-    on_both(async |plot| {
+    on_both(async |ns| {
         // Left to themselves, pages would be waited for a minute and external scalers for ten seconds.
         let patient = [("KEDA_HTTP_DEFAULT_TIMEOUT", "60000")];
-        let operator = Operator::start_with(&plot, &["--source-deadline=5s"], &patient).await;
-        let kubectl = plot.kubectl();
+        let operator = Operator::start_with(&ns, &["--source-deadline=5s"], &patient).await;
+        let kubectl = ns.kubectl();
         let silent = json!({"type": "external", "metadata": {"scalerAddress": mute().await}});
         let endless = [
-            ("hangs", scripted(&plot, "hangs"), Says::Hangs),
-            ("direct", scripted(&plot, "direct"), Says::Hangs),
-            ("page", metrics_api(&plot, "page", "10"), Says::Hangs),
-            ("drips", metrics_api(&plot, "drips", "10"), Says::Drips),
+            ("hangs", scripted(&ns, "hangs"), Says::Hangs),
+            ("direct", scripted(&ns, "direct"), Says::Hangs),
+            ("page", metrics_api(&ns, "page", "10"), Says::Hangs),
+            ("drips", metrics_api(&ns, "drips", "10"), Says::Drips),
         ];
         for (name, trigger, _) in &endless {
-            plot.say(name, Says::Value(25));
+            ns.say(name, Says::Value(25));
             kubectl.apply(&deployment(name, 3));
-            let mut object = plot.scaled_object(name, &json!({"triggers": [trigger]}));
+            let mut object = ns.scaled_object(name, &json!({"triggers": [trigger]}));
             if *name == "direct" {
                 object["metadata"]["annotations"] = json!({"plimsoll.dev/act": "direct"});
             }
@@ -120,123 +119,123 @@ fn a_source_that_never_ends_is_given_up_at_the_deadline_and_delays_nobody() -> R
         }
         // One that has never said anything, not even what it measures.
         kubectl.apply(&deployment("mute", 3));
-        kubectl.apply(&plot.scaled_object("mute", &json!({"triggers": [silent]})));
+        kubectl.apply(&ns.scaled_object("mute", &json!({"triggers": [silent]})));
         kubectl.apply(&deployment("quick", 0));
-        kubectl.apply(&plot.scaled_object("quick", &json!({})));
+        kubectl.apply(&ns.scaled_object("quick", &json!({})));
         for (name, ..) in &endless {
-            plot.until_condition(name, "Active", "True ScalerActive").await;
+            ns.until_condition(name, "Active", "True ScalerActive").await;
         }
         let names = ["hangs", "direct", "page", "drips", "mute"];
         let written = async || {
             let mut all = Vec::new();
             for name in names {
-                all.push((plot.replicas(name).await, plot.generation(name).await));
+                all.push((ns.replicas(name).await, ns.generation(name).await));
             }
             all
         };
         let before = written().await;
 
         for (name, _, says) in &endless {
-            plot.say(name, says.clone());
+            ns.say(name, says.clone());
         }
         for name in names {
-            plot.until_object(name, LATE, |found| {
-                Plot::condition(found, "Ready").starts_with("False")
-                    && Plot::message(found, "Ready").contains(LATE)
+            ns.until_object(name, LATE, |found| {
+                TestNamespace::condition(found, "Ready").starts_with("False")
+                    && TestNamespace::message(found, "Ready").contains(LATE)
             })
             .await;
         }
         // While a few questions are given up one after the other, others are asked every second.
-        let asked = |name: &str| plot.site.sources.asked(&plot.namespace, name);
+        let asked = |name: &str| ns.env.sources.asked(&ns.namespace, name);
         let begun = (asked("quick"), asked("drips"));
-        plot.rounds("drips", 3).await;
+        ns.rounds("drips", 3).await;
         let (quick, slow) = (asked("quick") - begun.0, asked("drips") - begun.1);
         assert!(quick >= 2 * slow, "{quick} and {slow}");
-        plot.say("quick", Says::Value(5));
-        plot.until_replicas("quick", 1).await;
+        ns.say("quick", Says::Value(5));
+        ns.until_replicas("quick", 1).await;
         // Long after the cooldown nobody has touched what nothing is known of.
         assert_eq!(written().await, before);
         assert!(before.iter().all(|(count, _)| *count == 3), "{before:?}");
 
         // A zero that is said counts.
         for (name, ..) in &endless {
-            plot.say(name, Says::Value(0));
+            ns.say(name, Says::Value(0));
         }
         for (name, ..) in &endless {
-            plot.until_replicas(name, 0).await;
-            plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+            ns.until_replicas(name, 0).await;
+            ns.until_condition(name, "Ready", "True ScaledObjectReady").await;
         }
         operator.check();
     })
 }
 
 /// What must not change: counts were not written, and the HPA neither.
-async fn mark(plot: &Plot) -> [Value; 3] {
-    let hpa = plot.hpa("keda-hpa-served").await;
+async fn mark(ns: &TestNamespace) -> [Value; 3] {
+    let hpa = ns.hpa("keda-hpa-served").await;
     let hpa = json!([hpa["metadata"]["uid"], hpa["metadata"]["resourceVersion"]]);
-    [plot.generation("served").await, plot.generation("direct").await, hpa]
+    [ns.generation("served").await, ns.generation("direct").await, hpa]
 }
 
 #[test]
 fn an_operator_that_is_killed_goes_on_where_it_was() -> Result<(), Failure> {
-    on_both(async |plot| {
-        let operator = Operator::start(&plot, &[]).await;
-        let kubectl = plot.kubectl();
+    on_both(async |ns| {
+        let operator = Operator::start(&ns, &[]).await;
+        let kubectl = ns.kubectl();
         for name in ["served", "direct"] {
             kubectl.apply(&deployment(name, 1));
-            plot.say(name, Says::Value(45));
+            ns.say(name, Says::Value(45));
             let mut object =
-                plot.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
+                ns.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
             if name == "direct" {
                 object["metadata"]["annotations"] = json!({"plimsoll.dev/act": "direct"});
             }
             kubectl.apply(&object);
         }
-        plot.until_replicas("direct", 5).await;
-        plot.until_hpa("keda-hpa-served", "presence", |hpa| !hpa.is_null()).await;
-        plot.until_condition("served", "Active", "True ScalerActive").await;
+        ns.until_replicas("direct", 5).await;
+        ns.until_hpa("keda-hpa-served", "presence", |hpa| !hpa.is_null()).await;
+        ns.until_condition("served", "Active", "True ScalerActive").await;
         // As an HPA would.
         kubectl.say("scale deployment served --replicas=5");
-        plot.rounds("direct", 4).await;
-        let before = mark(&plot).await;
-        let told = plot.events("served").await.len();
+        ns.rounds("direct", 4).await;
+        let before = mark(&ns).await;
+        let told = ns.events("served").await.len();
 
         operator.kill();
         operator.resume().await;
-        plot.rounds("served", 6).await;
-        plot.rounds("direct", 6).await;
-        assert_eq!(mark(&plot).await, before);
-        assert_eq!(plot.events("served").await.len(), told, "{:#?}", plot.events("served").await);
+        ns.rounds("served", 6).await;
+        ns.rounds("direct", 6).await;
+        assert_eq!(mark(&ns).await, before);
+        assert_eq!(ns.events("served").await.len(), told, "{:#?}", ns.events("served").await);
 
         // The source is dead when it comes back.
         operator.kill();
         for name in ["served", "direct"] {
-            plot.say(name, Says::Fails("the queue is closed"));
+            ns.say(name, Says::Fails("the queue is closed"));
         }
         operator.resume().await;
         for name in ["served", "direct"] {
-            plot.until_condition(name, "Ready", "False TriggerError").await;
-            plot.rounds(name, 4).await;
+            ns.until_condition(name, "Ready", "False TriggerError").await;
+            ns.rounds(name, 4).await;
         }
-        assert_eq!(mark(&plot).await, before, "an error is no reason to shrink");
+        assert_eq!(mark(&ns).await, before, "an error is no reason to shrink");
         for name in ["served", "direct"] {
-            plot.say(name, Says::Value(45));
-            plot.until_condition(name, "Ready", "True ScaledObjectReady").await;
+            ns.say(name, Says::Value(45));
+            ns.until_condition(name, "Ready", "True ScaledObjectReady").await;
         }
-        assert_eq!(mark(&plot).await, before);
-        let hpas = plot.get("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers").await.1;
+        assert_eq!(mark(&ns).await, before);
+        let hpas = ns.get("/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers").await.1;
         assert_eq!(hpas["items"].as_array().map(Vec::len), Some(1));
 
         // What was asked while it was away is done when it is back.
         operator.kill();
         kubectl.say("delete so direct --wait=false");
-        let mut edited = plot.scaled_object("served", &json!({"maxReplicaCount": 6}));
+        let mut edited = ns.scaled_object("served", &json!({"maxReplicaCount": 6}));
         edited["spec"]["advanced"]["restoreToOriginalReplicaCount"] = json!(true);
         kubectl.apply(&edited);
         operator.resume().await;
-        plot.until_object("direct", "the end", Value::is_null).await;
-        assert_eq!(plot.replicas("direct").await, 1, "as many as at first");
-        plot.until_hpa("keda-hpa-served", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 6).await;
+        ns.until_object("direct", "the end", Value::is_null).await;
+        assert_eq!(ns.replicas("direct").await, 1, "as many as at first");
+        ns.until_hpa("keda-hpa-served", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 6).await;
         operator.check();
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use kube::Client;
 use serde_json::Value;
-use testbed::twin::LOCAL;
+use testbed::harness::LOCAL;
 
 use super::send;
 

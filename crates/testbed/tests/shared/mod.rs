@@ -8,11 +8,11 @@
 //! roles      what roles grant, against the requests that were made
 //! ```
 
+pub(crate) mod environments;
 pub(crate) mod kubectl;
 pub(crate) mod manifests;
 pub(crate) mod program;
 pub(crate) mod roles;
-pub(crate) mod sites;
 
 use std::time::Duration;
 

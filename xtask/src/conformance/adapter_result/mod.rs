@@ -20,7 +20,7 @@ use sources::prometheus::mapper::Mapper;
 use sources::prometheus::provider::{self, Provider};
 
 use super::{Difference, Outcome, adapter_config};
-use played::{Played, World};
+use played::{Played, RecordedCluster};
 
 /// What all records rest on.
 struct Fixture {
@@ -61,7 +61,7 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
 fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture<'a, anyhow::Result<Answer>> {
     Box::pin(async move {
         let played = Arc::new(Played::new(fixture.series.clone(), record["prometheus"].clone()));
-        let world = Arc::new(World::new(
+        let world = Arc::new(RecordedCluster::new(
             &fixture.objects,
             Arc::clone(&fixture.mapper),
             record["listStatus"].as_u64().is_some(),

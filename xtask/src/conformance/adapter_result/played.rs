@@ -96,7 +96,7 @@ impl Transport for Played {
 }
 
 /// The cluster.
-pub(super) struct World {
+pub(super) struct RecordedCluster {
     objects: Vec<Object>,
     mapper: Arc<Mapper>,
     broken: bool,
@@ -109,7 +109,7 @@ struct Object {
     labels: Arc<Labels>,
 }
 
-impl World {
+impl RecordedCluster {
     pub(super) fn new(objects: &Value, mapper: Arc<Mapper>, broken: bool) -> Self {
         let text = |object: &Value, key: &str| object[key].as_str().unwrap_or_default().to_owned();
         let objects = objects.as_array().into_iter().flatten().map(|object| {
@@ -132,7 +132,7 @@ impl World {
     }
 }
 
-impl provider::World for World {
+impl provider::World for RecordedCluster {
     fn mapper(&self) -> Arc<Mapper> {
         Arc::clone(&self.mapper)
     }

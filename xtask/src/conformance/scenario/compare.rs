@@ -4,7 +4,7 @@ use engine::report::EventKind;
 use serde_json::{Value, json};
 
 use super::super::Difference;
-use super::world::Played;
+use super::cluster::Played;
 
 /// Adds where `played` differs from `expect` to `differences`.
 pub(super) fn step(

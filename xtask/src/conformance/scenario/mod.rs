@@ -1,8 +1,8 @@
 //! HPA scenarios: a controller played step by step against recorded inputs.
 
+mod cluster;
 mod compare;
 mod record;
-mod world;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use super::Difference;
 /// Plays a scenario and says where we differ.
 pub(super) fn check(record: &Value) -> Result<Vec<Difference>, String> {
     let scenario = record::Scenario::deserialize(record).map_err(|e| e.to_string())?;
-    let mut world = world::World::new(&scenario);
+    let mut cluster = cluster::ScenarioCluster::new(&scenario);
     let mut differences = Vec::new();
     let mut requests = Value::Array(Vec::new());
     for (number, step) in scenario.steps.iter().enumerate() {
         if let Some(changed) = step.expect.get("requests") {
             requests = changed.clone();
         }
-        let played = world.play(step)?;
+        let played = cluster.play(step)?;
         compare::step(number, &step.expect, &requests, &played, &mut differences);
     }
     Ok(differences)

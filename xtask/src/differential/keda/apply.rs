@@ -1,4 +1,4 @@
-//! Deeds are done, to all twins at once, and what can be seen afterwards is read.
+//! Actions are done, to all subjects at once, and what can be seen afterwards is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,82 +11,84 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::deed::{Deed, Ending};
-use super::ground::{Ground, Twin};
+use super::action::{Ending, KedaAction};
+use super::env::{KedaEnv, Subject};
 use super::scenario::{AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, OBJECTS, PODS, SCALED_JOBS, Scenario};
 use super::source::Script;
 use super::view::{Lists, text};
-use crate::differential::deed::Ask;
-use crate::differential::ground::send;
+use crate::differential::action::ApiRequest;
+use crate::differential::env::send;
 use crate::differential::scenario::target::Kind;
 
-/// What all twins look like at one moment.
+/// What all subjects look like at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     /// When it was begun.
     pub(crate) at: Instant,
-    /// In the order of [`Twin::ALL`].
+    /// In the order of [`Subject::ALL`].
     pub(crate) lists: Vec<Lists>,
 }
 
-/// How often all twins are looked at.
+/// How often all subjects are looked at.
 const TICK: Duration = Duration::from_millis(300);
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 const EVENTS: &str = "/api/v1/namespaces/{ns}/events";
 
-/// Does the deeds of one step to all twins, each request between two rounds of who polls this scenario; what was refused where
+/// Does the actions of one step to all subjects, each request between two rounds of who polls this scenario; what was refused where
 /// not all refused it alike.
-pub(crate) async fn apply(ground: &Ground, polled: Option<&Scenario>, deeds: &[Deed]) -> Vec<String> {
-    let (client, script) = (&ground.client, &ground.sources.script);
+pub(crate) async fn apply(env: &KedaEnv, polled: Option<&Scenario>, actions: &[KedaAction]) -> Vec<String> {
+    let (client, script) = (&env.client, &env.sources.script);
     let (mut refused, mut saying) = (Vec::new(), false);
-    for deed in deeds {
-        if let (Deed::Say { .. }, Some(scenario), false) = (deed, polled, saying) {
+    for action in actions {
+        if let (KedaAction::Say { .. }, Some(scenario), false) = (action, polled, saying) {
             // What sources say they say to all.
-            script.between_rounds(Twin::Theirs.namespace(), &scenario.name, scenario.interval()).await;
+            script.between_rounds(Subject::Keda.namespace(), &scenario.name, scenario.interval()).await;
         }
-        saying = matches!(deed, Deed::Say { .. } | Deed::Push { .. });
-        let all = join_all(Twin::ALL.map(async |twin| {
-            let namespace = twin.namespace();
+        saying = matches!(action, KedaAction::Say { .. } | KedaAction::Push { .. });
+        let all = join_all(Subject::ALL.map(async |subject| {
+            let namespace = subject.namespace();
             if let (Some(scenario), false) = (polled, saying) {
                 script.between_rounds(namespace, &scenario.name, scenario.interval()).await;
             }
-            done(client, script, namespace, deed).await
+            done(client, script, namespace, action).await
         }))
         .await;
         let codes: Vec<Option<String>> = all.iter().map(|done| done.as_ref().err().cloned()).collect();
         let alike = codes
             .windows(2)
             .all(|pair| pair.first().map(Option::is_some) == pair.get(1).map(Option::is_some));
-        // Deeds may come too late for what is already gone; what one refuses alone is a difference.
+        // Actions may come too late for what is already gone; what one refuses alone is a difference.
         let expected = codes.iter().flatten().all(|error| error.contains("not found"));
         if !alike || !expected {
-            let told = Twin::ALL.iter().zip(codes).filter_map(|(twin, error)| Some((twin, error?)));
-            refused.extend(told.map(|(twin, error)| format!("{twin:?}: {deed}: {error}")));
+            let told = Subject::ALL.iter().zip(codes).filter_map(|(subject, error)| Some((subject, error?)));
+            refused.extend(told.map(|(subject, error)| format!("{subject:?}: {action}: {error}")));
         }
     }
     refused
 }
 
-async fn done(client: &Client, script: &Script, namespace: &str, deed: &Deed) -> Result<(), String> {
-    match deed {
-        Deed::Ask(Ask { method, path, body }) => {
+async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAction) -> Result<(), String> {
+    match action {
+        KedaAction::ApiRequest(ApiRequest { method, path, body }) => {
             let path = path.replace("{ns}", namespace);
             let body = serde_json::from_str(&body.to_string().replace("{ns}", namespace)).unwrap_or_default();
             send(client, method.clone(), &path, &body).await.map(drop).map_err(|error| error.to_string())
         }
         // The same source for all: it does not matter who comes first.
-        Deed::Say { key, state } => {
+        KedaAction::Say { key, state } => {
             script.say(key, state.clone());
             Ok(())
         }
-        Deed::Push { key } => {
-            if namespace == Twin::Theirs.namespace() {
+        KedaAction::Push { key } => {
+            if namespace == Subject::Keda.namespace() {
                 script.push(key);
             }
             Ok(())
         }
-        Deed::EndJobs { scenario, how, most } => end_jobs(client, namespace, scenario, *how, *most).await,
-        Deed::TellHpa { name, status } => {
+        KedaAction::EndJobs { scenario, how, most } => {
+            end_jobs(client, namespace, scenario, *how, *most).await
+        }
+        KedaAction::TellHpa { name, status } => {
             let path = format!("{}/{name}/status", HPAS.replace("{ns}", namespace));
             send(client, Method::PATCH, &path, status).await.map(drop).map_err(|error| error.to_string())
         }
@@ -172,7 +174,7 @@ async fn list(
         .unwrap_or_default())
 }
 
-async fn lists(client: &Client, twin: Twin) -> anyhow::Result<Lists> {
+async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
     let kinds = [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::Worker];
     let mut paths: Vec<String> =
         [OBJECTS, SCALED_JOBS, AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, JOBS, EVENTS]
@@ -180,7 +182,7 @@ async fn lists(client: &Client, twin: Twin) -> anyhow::Result<Lists> {
             .map(|path| (*path).to_owned())
             .collect();
     paths.extend(kinds.iter().map(|kind| kind.collection()));
-    let read = paths.iter().map(|path| list(client, twin.namespace(), path));
+    let read = paths.iter().map(|path| list(client, subject.namespace(), path));
     let mut read = try_join_all(read).await.context("failed to look")?.into_iter();
     let mut next = || read.next().unwrap_or_default();
     let (objects, scaled_jobs) = (next(), next());
@@ -191,11 +193,11 @@ async fn lists(client: &Client, twin: Twin) -> anyhow::Result<Lists> {
     Ok(Lists { objects, scaled_jobs, authentications, cluster_authentications, hpas, targets, jobs, events })
 }
 
-/// Looks at all twins again and again, for all lanes.
+/// Looks at all subjects again and again, for all lanes.
 pub(crate) async fn watch(client: Client, told: watch::Sender<Option<Arc<Snapshot>>>) -> anyhow::Result<()> {
     loop {
         let at = Instant::now();
-        let lists = try_join_all(Twin::ALL.map(|twin| lists(&client, twin))).await?;
+        let lists = try_join_all(Subject::ALL.map(|subject| lists(&client, subject))).await?;
         if told.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
             return Ok(());
         }
@@ -208,12 +210,12 @@ fn bare(error: &str, namespace: &str) -> String {
     error.rsplit("error when getting metric values ").next().unwrap_or_default().replace(namespace, "{ns}")
 }
 
-impl Ground {
-    /// What a twin answers for a metric, as an HPA would hear it.
-    pub(crate) async fn answer(&self, twin: Twin, object: &str, metric: &str) -> String {
-        let namespace = twin.namespace();
+impl KedaEnv {
+    /// What a subject answers for a metric, as an HPA would hear it.
+    pub(crate) async fn answer(&self, subject: Subject, object: &str, metric: &str) -> String {
+        let namespace = subject.namespace();
         let metric = &metric.replace("{ns}", namespace);
-        let Some(ours) = self.ours.iter().find(|ours| ours.twin == twin) else {
+        let Some(ours) = self.ours.iter().find(|ours| ours.subject == subject) else {
             let path = format!(
                 "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{metric}?labelSelector=scaledobject.keda.sh%2Fname%3D{object}"
             );

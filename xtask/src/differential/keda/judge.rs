@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::deliberate::{Case, Facts, explains};
-use super::ground::Twin;
+use super::env::Subject;
 use super::view::View;
 use crate::differential::compare::Field;
 
@@ -16,20 +16,20 @@ pub(crate) struct Seen {
     /// What was done up to it.
     pub(crate) titles: Vec<String>,
     /// What was done last.
-    pub(crate) deeds: Vec<String>,
+    pub(crate) actions: Vec<String>,
     pub(crate) facts: Facts,
-    /// In the order of [`Twin::ALL`].
+    /// In the order of [`Subject::ALL`].
     pub(crate) views: Vec<View>,
 }
 
 /// What was judged before in a scenario. An event stays to be seen: it is judged by what was there when it came.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(BTreeSet<(Twin, String)>);
+pub(crate) struct Known(BTreeSet<(Subject, String)>);
 
 /// A difference that is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excused {
-    pub(crate) twin: Twin,
+    pub(crate) subject: Subject,
     /// Which entry of the list explains it.
     pub(crate) entry: usize,
     pub(crate) field: Field,
@@ -39,27 +39,27 @@ pub(crate) struct Excused {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) excused: Vec<Excused>,
-    /// What nobody meant, by twin.
-    pub(crate) differences: Vec<(Twin, Vec<Field>)>,
+    /// What nobody meant, by subject.
+    pub(crate) differences: Vec<(Subject, Vec<Field>)>,
 }
 
 /// Compares ours with theirs.
 pub(crate) fn judge(views: &[View], facts: &Facts, known: &Known) -> Judgement {
     let mut judgement = Judgement::default();
     let [theirs, ours @ ..] = views else { return judgement };
-    for (twin, ours) in Twin::ALL.into_iter().skip(1).zip(ours) {
+    for (subject, ours) in Subject::ALL.into_iter().skip(1).zip(ours) {
         let mut unexplained = Vec::new();
         for field in View::differences(theirs, ours) {
-            if known.0.contains(&key(twin, &field)) {
+            if known.0.contains(&key(subject, &field)) {
                 continue;
             }
-            match explains(&Case { twin, field: &field, theirs, ours, facts }) {
-                Some(entry) => judgement.excused.push(Excused { twin, entry, field }),
+            match explains(&Case { subject, field: &field, theirs, ours, facts }) {
+                Some(entry) => judgement.excused.push(Excused { subject, entry, field }),
                 None => unexplained.push(field),
             }
         }
         if !unexplained.is_empty() {
-            judgement.differences.push((twin, unexplained));
+            judgement.differences.push((subject, unexplained));
         }
     }
     judgement
@@ -68,21 +68,21 @@ pub(crate) fn judge(views: &[View], facts: &Facts, known: &Known) -> Judgement {
 impl Known {
     /// What was found once in a scenario is not told again; what was meant is judged again, but for events.
     pub(crate) fn remember(&mut self, judgement: &Judgement) {
-        for (twin, fields) in &judgement.differences {
-            self.0.extend(fields.iter().map(|field| key(*twin, field)));
+        for (subject, fields) in &judgement.differences {
+            self.0.extend(fields.iter().map(|field| key(*subject, field)));
         }
         let events = judgement.excused.iter().filter(|excused| excused.field.name.starts_with("event "));
-        self.0.extend(events.map(|excused| key(excused.twin, &excused.field)));
+        self.0.extend(events.map(|excused| key(excused.subject, &excused.field)));
     }
 }
 
 impl Known {
-    /// Whether this field was judged before, of any twin.
+    /// Whether this field was judged before, of any subject.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(_, field)| field.contains(name))
     }
 }
 
-fn key(twin: Twin, field: &Field) -> (Twin, String) {
-    (twin, format!("{field:?}"))
+fn key(subject: Subject, field: &Field) -> (Subject, String) {
+    (subject, format!("{field:?}"))
 }

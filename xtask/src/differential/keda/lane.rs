@@ -10,7 +10,7 @@ use futures::future::join_all;
 use tokio::sync::watch;
 
 use super::apply::{Snapshot, apply};
-use super::ground::{Ground, Twin};
+use super::env::{KedaEnv, Subject};
 use super::judge::{Known, Seen, judge};
 use super::report::Outcome;
 use super::scenario::Scenario;
@@ -31,7 +31,7 @@ pub(crate) struct Play {
 
 /// What all lanes share.
 pub(crate) struct Game<'a> {
-    pub(crate) ground: &'a Ground,
+    pub(crate) env: &'a KedaEnv,
     pub(crate) play: Play,
     pub(crate) seen: watch::Receiver<Option<Arc<Snapshot>>>,
     pub(crate) outcome: &'a Mutex<Outcome>,
@@ -41,9 +41,9 @@ pub(crate) struct Game<'a> {
 
 /// For how long nothing must have changed, beside what the scenario remembers.
 const CALM: Duration = Duration::from_millis(900);
-/// So often every twin must have asked its sources, if it asks at all.
+/// So often every subject must have asked its sources, if it asks at all.
 const QUESTIONS: usize = 3;
-/// Twins that differ may take so long to become the same: KEDA tries again what failed after pauses that double.
+/// Copies that differ may take so long to become the same: KEDA tries again what failed after pauses that double.
 const LATEST: Duration = Duration::from_secs(20);
 /// No step takes longer, whatever goes on.
 const LONGEST: Duration = Duration::from_secs(45);
@@ -52,13 +52,13 @@ const AGAIN: usize = 2;
 
 impl<'a> Game<'a> {
     pub(crate) fn new(
-        ground: &'a Ground,
+        env: &'a KedaEnv,
         play: Play,
         seen: watch::Receiver<Option<Arc<Snapshot>>>,
         outcome: &'a Mutex<Outcome>,
     ) -> Self {
         let next = AtomicU64::new(play.only.unwrap_or_default());
-        Self { ground, play, seen, outcome, next, steps: AtomicUsize::new(0) }
+        Self { env, play, seen, outcome, next, steps: AtomicUsize::new(0) }
     }
 
     /// Plays in all lanes until there were as many steps as were asked for.
@@ -74,8 +74,8 @@ impl<'a> Game<'a> {
         while self.steps.load(Ordering::Relaxed) < self.play.steps {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let places = Places {
-                scaler: self.ground.sources.scaler.to_string(),
-                http: self.ground.sources.http.to_string(),
+                scaler: self.env.sources.scaler.to_string(),
+                http: self.env.sources.http.to_string(),
             };
             let mut scenario = Scenario::new(self.play.seed, number, places);
             self.outcome().scenarios += 1;
@@ -83,7 +83,7 @@ impl<'a> Game<'a> {
             while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.play.steps {
                 self.step(&mut scenario, &mut known).await?;
             }
-            apply(self.ground, None, &scenario.end()).await;
+            apply(self.env, None, &scenario.end()).await;
             if self.play.only.is_some() {
                 break;
             }
@@ -98,14 +98,14 @@ impl<'a> Game<'a> {
     async fn step(&self, scenario: &mut Scenario, known: &mut Known) -> anyhow::Result<()> {
         let step = scenario.step();
         let polled = Some(&*scenario).filter(|_| !self.play.rush);
-        let refused = apply(self.ground, polled, &step.deeds).await;
+        let refused = apply(self.env, polled, &step.actions).await;
         let asked = self.asked(scenario);
         let mut views = self.settle(scenario, &asked, known).await?;
         self.ask(scenario, &mut views).await;
         let seen = Seen {
             scenario: scenario.name.clone(),
             titles: scenario.done.iter().map(|step| step.title.clone()).collect(),
-            deeds: step.deeds.iter().map(ToString::to_string).collect(),
+            actions: step.actions.iter().map(ToString::to_string).collect(),
             facts: scenario.facts(),
             views,
         };
@@ -116,11 +116,11 @@ impl<'a> Game<'a> {
     }
 
     fn asked(&self, scenario: &Scenario) -> Vec<usize> {
-        let script = &self.ground.sources.script;
-        Twin::ALL.iter().map(|twin| script.asked(twin.namespace(), &scenario.name)).collect()
+        let script = &self.env.sources.script;
+        Subject::ALL.iter().map(|subject| script.asked(subject.namespace(), &scenario.name)).collect()
     }
 
-    /// Waits until nothing changes any more and all twins are the same, or until they had time enough.
+    /// Waits until nothing changes any more and all subjects are the same, or until they had time enough.
     async fn settle(&self, scenario: &Scenario, asked: &[usize], known: &Known) -> anyhow::Result<Vec<View>> {
         let began = Instant::now();
         let calm = CALM + Duration::from_secs(scenario.memory());
@@ -134,10 +134,10 @@ impl<'a> Game<'a> {
                 .context("nobody looks any more")?
                 .clone();
             let Some(snapshot) = snapshot else { continue };
-            let views: Vec<View> = Twin::ALL
+            let views: Vec<View> = Subject::ALL
                 .into_iter()
                 .zip(&snapshot.lists)
-                .map(|(twin, lists)| View::new(lists, scenario, twin))
+                .map(|(subject, lists)| View::new(lists, scenario, subject))
                 .collect();
             if !views.iter().map(|view| &view.fields).eq(before.iter().map(|view| &view.fields)) {
                 since = Instant::now();
@@ -170,7 +170,7 @@ impl<'a> Game<'a> {
         }
         for metric in metrics {
             for attempt in 0..=AGAIN {
-                let answers = Twin::ALL.map(|twin| self.ground.answer(twin, &scenario.name, &metric));
+                let answers = Subject::ALL.map(|subject| self.env.answer(subject, &scenario.name, &metric));
                 let answers = join_all(answers).await;
                 let same = answers.windows(2).all(|pair| pair.first() == pair.get(1));
                 for (view, answer) in views.iter_mut().zip(answers) {

@@ -1,11 +1,11 @@
-//! `cargo xtask differential keda`: KEDA 2.20.2's own operator and ours on the same real API server, over twin objects with
+//! `cargo xtask differential keda`: KEDA 2.20.2's own operator and ours on the same real API server, over subject objects with
 //! the same scripted sources, compared step by step.
 //!
 //! ```text
 //! scenario    what happens to an object: a function of a seed and a number         pure
 //! source      an external scaler and an HTTP API, asked by all
-//! ground      a control plane with KEDA and two operators of ours: strict and better
-//! apply       deeds are done to all twins, and what can be seen is read
+//! env      a control plane with KEDA and two operators of ours: strict and better
+//! apply       actions are done to all subjects, and what can be seen is read
 //! lane        change, wait until nothing changes, compare
 //! view        what is compared, and the list of what is masked                     pure
 //! judge       what differs, and what of that is meant                              pure
@@ -15,10 +15,10 @@
 //! report      what was found
 //! ```
 
+mod action;
 mod apply;
-mod deed;
 mod deliberate;
-mod ground;
+mod env;
 mod judge;
 mod lane;
 mod record;
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use ground::Ground;
+use env::KedaEnv;
 use lane::{Game, Play};
 use report::Outcome;
 use spoil::Spoiled;
@@ -70,22 +70,22 @@ pub(super) fn run(args: &Args, steps: usize) -> anyhow::Result<ExitCode> {
 
 fn play(args: &Args, steps: usize) -> anyhow::Result<Outcome> {
     let play = Play { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
-    let plane = ground::plane()?;
+    let plane = env::plane()?;
     let runtime = crate::local::runtime()?;
     let outcome = Mutex::new(Outcome::default());
     runtime.block_on(async {
-        let mut ground = Ground::start(plane, args.sabotage, args.rush).await?;
+        let mut env = KedaEnv::start(plane, args.sabotage, args.rush).await?;
         let (told, seen) = watch::channel(None);
-        let game = Game::new(&ground, play, seen, &outcome);
-        let looking = apply::watch(ground.client.clone(), told);
+        let game = Game::new(&env, play, seen, &outcome);
+        let looking = apply::watch(env.client.clone(), told);
         let played = tokio::select! {
             played = game.run() => played,
             looked = looking => looked,
         };
         if let Some(file) = std::env::var_os("PLIMSOLL_KEDA_LOG") {
-            std::fs::write(file, ground.keda_log())?;
+            std::fs::write(file, env.keda_log())?;
         }
-        ground.check()?;
+        env.check()?;
         played
     })?;
     runtime.shutdown_timeout(Duration::from_secs(5));

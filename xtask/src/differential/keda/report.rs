@@ -7,7 +7,7 @@ use serde::Serialize;
 use testbed::progress::human;
 
 use super::deliberate::{self, Deliberate};
-use super::ground::Twin;
+use super::env::Subject;
 use super::judge::{Known, Seen, judge};
 use super::view::MASKED;
 use crate::differential::compare::Field;
@@ -18,7 +18,7 @@ use crate::differential::compare::Field;
 pub(crate) struct Outcome {
     pub(crate) steps: usize,
     pub(crate) scenarios: usize,
-    /// Writes of the test itself that the API server refused to one twin and not to another.
+    /// Writes of the test itself that the API server refused to one subject and not to another.
     pub(crate) refused: Vec<String>,
     pub(crate) differences: Vec<Difference>,
     /// What each entry of the list of deliberate differences excused, and where.
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) record: Vec<Seen>,
 }
 
-/// A step after which a twin was not as theirs.
+/// A step after which a subject was not as theirs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Difference {
@@ -41,33 +41,33 @@ pub(crate) struct Difference {
     /// What was done up to it.
     titles: Vec<String>,
     /// What was done last.
-    deeds: Vec<String>,
+    actions: Vec<String>,
     fields: Vec<Field>,
 }
 
 impl Difference {
-    fn new(seed: u64, twin: Twin, seen: &Seen, fields: Vec<Field>) -> Self {
+    fn new(seed: u64, subject: Subject, seen: &Seen, fields: Vec<Field>) -> Self {
         Self {
             seed,
-            who: format!("{twin:?}").to_lowercase(),
+            who: format!("{subject:?}").to_lowercase(),
             scenario: seen.scenario.clone(),
             step: seen.titles.len(),
             titles: seen.titles.clone(),
-            deeds: seen.deeds.clone(),
+            actions: seen.actions.clone(),
             fields,
         }
     }
 
     fn text(&self) -> String {
-        let Self { seed, who, scenario, step, titles, deeds, fields } = self;
+        let Self { seed, who, scenario, step, titles, actions, fields } = self;
         let number = scenario.trim_start_matches('s');
         let mut text = format!("DIFFERENT ({who}): scenario {number}, step {step}\n");
         text += &format!("  again with: cargo xtask differential keda --seed {seed} --only {number}\n");
         for (place, title) in titles.iter().enumerate() {
             text += &format!("  {}. {title}\n", place + 1);
         }
-        for deed in deeds {
-            text += &format!("       {deed}\n");
+        for action in actions {
+            text += &format!("       {action}\n");
         }
         for Field { name, theirs, ours } in fields {
             text += &format!("  {name}\n       theirs  {theirs}\n       ours    {ours}\n");
@@ -89,11 +89,12 @@ impl Outcome {
         for excused in judgement.excused {
             let Field { name, theirs, ours } = excused.field;
             let step = seen.titles.len();
-            let line = format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.twin);
+            let line =
+                format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.subject);
             self.excused.entry(excused.entry).or_default().push(line);
         }
-        for (twin, fields) in judgement.differences {
-            self.differences.push(Difference::new(seed, twin, &seen, fields));
+        for (subject, fields) in judgement.differences {
+            self.differences.push(Difference::new(seed, subject, &seen, fields));
         }
         self.record.push(seen);
     }

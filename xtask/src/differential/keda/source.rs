@@ -1,4 +1,4 @@
-//! The scripted sources: one external scaler and one HTTP API for all twins, so that all hear the same.
+//! The scripted sources: one external scaler and one HTTP API for all subjects, so that all hear the same.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,9 +42,9 @@ pub(crate) struct Script(Arc<Mutex<Book>>);
 #[derive(Default)]
 struct Book {
     states: BTreeMap<String, State>,
-    /// How often each twin (namespace and key) asked for values.
+    /// How often each subject (namespace and key) asked for values.
     asked: BTreeMap<(String, String), usize>,
-    /// How often each twin (namespace and scenario) asked anything, and when it last did.
+    /// How often each subject (namespace and scenario) asked anything, and when it last did.
     heard: BTreeMap<(String, String), (usize, Instant)>,
     pushes: BTreeMap<String, broadcast::Sender<()>>,
 }
@@ -97,18 +97,18 @@ impl Script {
         }
     }
 
-    /// How often a twin asked the sources whose key begins so.
+    /// How often a subject asked the sources whose key begins so.
     pub(crate) fn asked(&self, namespace: &str, scenario: &str) -> usize {
         let book = self.book();
         let mine = |key: &str| key.strip_prefix(scenario).is_some_and(|rest| rest.starts_with('-'));
         book.asked
             .iter()
-            .filter(|((twin, key), _)| twin == namespace && mine(key))
+            .filter(|((subject, key), _)| subject == namespace && mine(key))
             .map(|(_, count)| count)
             .sum()
     }
 
-    /// Waits until a twin that polls a scenario has just done so. Whoever edits an object in the middle of a round of KEDA
+    /// Waits until a subject that polls a scenario has just done so. Whoever edits an object in the middle of a round of KEDA
     /// cuts the round off, and what it then believes (that nothing is active) and does (scale to zero) is chance.
     pub(crate) async fn between_rounds(&self, namespace: &str, scenario: &str, interval: Duration) {
         let key = (namespace.to_owned(), scenario.to_owned());
@@ -124,7 +124,7 @@ impl Script {
         }
     }
 
-    /// Notes that a twin asks something.
+    /// Notes that a subject asks something.
     fn hear(&self, namespace: &str, key: &str) {
         let scenario = key.split('-').next().unwrap_or_default();
         let mut book = self.book();

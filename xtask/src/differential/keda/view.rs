@@ -1,22 +1,22 @@
-//! What can be seen of a twin, field by field, without what differs from twin to twin by nature.
+//! What can be seen of a subject, field by field, without what differs from subject to subject by nature.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ground::Twin;
+use super::env::Subject;
 use super::scenario::Scenario;
 use super::scenario::trigger::{AUTH, CLUSTER};
 use crate::differential::compare::{Field, flatten};
 
-/// All that is listed in the namespace of one twin.
+/// All that is listed in the namespace of one subject.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lists {
     pub(crate) objects: Vec<Value>,
     pub(crate) scaled_jobs: Vec<Value>,
     pub(crate) authentications: Vec<Value>,
-    /// Of all twins.
+    /// Of all subjects.
     pub(crate) cluster_authentications: Vec<Value>,
     pub(crate) hpas: Vec<Value>,
     /// By kind.
@@ -25,7 +25,7 @@ pub(crate) struct Lists {
     pub(crate) events: Vec<Value>,
 }
 
-/// What can be seen of one scenario of one twin.
+/// What can be seen of one scenario of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// What is compared: the text of every field. Each event is one.
@@ -39,7 +39,7 @@ pub(crate) struct View {
 /// What is left out of the comparison, and why; for people.
 pub(crate) const MASKED: &[(&str, &str)] = &[
     ("uids, resource versions, managed fields, creation times", "no two objects have the same"),
-    ("the namespace in any text", "it is the twin"),
+    ("the namespace in any text", "it is the subject"),
     ("status.lastActiveTime", "whether there is one is compared, not when it was"),
     (
         "status.health.*.numberOfFailures",
@@ -63,10 +63,10 @@ pub(crate) const MASKED: &[(&str, &str)] = &[
 ];
 
 impl View {
-    /// One scenario of one twin.
-    pub(crate) fn new(lists: &Lists, scenario: &Scenario, twin: Twin) -> Self {
+    /// One scenario of one subject.
+    pub(crate) fn new(lists: &Lists, scenario: &Scenario, subject: Subject) -> Self {
         let name = &scenario.name;
-        let namespace = twin.namespace();
+        let namespace = subject.namespace();
         let mut view = Self::default();
         let fields = &mut view.fields;
         let find = |list: &[Value], wanted: &str| {
@@ -306,8 +306,8 @@ mod tests {
         Scenario::new(1, number, Places { scaler: "127.0.0.1:1".into(), http: "127.0.0.1:2".into() })
     }
 
-    fn lists(twin: Twin, failures: u64, time: &str, reason: &str) -> Lists {
-        let namespace = twin.namespace();
+    fn lists(subject: Subject, failures: u64, time: &str, reason: &str) -> Lists {
+        let namespace = subject.namespace();
         let condition = json!({"type": "Ready", "status": "True", "reason": reason, "message": format!("in {namespace}")});
         let health = json!({"s0-jobs": {"numberOfFailures": failures, "status": "Failing"}});
         let status = json!({"lastActiveTime": time, "health": health, "conditions": [condition]});
@@ -326,12 +326,15 @@ mod tests {
     #[test]
     fn only_what_is_masked_is_left_out() {
         let scenario = scenario(0);
-        let theirs = View::new(&lists(Twin::Theirs, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Twin::Theirs);
-        let ours = View::new(&lists(Twin::Strict, 9, "2026-01-01T00:00:09Z", "X"), &scenario, Twin::Strict);
+        let theirs =
+            View::new(&lists(Subject::Keda, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Subject::Keda);
+        let ours =
+            View::new(&lists(Subject::Strict, 9, "2026-01-01T00:00:09Z", "X"), &scenario, Subject::Strict);
         assert_eq!(View::differences(&theirs, &ours), []);
         let told = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
         assert!(theirs.fields.keys().any(|name| name.starts_with(told)), "{theirs:?}");
-        let ours = View::new(&lists(Twin::Strict, 0, "2026-01-01T00:00:09Z", "Y"), &scenario, Twin::Strict);
+        let ours =
+            View::new(&lists(Subject::Strict, 0, "2026-01-01T00:00:09Z", "Y"), &scenario, Subject::Strict);
         let names: Vec<String> =
             View::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();
         let wanted =
@@ -360,7 +363,7 @@ mod tests {
                 .collect(),
             ..Lists::default()
         };
-        let view = |lists: &Lists| View::new(lists, &scenario(4), Twin::Theirs);
+        let view = |lists: &Lists| View::new(lists, &scenario(4), Subject::Keda);
         assert_eq!(view(&made(2, ["2", "2"])), view(&made(1, ["1", "1"])), "one version more");
         assert_ne!(view(&made(2, ["2", "2"])), view(&made(2, ["2", "1"])));
     }

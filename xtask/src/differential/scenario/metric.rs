@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::action::HpaAction;
 use super::chance::Chance;
-use super::deed::Deed;
 use super::pod::Pod;
 use super::target::Kind;
 
@@ -267,7 +267,7 @@ impl Metric {
     }
 
     /// New values; metrics of pods for some pods only, once in a while. Resource metrics are said by the pods.
-    pub(crate) fn say(&self, chance: &mut Chance, app: &str, pods: &[Pod]) -> Vec<Deed> {
+    pub(crate) fn say(&self, chance: &mut Chance, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         match self {
             Self::Resource { .. } => Vec::new(),
             Self::Pods { metric, .. } => {
@@ -289,7 +289,7 @@ impl Metric {
                 let some = chance.once_in(4);
                 let each = pods.iter().map(|pod| {
                     let value = (!some || chance.once_in(2)).then(|| milli(level + chance.between(0, 3)));
-                    Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value }
+                    HpaAction::OfPod { pod: pod.name.clone(), metric: metric.clone(), value }
                 });
                 each.collect()
             }
@@ -298,7 +298,7 @@ impl Metric {
                 if chance.once_in(10) {
                     values.push(milli(4_000));
                 }
-                vec![of.deed(app, metric, values)]
+                vec![of.action(app, metric, values)]
             }
             Self::External { metric, target, .. } => {
                 // Thousandths that just fit; two of them do not.
@@ -309,44 +309,49 @@ impl Metric {
                 if chance.once_in(12) {
                     series.clear();
                 }
-                vec![Deed::External { metric: metric.clone(), series: Some(series) }]
+                vec![HpaAction::External { metric: metric.clone(), series: Some(series) }]
             }
         }
     }
 
     /// It is zero.
-    pub(crate) fn say_zero(&self, app: &str, pods: &[Pod]) -> Vec<Deed> {
+    pub(crate) fn say_zero(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         let zero = || "0".to_owned();
         match self {
             Self::Resource { .. } => Vec::new(),
             Self::Pods { metric, .. } => {
-                let of = |pod: &Pod| Deed::OfPod {
+                let of = |pod: &Pod| HpaAction::OfPod {
                     pod: pod.name.clone(),
                     metric: metric.clone(),
                     value: Some(zero()),
                 };
                 pods.iter().map(of).collect()
             }
-            Self::Object { metric, of, .. } => vec![of.deed(app, metric, vec![zero()])],
+            Self::Object { metric, of, .. } => vec![of.action(app, metric, vec![zero()])],
             Self::External { metric, .. } => {
-                vec![Deed::External { metric: metric.clone(), series: Some(vec![("a", zero())]) }]
+                vec![HpaAction::External { metric: metric.clone(), series: Some(vec![("a", zero())]) }]
             }
         }
     }
 
     /// Nobody knows it any more.
-    pub(crate) fn forget(&self, app: &str, pods: &[Pod]) -> Vec<Deed> {
+    pub(crate) fn forget(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         match self {
             Self::Resource { .. } => {
-                pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }).collect()
+                pods.iter().map(|pod| HpaAction::Usage { pod: pod.name.clone(), usage: None }).collect()
             }
             Self::Pods { metric, .. } => {
-                let of =
-                    |pod: &Pod| Deed::OfPod { pod: pod.name.clone(), metric: metric.clone(), value: None };
+                let of = |pod: &Pod| HpaAction::OfPod {
+                    pod: pod.name.clone(),
+                    metric: metric.clone(),
+                    value: None,
+                };
                 pods.iter().map(of).collect()
             }
-            Self::Object { metric, of, .. } => vec![of.deed(app, metric, Vec::new())],
-            Self::External { metric, .. } => vec![Deed::External { metric: metric.clone(), series: None }],
+            Self::Object { metric, of, .. } => vec![of.action(app, metric, Vec::new())],
+            Self::External { metric, .. } => {
+                vec![HpaAction::External { metric: metric.clone(), series: None }]
+            }
         }
     }
 
@@ -372,14 +377,14 @@ impl Of {
         }
     }
 
-    fn deed(self, app: &str, metric: &str, values: Vec<String>) -> Deed {
+    fn action(self, app: &str, metric: &str, values: Vec<String>) -> HpaAction {
         let (resource, name) = match self {
             Self::Target(kind) => (kind.resource(), app),
             Self::Namespace => ("namespaces", "{ns}"),
             Self::Service => ("services", app),
             Self::UnknownKind => ("gizmos.example.com", app),
         };
-        Deed::OfObject { resource, name: name.to_owned(), metric: metric.to_owned(), values }
+        HpaAction::OfObject { resource, name: name.to_owned(), metric: metric.to_owned(), values }
     }
 }
 

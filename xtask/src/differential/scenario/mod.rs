@@ -1,8 +1,8 @@
 //! One workload with its autoscaler, and what happens to it: a function of a seed and a number.
 
+pub(crate) mod action;
 mod behavior;
 pub(crate) mod chance;
-pub(crate) mod deed;
 mod metric;
 mod pod;
 mod steps;
@@ -12,14 +12,14 @@ use jiff::Timestamp;
 use localkube::metrics::{Group, Outage};
 use serde_json::{Value, json};
 
+use action::{HpaAction, Step};
 use behavior::Behavior;
 use chance::Chance;
-use deed::{Deed, Step};
 use metric::Metric;
 use pod::{Condition, Level, Pod, Shape};
 use target::Kind;
 
-use super::deed::Asking as _;
+use super::action::RequestAction as _;
 
 /// What a scenario must know to go on.
 #[derive(Clone, Copy, Debug)]
@@ -155,40 +155,40 @@ impl Scenario {
     }
 
     /// Removes everything.
-    pub(crate) fn end(&self) -> Vec<Deed> {
+    pub(crate) fn end(&self) -> Vec<HpaAction> {
         let mine = format!("labelSelector=scenario%3D{}", self.name);
         let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
-        let mut deeds = vec![
-            Deed::delete(format!("{hpas}?{mine}")),
-            Deed::delete(format!("{}?{mine}", self.kind.collection())),
-            Deed::delete(format!("/api/v1/namespaces/{{ns}}/pods?{mine}&gracePeriodSeconds=0")),
+        let mut actions = vec![
+            HpaAction::delete(format!("{hpas}?{mine}")),
+            HpaAction::delete(format!("{}?{mine}", self.kind.collection())),
+            HpaAction::delete(format!("/api/v1/namespaces/{{ns}}/pods?{mine}&gracePeriodSeconds=0")),
         ];
         for metric in &self.metrics {
-            deeds.extend(metric.forget(&self.name, &self.pods));
+            actions.extend(metric.forget(&self.name, &self.pods));
         }
-        deeds.extend(self.pods.iter().map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None }));
-        deeds.extend(self.autoscalers().iter().map(|name| {
-            Deed::delete(format!(
+        actions.extend(self.pods.iter().map(|pod| HpaAction::Usage { pod: pod.name.clone(), usage: None }));
+        actions.extend(self.autoscalers().iter().map(|name| {
+            HpaAction::delete(format!(
                 "/api/v1/namespaces/{{ns}}/events?fieldSelector=involvedObject.name%3D{name}"
             ))
         }));
-        deeds
+        actions
     }
 
     /// Target, pods, values and autoscaler.
     fn begin(&mut self, facts: Facts) -> Step {
         self.made = true;
         let replicas = self.chance.between(1, 5);
-        let mut deeds: Vec<Deed> = self.kind.create(&self.name, replicas);
+        let mut actions: Vec<HpaAction> = self.kind.create(&self.name, replicas);
         let pods = if self.chance.once_in(5) { self.chance.below(5) } else { replicas as usize };
         for _ in 0..pods {
             let (shape, condition) = (self.usual_shape(), self.usual_condition());
-            deeds.extend(self.add_pod(shape, condition, facts.now));
+            actions.extend(self.add_pod(shape, condition, facts.now));
         }
-        deeds.extend(self.say_all());
-        deeds.push(self.create_autoscaler());
+        actions.extend(self.say_all());
+        actions.push(self.create_autoscaler());
         let title = format!("a {} of {replicas} with {pods} pods and its autoscaler", self.kind.kind());
-        Step::new(title).with(deeds)
+        Step::new(title).with(actions)
     }
 
     fn usual_shape(&mut self) -> Shape {
@@ -199,17 +199,17 @@ impl Scenario {
         if self.chance.once_in(10) { Condition::any(&mut self.chance) } else { Condition::Ready }
     }
 
-    fn add_pod(&mut self, shape: Shape, condition: Condition, now: Timestamp) -> Vec<Deed> {
+    fn add_pod(&mut self, shape: Shape, condition: Condition, now: Timestamp) -> Vec<HpaAction> {
         let pod = Pod { name: format!("{}-{}", self.name, self.pods_made), shape, condition };
         self.pods_made += 1;
-        let mut deeds = pod.create(&self.name, now);
-        deeds.push(pod.usage(&self.name, self.level, &mut self.chance));
+        let mut actions = pod.create(&self.name, now);
+        actions.push(pod.usage(&self.name, self.level, &mut self.chance));
         self.pods.push(pod);
-        deeds
+        actions
     }
 
     /// New values of all metrics that pods do not say by themselves.
-    fn say_all(&mut self) -> Vec<Deed> {
+    fn say_all(&mut self) -> Vec<HpaAction> {
         let Self { metrics, chance, name, pods, .. } = self;
         metrics.iter().flat_map(|metric| metric.say(chance, name, pods)).collect()
     }
@@ -245,8 +245,8 @@ impl Scenario {
         format!("/apis/autoscaling/{version}/namespaces/{{ns}}/horizontalpodautoscalers")
     }
 
-    fn create_autoscaler(&self) -> Deed {
-        Deed::post(self.hpa_path(), self.autoscaler(&self.name))
+    fn create_autoscaler(&self) -> HpaAction {
+        HpaAction::post(self.hpa_path(), self.autoscaler(&self.name))
     }
 
     fn autoscaler(&self, name: &str) -> Value {
@@ -283,9 +283,9 @@ impl Scenario {
         json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec})
     }
 
-    fn patch_autoscaler(&self, spec: &Value) -> Deed {
+    fn patch_autoscaler(&self, spec: &Value) -> HpaAction {
         let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
-        Deed::patch(path, json!({"spec": spec}))
+        HpaAction::patch(path, json!({"spec": spec}))
     }
 }
 

@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::action::{Age, HpaAction, Usage};
 use super::chance::Chance;
-use super::deed::{Age, Deed, Usage};
-use crate::differential::deed::Asking as _;
+use crate::differential::action::RequestAction as _;
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,32 +159,32 @@ impl Condition {
 
 impl Pod {
     /// Makes it.
-    pub(crate) fn create(&self, app: &str, now: Timestamp) -> Vec<Deed> {
+    pub(crate) fn create(&self, app: &str, now: Timestamp) -> Vec<HpaAction> {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": self.name, "labels": {"app": app, "scenario": app}}, "spec": self.shape.spec(),
         });
-        let made = Deed::post(PODS, object);
+        let made = HpaAction::post(PODS, object);
         std::iter::once(made).chain(self.become_so(now)).collect()
     }
 
     /// Lets it become what its condition says.
-    pub(crate) fn become_so(&self, now: Timestamp) -> Vec<Deed> {
+    pub(crate) fn become_so(&self, now: Timestamp) -> Vec<HpaAction> {
         let path = format!("{PODS}/{}", self.name);
-        let mut deeds = vec![Deed::patch(format!("{path}/status"), self.condition.status(now))];
+        let mut actions = vec![HpaAction::patch(format!("{path}/status"), self.condition.status(now))];
         if self.condition == Condition::Terminating {
             let held = json!({"metadata": {"finalizers": ["differential.plimsoll.dev/held"]}});
-            deeds.extend([Deed::patch(path.clone(), held), Deed::delete(path)]);
+            actions.extend([HpaAction::patch(path.clone(), held), HpaAction::delete(path)]);
         }
-        deeds
+        actions
     }
 
-    pub(crate) fn remove(&self) -> Deed {
-        Deed::delete(format!("{PODS}/{}", self.name))
+    pub(crate) fn remove(&self) -> HpaAction {
+        HpaAction::delete(format!("{PODS}/{}", self.name))
     }
 
     /// What it uses; `chance` varies the pods a little.
-    pub(crate) fn usage(&self, app: &str, level: Level, chance: &mut Chance) -> Deed {
+    pub(crate) fn usage(&self, app: &str, level: Level, chance: &mut Chance) -> HpaAction {
         let part = self.shape.containers().len() as i64;
         let vary = |amount: i64, chance: &mut Chance| {
             if level.even { amount } else { amount + amount * chance.between(-20, 20) / 100 }
@@ -196,7 +196,7 @@ impl Pod {
         });
         let window = if self.condition == Condition::Young { LONG_WINDOW } else { WINDOW };
         let usage = Usage { app: app.to_owned(), containers: containers.collect(), when: level.when, window };
-        Deed::Usage { pod: self.name.clone(), usage: Some(usage) }
+        HpaAction::Usage { pod: self.name.clone(), usage: Some(usage) }
     }
 }
 

@@ -5,12 +5,12 @@
 
 use serde_json::{Value, json};
 
+use super::action::{HpaAction, Step};
 use super::behavior::Behavior;
-use super::deed::{Deed, Step};
 use super::metric::Metric;
 use super::pod::{Condition, Level, Shape};
 use super::{Broken, Facts, MOST_PODS, Scenario};
-use crate::differential::deed::{Ask, Asking as _};
+use crate::differential::action::{ApiRequest, RequestAction as _};
 
 type Make = fn(&mut Scenario, Facts) -> Step;
 
@@ -76,7 +76,7 @@ impl Scenario {
     fn new_values(&mut self, _: Facts) -> Step {
         self.level = Level::any(&mut self.chance);
         let Self { pods, chance, name, level, .. } = self;
-        let usage: Vec<Deed> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
+        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
         let said = self.say_all();
         Step::new("new values").with(usage).with(said)
     }
@@ -84,15 +84,15 @@ impl Scenario {
     fn all_zero(&mut self, _: Facts) -> Step {
         self.level = Level::zero();
         let Self { pods, chance, name, level, metrics, .. } = self;
-        let usage: Vec<Deed> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
-        let said: Vec<Deed> = metrics.iter().flat_map(|metric| metric.say_zero(name, pods)).collect();
+        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
+        let said: Vec<HpaAction> = metrics.iter().flat_map(|metric| metric.say_zero(name, pods)).collect();
         Step::new("all values are zero").with(usage).with(said)
     }
 
     fn annotated(&mut self, _: Facts) -> Step {
         let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
         let note = json!({"metadata": {"annotations": {"note": format!("{}", self.steps_left), "team": Value::Null}}});
-        Step::new("the autoscaler is annotated").with([Deed::patch(path, note)])
+        Step::new("the autoscaler is annotated").with([HpaAction::patch(path, note)])
     }
 
     fn some_samples_gone(&mut self, _: Facts) -> Step {
@@ -100,31 +100,31 @@ impl Scenario {
         let gone = pods
             .iter()
             .filter(|_| chance.once_in(2))
-            .map(|pod| Deed::Usage { pod: pod.name.clone(), usage: None });
+            .map(|pod| HpaAction::Usage { pod: pod.name.clone(), usage: None });
         Step::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
     }
 
     fn metric_gone(&mut self, _: Facts) -> Step {
         let place = self.chance.below(self.metrics.len());
-        let deeds = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
-        Step::new(format!("nobody knows metric {place}")).with(deeds.into_iter().flatten())
+        let actions = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
+        Step::new(format!("nobody knows metric {place}")).with(actions.into_iter().flatten())
     }
 
     /// Pods and status become what was asked for.
     fn catch_up(&mut self, facts: Facts) -> Step {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
         let wanted = usize::try_from(replicas).unwrap_or_default().min(MOST_PODS);
-        let mut deeds: Vec<Deed> = vec![self.kind.tell(&self.name, replicas)];
+        let mut actions: Vec<HpaAction> = vec![self.kind.tell(&self.name, replicas)];
         while self.pods.len() > wanted
             && let Some(pod) = self.pods.pop()
         {
-            deeds.extend([pod.remove(), Deed::Usage { pod: pod.name.clone(), usage: None }]);
+            actions.extend([pod.remove(), HpaAction::Usage { pod: pod.name.clone(), usage: None }]);
         }
         while self.pods.len() < wanted {
             let condition = self.usual_condition();
-            deeds.extend(self.add_pod(Shape::Plain, condition, facts.now));
+            actions.extend(self.add_pod(Shape::Plain, condition, facts.now));
         }
-        Step::new(format!("the workload has {replicas}")).with(deeds)
+        Step::new(format!("the workload has {replicas}")).with(actions)
     }
 
     fn pods_change(&mut self, facts: Facts) -> Step {
@@ -132,21 +132,21 @@ impl Scenario {
             if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
         let most = self.chance.once_in(3);
         let Self { pods, chance, name, level, .. } = self;
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for pod in pods.iter_mut().filter(|pod| pod.condition != Condition::Terminating) {
             if most || chance.once_in(2) {
                 pod.condition = condition;
-                deeds.extend(pod.become_so(facts.now));
-                deeds.push(pod.usage(name, *level, chance));
+                actions.extend(pod.become_so(facts.now));
+                actions.push(pod.usage(name, *level, chance));
             }
         }
-        Step::new(format!("some pods are {condition:?}")).with(deeds)
+        Step::new(format!("some pods are {condition:?}")).with(actions)
     }
 
     fn odd_pod(&mut self, facts: Facts) -> Step {
         let (shape, condition) = (Shape::any(&mut self.chance), self.usual_condition());
-        let deeds = self.add_pod(shape, condition, facts.now);
-        Step::new(format!("another pod: {shape:?}, {condition:?}")).with(deeds)
+        let actions = self.add_pod(shape, condition, facts.now);
+        Step::new(format!("another pod: {shape:?}, {condition:?}")).with(actions)
     }
 
     fn pod_gone(&mut self, facts: Facts) -> Step {
@@ -168,8 +168,11 @@ impl Scenario {
     fn target_gone(&mut self, _: Facts) -> Step {
         self.broken = Some(Broken::NoTarget);
         let orphan = json!({"propagationPolicy": "Orphan"});
-        let delete =
-            Deed::Ask(Ask { method: http::Method::DELETE, path: self.kind.path(&self.name), body: orphan });
+        let delete = HpaAction::ApiRequest(ApiRequest {
+            method: http::Method::DELETE,
+            path: self.kind.path(&self.name),
+            body: orphan,
+        });
         Step::new("the target is deleted").with([delete])
     }
 
@@ -244,10 +247,10 @@ impl Scenario {
         Step::new(format!("the reference names {title}")).with([edit])
     }
 
-    fn delete_autoscaler(&self, place: usize) -> Deed {
+    fn delete_autoscaler(&self, place: usize) -> HpaAction {
         let names = self.autoscalers();
         let name = names.get(place).unwrap_or(&self.name);
-        Deed::delete(format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}"))
+        HpaAction::delete(format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}"))
     }
 
     fn autoscaler_anew(&mut self, _: Facts) -> Step {
@@ -270,7 +273,7 @@ impl Scenario {
         let names = self.autoscalers();
         let name = names.last().unwrap_or(&self.name);
         Step::new("a second autoscaler of the same target")
-            .with([Deed::post(self.hpa_path(), self.autoscaler(name))])
+            .with([HpaAction::post(self.hpa_path(), self.autoscaler(name))])
     }
 }
 

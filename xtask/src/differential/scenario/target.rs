@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::differential::deed::Asking;
+use crate::differential::action::RequestAction;
 
 /// The kinds of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Kind {
     }
 
     /// Makes one whose pods have the label `app: {name}`.
-    pub(crate) fn create<D: Asking>(self, name: &str, replicas: i64) -> Vec<D> {
+    pub(crate) fn create<D: RequestAction>(self, name: &str, replicas: i64) -> Vec<D> {
         let labels = json!({"app": name});
         let containers = json!([{"name": "app", "image": "app"}]);
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
@@ -111,7 +111,7 @@ impl Kind {
     }
 
     /// Says how many replicas it has, as its controller would.
-    pub(crate) fn tell<D: Asking>(self, name: &str, replicas: i64) -> D {
+    pub(crate) fn tell<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         let status = match self {
             Self::Worker => json!({"replicas": replicas, "selector": format!("app={name}")}),
             Self::Blind => json!({"replicas": replicas}),
@@ -121,7 +121,7 @@ impl Kind {
     }
 
     /// Scales it by hand.
-    pub(crate) fn scale<D: Asking>(self, name: &str, replicas: i64) -> D {
+    pub(crate) fn scale<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         D::patch(self.path(name), json!({"spec": {"replicas": replicas}}))
     }
 }

@@ -11,7 +11,7 @@ fn play(seed: u64, number: u64) -> Vec<String> {
     while !scenario.is_over() {
         let step = scenario.step(facts);
         lines.push(step.title);
-        lines.extend(step.deeds.iter().map(ToString::to_string));
+        lines.extend(step.actions.iter().map(ToString::to_string));
     }
     lines
 }
@@ -71,11 +71,17 @@ fn a_step_changes_the_autoscaler_in_one_write_or_the_world() {
         scenario.step(facts);
         while !scenario.is_over() {
             let step = scenario.step(facts);
-            let of_autoscaler = |deed: &&Deed| matches!(deed, Deed::Ask(ask) if ask.path.contains("horizontalpodautoscalers"));
-            let edits = step.deeds.iter().filter(of_autoscaler).count();
-            let asks = step.deeds.iter().filter(|deed| matches!(deed, Deed::Ask(_))).count();
+            let of_autoscaler = |action: &&HpaAction| matches!(action, HpaAction::ApiRequest(ask) if ask.path.contains("horizontalpodautoscalers"));
+            let edits = step.actions.iter().filter(of_autoscaler).count();
+            let asks =
+                step.actions.iter().filter(|action| matches!(action, HpaAction::ApiRequest(_))).count();
             let anew = step.title.contains("anew");
-            assert!(edits == 0 || edits == asks && (edits == 1 || anew), "{}: {:?}", step.title, step.deeds);
+            assert!(
+                edits == 0 || edits == asks && (edits == 1 || anew),
+                "{}: {:?}",
+                step.title,
+                step.actions
+            );
         }
     }
 }

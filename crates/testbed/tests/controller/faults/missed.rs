@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use http::Method;
 use serde_json::json;
+use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
-use testbed::twin::Failure;
 
 use super::{HIGH, MAX, MIN, cut};
-use crate::ground::{BUSY, Ground, Ours, PERIOD, cpu, on_both};
+use crate::env::{BUSY, ControllerEnv, PERIOD, RunningController, cpu, on_both};
 
 /// What changes meanwhile.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ enum How {
 
 #[test]
 fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Failure> {
-    on_both(async |ground| {
+    on_both(async |env| {
         let changes = [
             (Changed::Pod, "/pods"),
             (Changed::Autoscaler, "/horizontalpodautoscalers"),
@@ -44,9 +44,9 @@ fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Fail
         let hows = [How::Stalled, How::Refused, How::Expired];
         let all = changes.into_iter().flat_map(|change| hows.map(|how| (change, how))).enumerate();
         join_all(all.map(|(number, ((changed, part), how))| {
-            let ground = &ground;
+            let env = &env;
             async move {
-                let room = ground.room(&format!("missed-{number}")).await;
+                let room = env.room(&format!("missed-{number}")).await;
                 miss(&room, changed, part, how).await;
             }
         }))
@@ -54,14 +54,14 @@ fn what_changed_while_a_watch_was_broken_is_seen_afterwards() -> Result<(), Fail
     })
 }
 
-async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
-    ground.workload("web", 4).await;
-    ground.usage("web", 4, HIGH, 1);
-    ground.hpa("web", MIN, MAX, json!([cpu(50)])).await;
-    let proxied = ground.proxied().await;
-    let ours = Ours::start(proxied.client.clone(), ground.settings());
-    ground.until_replicas("web", 6).await;
-    ground.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: How) {
+    env.workload("web", 4).await;
+    env.usage("web", 4, HIGH, 1);
+    env.hpa("web", MIN, MAX, json!([cpu(50)])).await;
+    let proxied = env.proxied().await;
+    let ours = RunningController::start(proxied.client.clone(), env.settings());
+    env.until_replicas("web", 6).await;
+    env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
 
     let of_part = move |parts: &http::request::Parts| {
         parts.uri.path().ends_with(part)
@@ -85,17 +85,17 @@ async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
     let right = match changed {
         Changed::Pod => {
             let pod = "/api/v1/namespaces/{ns}/pods/web-3?gracePeriodSeconds=0";
-            ground.send(Method::DELETE, pod, None).await.unwrap();
-            ground.script.remove_pod(&ground.namespace, "web-3");
+            env.send(Method::DELETE, pod, None).await.unwrap();
+            env.script.remove_pod(&env.namespace, "web-3");
             5
         }
         Changed::Autoscaler => {
-            ground.patch(hpa, json!({"spec": {"maxReplicas": 5}})).await;
+            env.patch(hpa, json!({"spec": {"maxReplicas": 5}})).await;
             5
         }
         Changed::Target => {
             let web = "/apis/apps/v1/namespaces/{ns}/deployments/web";
-            ground.patch(web, json!({"spec": {"replicas": 4}})).await;
+            env.patch(web, json!({"spec": {"replicas": 4}})).await;
             6
         }
     };
@@ -105,14 +105,14 @@ async fn miss(ground: &Ground, changed: Changed, part: &'static str, how: How) {
         proxied.rules.add(cut(part));
     }
     let over = tokio::time::Instant::now();
-    ground.until_replicas("web", right).await;
+    env.until_replicas("web", right).await;
     // Tries come after waits that double, and wait at most as long as the fault has lasted.
     let most = 2 * PERIOD + Duration::from_millis(1600) + BUSY;
     let took = over.elapsed();
-    assert!(took <= most, "on {}: {changed:?} {how:?} was seen after {took:?}", ground.cluster);
+    assert!(took <= most, "on {}: {changed:?} {how:?} was seen after {took:?}", env.cluster);
     println!(
         "{}: {changed:?} missed by a watch that was {how:?}: right after {:.2} s",
-        ground.cluster,
+        env.cluster,
         took.as_secs_f64()
     );
     assert!(ours.is_alive());

@@ -6,7 +6,7 @@ use http::Method;
 use http::request::Parts;
 use testbed::proxy::{Fault, Rule};
 
-use crate::ground::PERIOD;
+use crate::env::PERIOD;
 
 /// A fault, and what it may lead to.
 pub(super) struct Row {

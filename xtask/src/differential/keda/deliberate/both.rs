@@ -2,7 +2,7 @@
 
 use super::case::{Case, Ready, Told, events, is_true, ready};
 use super::{BURST, Deliberate, Who};
-use crate::differential::keda::ground::Twin;
+use crate::differential::keda::env::Subject;
 
 pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
@@ -130,8 +130,8 @@ pub(super) const LIST: &[Deliberate] = &[
             let (theirs, ours) = (ready(case.theirs), ready(case.ours));
             let swings =
                 |one: Ready<'_>, other: Ready<'_>| is_swinging(one) && (is_swinging(other) || is_well(other));
-            // Ours as it comes stays at the refusal.
-            let ours_may = case.twin == Twin::Strict || is_swinging(ours);
+            // RunningOperator as it comes stays at the refusal.
+            let ours_may = case.subject == Subject::Strict || is_swinging(ours);
             case.is_condition(&["Ready", "Active"])
                 && ours_may
                 && (swings(theirs, ours) || swings(ours, theirs))
@@ -193,7 +193,7 @@ fn is_well(ready: Ready<'_>) -> bool {
     (ready.status, ready.reason) == ("True", "ScaledObjectReady")
 }
 
-/// Ours is paused by an annotation without a value, which theirs has not seen: there is no HPA, and all of it is told.
+/// RunningOperator is paused by an annotation without a value, which theirs has not seen: there is no HPA, and all of it is told.
 fn is_pausing_emptily(case: &Case<'_>) -> bool {
     let is_empty =
         |key: &str| case.theirs.get(&format!("object.annotations.autoscaling.keda.sh/{key}")) == Some("");
@@ -206,7 +206,7 @@ fn is_pausing_emptily(case: &Case<'_>) -> bool {
             || case.ours_tells(&["ScaledObjectPaused", "KEDAScalersStopped", "ScaledObjectCheckFailed"]))
 }
 
-/// Theirs says that it is paused, although nothing asks for that any more.
+/// Keda says that it is paused, although nothing asks for that any more.
 fn is_left_paused(case: &Case<'_>) -> bool {
     let asked = "object.annotations.autoscaling.keda.sh/paused";
     let is_asked = case.theirs.fields.keys().any(|name| name.starts_with(asked));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::differential::compare::Field;
-use crate::differential::keda::ground::Twin;
+use crate::differential::keda::env::Subject;
 use crate::differential::keda::view::View;
 
 /// What the script asks for at this moment, as far as entries of the list depend on it.
@@ -33,7 +33,7 @@ pub(crate) struct FallbackFacts {
 
 /// A field that differs, and everything around it.
 pub(crate) struct Case<'a> {
-    pub(crate) twin: Twin,
+    pub(crate) subject: Subject,
     pub(crate) field: &'a Field,
     pub(crate) theirs: &'a View,
     pub(crate) ours: &'a View,
@@ -85,18 +85,18 @@ impl Ready<'_> {
     }
 }
 
-/// `Ready` of a twin.
+/// `Ready` of a subject.
 pub(super) fn ready(view: &View) -> Ready<'_> {
     let part = |part: &str| view.get(&format!("object.status.conditions.Ready.{part}")).unwrap_or_default();
     Ready { status: part("status"), reason: part("reason"), message: part("message") }
 }
 
-/// Whether a condition of a twin is true.
+/// Whether a condition of a subject is true.
 pub(super) fn is_true(view: &View, condition: &str) -> bool {
     view.get(&format!("object.status.conditions.{condition}.status")) == Some("True")
 }
 
-/// All events of a twin.
+/// All events of a subject.
 pub(super) fn events(view: &View) -> impl Iterator<Item = Told<'_>> {
     view.fields.keys().filter_map(|line| Told::read(line))
 }

@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use case::{Case, Facts, FallbackFacts};
 
-use super::ground::Twin;
+use super::env::Subject;
 
 /// A kind of difference, with its reason; the same is said in docs/compatibility.md.
 pub(crate) struct Deliberate {
@@ -49,6 +49,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Deliberate> {
 
 /// The entry of the list that explains a difference.
 pub(crate) fn explains(case: &Case<'_>) -> Option<usize> {
-    let applies = |who: Who| who == Who::Both || case.twin == Twin::Better;
+    let applies = |who: Who| who == Who::Both || case.subject == Subject::Better;
     all().position(|entry| applies(entry.who) && (entry.is_it)(case))
 }

@@ -59,9 +59,9 @@ fn judged(theirs: &View, strict: &View, better: &View, facts: &Facts) -> Judgeme
 /// The fields of `ours` that are found, for the strict one and the other.
 fn found(theirs: &View, ours: &View, facts: &Facts) -> [Vec<String>; 2] {
     let judgement = judged(theirs, ours, ours, facts);
-    [Twin::Strict, Twin::Better].map(|twin| {
+    [Subject::Strict, Subject::Better].map(|subject| {
         let fields =
-            judgement.differences.iter().filter(|(who, _)| *who == twin).flat_map(|(_, fields)| fields);
+            judgement.differences.iter().filter(|(who, _)| *who == subject).flat_map(|(_, fields)| fields);
         fields.map(|field| field.name.clone()).collect()
     })
 }
@@ -270,7 +270,7 @@ fn what_is_spoiled_is_found() {
         let seen = crate::differential::keda::judge::Seen {
             scenario: "s1".to_owned(),
             titles: Vec::new(),
-            deeds: Vec::new(),
+            actions: Vec::new(),
             facts,
             views: vec![theirs.clone(), ours.clone(), ours],
         };

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::card::Card;
 use super::trigger::{AUTH, BARE, CLUSTER, LATE, Source, Trigger};
 use super::{AUTHENTICATIONS, HPAS, RESTS, RESTS_LONG, SECRET, SECRETS, Scenario, said};
-use crate::differential::deed::Asking as _;
-use crate::differential::keda::deed::{Deed, Step};
+use crate::differential::action::RequestAction as _;
+use crate::differential::keda::action::{KedaAction, Step};
 use crate::differential::keda::source::{State, Trouble};
 
 /// What is not as it should be.
@@ -49,14 +49,14 @@ impl Scenario {
         };
         if let Some((key, value)) = pause {
             self.broken = Some(Broken::Annotation(key));
-            let mut deeds = vec![self.annotate(key, Some(value))];
+            let mut actions = vec![self.annotate(key, Some(value))];
             // What is forbidden is tried.
             let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
             if matches!(card, Card::PauseIn | Card::PauseOut) {
                 let active = card == Card::PauseOut;
-                deeds.extend(keys.iter().map(|key| self.say(key, State::new(9, active))));
+                actions.extend(keys.iter().map(|key| self.say(key, State::new(9, active))));
             }
-            return Some(Step::new(format!("{key}: {value:?}")).with(deeds));
+            return Some(Step::new(format!("{key}: {value:?}")).with(actions));
         }
         self.play_failure(card).or_else(|| self.play_missing(card)).or_else(|| self.play_invalid(card))
     }
@@ -84,16 +84,16 @@ impl Scenario {
             }
             _ => return None,
         };
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         if let Card::FallbackAndFailure(behavior) = card {
             self.fallback = Some(self.fallback_of(behavior));
             self.cooldown = Some(RESTS);
-            deeds.push(self.edit());
+            actions.push(self.edit());
         }
         if card == Card::FallbackToZero {
             (self.min, self.idle, self.cooldown) = (None, None, Some(RESTS));
             self.fallback = Some(json!({"failureThreshold": 0, "replicas": 0}));
-            deeds.push(self.edit());
+            actions.push(self.edit());
         }
         if card == Card::FallbackInFormula {
             self.name_triggers();
@@ -101,7 +101,7 @@ impl Scenario {
             self.modifiers = Some(json!({"formula": format!("{name} ?? 7"), "target": "4"}));
             self.fallback =
                 Some(json!({"failureThreshold": 1, "replicas": 3, "behavior": "scalingModifiers"}));
-            deeds.push(self.edit());
+            actions.push(self.edit());
         }
         let keys: Vec<String> = if card == Card::FallbackToZero {
             // Nothing goes to zero while another source is active.
@@ -111,21 +111,21 @@ impl Scenario {
         };
         for key in &keys {
             let state = State { trouble, ..self.state(key) };
-            deeds.push(self.say(key, state));
+            actions.push(self.say(key, state));
         }
         self.broken = Some(Broken::Sources(keys));
-        let fallback = if deeds.len() > 1 {
+        let fallback = if actions.len() > 1 {
             format!(", with fallback {}", said(self.fallback.as_ref()))
         } else {
             String::new()
         };
-        Some(Step::new(format!("a source fails: {trouble:?}{fallback}")).with(deeds))
+        Some(Step::new(format!("a source fails: {trouble:?}{fallback}")).with(actions))
     }
 
     /// What an object refers to goes away.
     fn play_missing(&mut self, card: Card) -> Option<Step> {
         let name = self.name.clone();
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         let uses = |scenario: &mut Self, auth: &'static str| {
             let letter = scenario.letter();
             let key = format!("{}-{letter}", scenario.name);
@@ -143,38 +143,38 @@ impl Scenario {
                 return Some(Step::new("a trigger with credentials").with(uses(self, AUTH)));
             }
             Card::AuthenticationGone if self.job.is_none() => {
-                deeds.push(Deed::delete(format!("{AUTHENTICATIONS}/{name}-{AUTH}")));
+                actions.push(KedaAction::delete(format!("{AUTHENTICATIONS}/{name}-{AUTH}")));
                 ("the TriggerAuthentication is deleted", Broken::AuthenticationGone(false))
             }
             Card::SecretGone if self.job.is_none() => {
-                deeds.push(Deed::delete(format!("{SECRETS}/{name}-{SECRET}")));
+                actions.push(KedaAction::delete(format!("{SECRETS}/{name}-{SECRET}")));
                 ("the Secret is deleted", Broken::SecretGone(false))
             }
             Card::ClusterAuthentication if self.job.is_none() => {
                 if self.triggers.iter().any(|trigger| trigger.auth == Some(CLUSTER)) {
                     return None;
                 }
-                deeds.extend(self.cluster_authentication());
-                deeds.extend(uses(self, CLUSTER));
-                return Some(Step::new("a trigger with a ClusterTriggerAuthentication").with(deeds));
+                actions.extend(self.cluster_authentication());
+                actions.extend(uses(self, CLUSTER));
+                return Some(Step::new("a trigger with a ClusterTriggerAuthentication").with(actions));
             }
             Card::NoAuthentication if self.job.is_none() => {
-                deeds.extend(uses(self, LATE));
+                actions.extend(uses(self, LATE));
                 ("a TriggerAuthentication that is not there", Broken::NoAuthentication)
             }
             Card::NoSecret if self.job.is_none() => {
-                deeds.extend(self.authentication(BARE, BARE));
-                deeds.extend(uses(self, BARE));
+                actions.extend(self.authentication(BARE, BARE));
+                actions.extend(uses(self, BARE));
                 ("a Secret that is not there", Broken::NoSecret)
             }
             Card::NoTarget if self.job.is_none() => {
-                deeds.push(Deed::delete(self.target.path(&name)));
+                actions.push(KedaAction::delete(self.target.path(&name)));
                 ("the target is deleted", Broken::NoTarget)
             }
             _ => return None,
         };
         self.broken = Some(broken);
-        Some(Step::new(title).with(deeds))
+        Some(Step::new(title).with(actions))
     }
 
     /// Specs that the API server takes and the operator does not.
@@ -225,19 +225,19 @@ impl Scenario {
                 return None;
             }
         }
-        let deed = match body {
+        let action = match body {
             None => self.edit(),
             Some(spec) => {
-                Deed::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": spec}]))
+                KedaAction::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": spec}]))
             }
         };
         // Sources that are new must be known.
         let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
         let new: Vec<String> = keys.into_iter().filter(|key| !self.states.contains_key(key)).collect();
-        let mut deeds: Vec<Deed> = new.iter().map(|key| self.say(key, State::new(3, true))).collect();
-        deeds.push(deed);
+        let mut actions: Vec<KedaAction> = new.iter().map(|key| self.say(key, State::new(3, true))).collect();
+        actions.push(action);
         self.broken = Some(Broken::Spec(Box::new(before)));
-        Some(Step::new(format!("a spec that cannot work: {card:?}")).with(deeds))
+        Some(Step::new(format!("a spec that cannot work: {card:?}")).with(actions))
     }
 
     pub(super) fn mend(&mut self, broken: Broken) -> Step {
@@ -279,7 +279,7 @@ impl Scenario {
             }
             Broken::Foreign => {
                 // Whoever waited for the name has it now.
-                Step::new("that HPA goes").with([Deed::delete(format!("{HPAS}/{}", self.hpa()))])
+                Step::new("that HPA goes").with([KedaAction::delete(format!("{HPAS}/{}", self.hpa()))])
             }
             Broken::Deleted => {
                 self.annotations.remove(PAUSED_REPLICAS);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Scenario;
 use super::card::Card;
-use crate::differential::keda::deed::{Deed, Ending, Step};
+use crate::differential::keda::action::{Ending, KedaAction, Step};
 use crate::differential::scenario::chance::Chance;
 
 /// What ScaledJobs have of their own.
@@ -66,7 +66,7 @@ impl Scenario {
     pub(super) fn play_job(&mut self, card: Card) -> Option<Step> {
         let scenario = self.name.clone();
         let most = self.chance.between(1, 3) as usize;
-        let end = |how| Deed::EndJobs { scenario, how, most };
+        let end = |how| KedaAction::EndJobs { scenario, how, most };
         match card {
             Card::JobsEnd => {
                 return Some(Step::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]));

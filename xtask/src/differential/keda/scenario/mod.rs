@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::deed::{Deed, Step};
+use super::action::{KedaAction, Step};
 use super::deliberate::{Facts, FallbackFacts};
 use super::source::{State, Trouble};
-use crate::differential::deed::Asking as _;
+use crate::differential::action::RequestAction as _;
 use crate::differential::scenario::chance::Chance;
 use crate::differential::scenario::target::Kind;
 use breakage::Broken;
@@ -218,20 +218,20 @@ impl Scenario {
     }
 
     /// Removes everything.
-    pub(crate) fn end(&self) -> Vec<Deed> {
+    pub(crate) fn end(&self) -> Vec<KedaAction> {
         let mine = format!("labelSelector=scenario%3D{}", self.name);
         let name = &self.name;
-        let mut deeds = vec![Deed::delete(self.path())];
+        let mut actions = vec![KedaAction::delete(self.path())];
         if self.job.is_none() {
-            deeds.push(Deed::delete(self.target.path(name)));
-            deeds.push(Deed::delete(format!("{PODS}?{mine}&gracePeriodSeconds=0")));
+            actions.push(KedaAction::delete(self.target.path(name)));
+            actions.push(KedaAction::delete(format!("{PODS}?{mine}&gracePeriodSeconds=0")));
         }
         let ends = [AUTH, LATE, BARE];
-        deeds.extend(ends.map(|end| Deed::delete(format!("{AUTHENTICATIONS}/{name}-{end}"))));
-        deeds.extend([SECRET, BARE].map(|end| Deed::delete(format!("{SECRETS}/{name}-{end}"))));
+        actions.extend(ends.map(|end| KedaAction::delete(format!("{AUTHENTICATIONS}/{name}-{end}"))));
+        actions.extend([SECRET, BARE].map(|end| KedaAction::delete(format!("{SECRETS}/{name}-{end}"))));
         let of_cluster = [CLUSTER_AUTHENTICATIONS, HOME_SECRETS];
-        deeds.extend(of_cluster.map(|path| Deed::delete(format!("{path}/{{ns}}-{name}-{CLUSTER}"))));
-        deeds
+        actions.extend(of_cluster.map(|path| KedaAction::delete(format!("{path}/{{ns}}-{name}-{CLUSTER}"))));
+        actions
     }
 
     /// What the differences that are meant depend on.
@@ -279,19 +279,19 @@ impl Scenario {
     fn begin(&mut self) -> Step {
         let replicas = self.chance.between(0, 3);
         let name = self.name.clone();
-        let mut deeds: Vec<Deed> = Vec::new();
+        let mut actions: Vec<KedaAction> = Vec::new();
         if self.job.is_none() {
-            deeds.extend(self.target.create::<Deed>(&name, replicas));
+            actions.extend(self.target.create::<KedaAction>(&name, replicas));
         }
-        deeds.extend(self.secret(SECRET));
-        deeds.extend(self.authentication(AUTH, SECRET));
+        actions.extend(self.secret(SECRET));
+        actions.extend(self.authentication(AUTH, SECRET));
         let keys: Vec<String> =
             self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect();
         for key in keys {
             let state = State::new(self.chance.between(0, 12), self.chance.once_in(2));
-            deeds.push(self.say(&key, state));
+            actions.push(self.say(&key, state));
         }
-        deeds.push(self.create());
+        actions.push(self.create());
         let types: Vec<String> = self
             .triggers
             .iter()
@@ -302,32 +302,32 @@ impl Scenario {
         } else {
             format!("a {} of {replicas} and its ScaledObject", self.target.kind())
         };
-        Step::new(format!("{what} with {}", types.join(", "))).with(deeds)
+        Step::new(format!("{what} with {}", types.join(", "))).with(actions)
     }
 
     /// Makes a Secret with this end of its name.
-    fn secret(&self, end: &str) -> [Deed; 1] {
+    fn secret(&self, end: &str) -> [KedaAction; 1] {
         let name = format!("{}-{end}", self.name);
         let body = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": {"scenario": self.name}},
             "stringData": {"token": "abc"},
         });
-        [Deed::post(SECRETS, body)]
+        [KedaAction::post(SECRETS, body)]
     }
 
     /// Makes a TriggerAuthentication with this end of its name, which takes a token from that Secret.
-    fn authentication(&self, end: &str, secret: &str) -> [Deed; 1] {
+    fn authentication(&self, end: &str, secret: &str) -> [KedaAction; 1] {
         let secret = format!("{}-{secret}", self.name);
         let body = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
             "metadata": {"name": format!("{}-{end}", self.name)},
             "spec": {"secretTargetRef": [{"parameter": "token", "name": secret, "key": "token"}]},
         });
-        [Deed::post(AUTHENTICATIONS, body)]
+        [KedaAction::post(AUTHENTICATIONS, body)]
     }
 
-    /// Makes a ClusterTriggerAuthentication, one for each twin, which takes a token from a Secret in KEDA's namespace.
-    fn cluster_authentication(&self) -> [Deed; 2] {
+    /// Makes a ClusterTriggerAuthentication, one for each subject, which takes a token from a Secret in KEDA's namespace.
+    fn cluster_authentication(&self) -> [KedaAction; 2] {
         let name = format!("{{ns}}-{}-{CLUSTER}", self.name);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "abc"},
@@ -336,20 +336,20 @@ impl Scenario {
             "apiVersion": "keda.sh/v1alpha1", "kind": "ClusterTriggerAuthentication", "metadata": {"name": name},
             "spec": {"secretTargetRef": [{"parameter": "token", "name": name, "key": "token"}]},
         });
-        [Deed::post(HOME_SECRETS, secret), Deed::post(CLUSTER_AUTHENTICATIONS, body)]
+        [KedaAction::post(HOME_SECRETS, secret), KedaAction::post(CLUSTER_AUTHENTICATIONS, body)]
     }
 
-    fn create(&self) -> Deed {
+    fn create(&self) -> KedaAction {
         let (kind, collection) =
             if self.job.is_some() { ("ScaledJob", SCALED_JOBS) } else { ("ScaledObject", OBJECTS) };
         let metadata = json!({"name": self.name, "labels": self.labels, "annotations": self.annotations});
         let body = json!({"apiVersion": "keda.sh/v1alpha1", "kind": kind, "metadata": metadata, "spec": self.spec()});
-        Deed::post(collection, body)
+        KedaAction::post(collection, body)
     }
 
     /// Writes the spec as it is now.
-    fn edit(&self) -> Deed {
-        Deed::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": self.spec()}]))
+    fn edit(&self) -> KedaAction {
+        KedaAction::patch(self.path(), json!([{"op": "replace", "path": "/spec", "value": self.spec()}]))
     }
 
     fn spec(&self) -> Value {
@@ -362,18 +362,18 @@ impl Scenario {
     }
 
     /// Sets or removes an annotation.
-    fn annotate(&mut self, key: &'static str, value: Option<&str>) -> Deed {
+    fn annotate(&mut self, key: &'static str, value: Option<&str>) -> KedaAction {
         match value {
             Some(value) => self.annotations.insert(key, value.to_owned()),
             None => self.annotations.remove(key),
         };
-        Deed::patch(self.path(), json!({"metadata": {"annotations": {key: value}}}))
+        KedaAction::patch(self.path(), json!({"metadata": {"annotations": {key: value}}}))
     }
 
     /// Sets what a source says, and remembers it.
-    fn say(&mut self, key: &str, state: State) -> Deed {
+    fn say(&mut self, key: &str, state: State) -> KedaAction {
         self.states.insert(key.to_owned(), state.clone());
-        Deed::Say { key: key.to_owned(), state }
+        KedaAction::Say { key: key.to_owned(), state }
     }
 
     /// A scripted source of its triggers.

@@ -6,8 +6,8 @@ use super::breakage::Broken;
 use super::card::Card;
 use super::trigger::{Source, Trigger};
 use super::{HPAS, OBJECTS, PODS, RESTS_LONG, Scenario, said};
-use crate::differential::deed::Asking as _;
-use crate::differential::keda::deed::{Deed, Step};
+use crate::differential::action::RequestAction as _;
+use crate::differential::keda::action::{KedaAction, Step};
 use crate::differential::keda::source::State;
 
 impl Scenario {
@@ -72,8 +72,9 @@ impl Scenario {
             Card::AllIdle => {
                 let keys: Vec<String> =
                     self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
-                let deeds: Vec<Deed> = keys.iter().map(|key| self.say(key, State::new(0, false))).collect();
-                Step::new("all sources become idle").with(deeds)
+                let actions: Vec<KedaAction> =
+                    keys.iter().map(|key| self.say(key, State::new(0, false))).collect();
+                Step::new("all sources become idle").with(actions)
             }
             Card::Push => {
                 let place = self
@@ -91,8 +92,8 @@ impl Scenario {
                 let key = self.triggers.get(place)?.key()?.to_owned();
                 // Idle when asked, so that what follows follows from the push alone, until it is asked again.
                 Step::new("a source tells of activity").with([
-                    Deed::Say { key: key.clone(), state: State { active: true, ..self.state(&key) } },
-                    Deed::Push { key: key.clone() },
+                    KedaAction::Say { key: key.clone(), state: State { active: true, ..self.state(&key) } },
+                    KedaAction::Push { key: key.clone() },
                     self.say(&key, State { active: true, ..self.state(&key) }),
                 ])
             }
@@ -109,7 +110,7 @@ impl Scenario {
                     "metadata": {"name": format!("{name}-{number}"), "labels": {"crew": name, "scenario": name}},
                     "spec": {"containers": [{"name": "app", "image": "app"}]},
                 });
-                Step::new("one pod more").with([Deed::post(PODS, pod)])
+                Step::new("one pod more").with([KedaAction::post(PODS, pod)])
             }
             _ => return None,
         })
@@ -217,13 +218,13 @@ impl Scenario {
                 let keys: Vec<String> =
                     self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
                 let new = keys.into_iter().find(|key| !self.states.contains_key(key));
-                let mut deeds: Vec<Deed> = Vec::new();
+                let mut actions: Vec<KedaAction> = Vec::new();
                 if let Some(key) = new {
                     let state = State::new(self.chance.between(1, 9), self.chance.once_in(2));
-                    deeds.push(self.say(&key, state));
+                    actions.push(self.say(&key, state));
                 }
-                deeds.push(self.edit());
-                return Some(Step::new("one trigger more").with(deeds));
+                actions.push(self.edit());
+                return Some(Step::new("one trigger more").with(actions));
             }
             Card::RemoveTrigger if self.triggers.len() > 1 && self.modifiers.is_none() => {
                 self.triggers.remove(0);
@@ -258,23 +259,23 @@ impl Scenario {
             Card::Label => {
                 let new = self.chance.of(["b", "c"]);
                 self.labels.insert("team", new.to_owned());
-                let label = Deed::patch(path, json!({"metadata": {"labels": {"team": new}}}));
+                let label = KedaAction::patch(path, json!({"metadata": {"labels": {"team": new}}}));
                 self.other_max();
                 Step::new("a label, and an edit").with([label, self.edit()])
             }
             Card::Annotation => {
                 let new = self.chance.of(["y", "z"]);
-                let deed = self.annotate("example.org/note", Some(new));
+                let action = self.annotate("example.org/note", Some(new));
                 self.other_max();
-                Step::new("an annotation, and an edit").with([deed, self.edit()])
+                Step::new("an annotation, and an edit").with([action, self.edit()])
             }
             Card::ExcludedLabel => {
                 let labels = json!({"metadata": {"labels": {"team": "a", "owner": "b"}}});
-                let deed = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
+                let action = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
                 self.other_max();
                 Step::new("a label that is not for the HPA").with([
-                    Deed::patch(path, labels),
-                    deed,
+                    KedaAction::patch(path, labels),
+                    action,
                     self.edit(),
                 ])
             }
@@ -285,16 +286,17 @@ impl Scenario {
             }
             Card::HpaEdited if self.job.is_none() => {
                 let body = json!({"spec": {"maxReplicas": 77}, "metadata": {"labels": {"by": "hand"}}});
-                Step::new("somebody edits the HPA").with([Deed::patch(hpa, body)])
+                Step::new("somebody edits the HPA").with([KedaAction::patch(hpa, body)])
             }
             Card::HpaMetricsEdited => {
                 let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 11}});
                 let metadata =
                     json!({"labels": {"app.kubernetes.io/part-of": "me"}, "annotations": {"by": "hand"}});
                 let body = json!({"spec": {"behavior": behavior, "minReplicas": 2}, "metadata": metadata});
-                Step::new("somebody edits behavior and labels of the HPA").with([Deed::patch(hpa, body)])
+                Step::new("somebody edits behavior and labels of the HPA")
+                    .with([KedaAction::patch(hpa, body)])
             }
-            Card::HpaDeleted => Step::new("somebody deletes the HPA").with([Deed::delete(hpa)]),
+            Card::HpaDeleted => Step::new("somebody deletes the HPA").with([KedaAction::delete(hpa)]),
             Card::HpaForeign => {
                 self.broken = Some(Broken::Foreign);
                 self.cooldown = Some(RESTS_LONG);
@@ -306,7 +308,7 @@ impl Scenario {
                 });
                 let take = self.annotate("scaledobject.keda.sh/transfer-hpa-ownership", Some("true"));
                 Step::new("an HPA that somebody made is taken over").with([
-                    Deed::post(HPAS, foreign),
+                    KedaAction::post(HPAS, foreign),
                     take,
                     self.edit(),
                 ])
@@ -328,28 +330,29 @@ impl Scenario {
                 });
                 let status = json!({"status": {"desiredReplicas": 1, "currentReplicas": 1, "conditions": [condition]}});
                 Step::new(format!("the HPA controller says {reason:?}"))
-                    .with([Deed::TellHpa { name: self.hpa(), status }])
+                    .with([KedaAction::TellHpa { name: self.hpa(), status }])
             }
             Card::Scaled if self.job.is_none() => {
                 let replicas = self.chance.between(0, 5);
-                let deed = Deed::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
-                Step::new(format!("somebody scales the target to {replicas}")).with([deed])
+                let action =
+                    KedaAction::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
+                Step::new(format!("somebody scales the target to {replicas}")).with([action])
             }
             Card::Delete | Card::DeleteWithRestore | Card::DeletePaused if self.job.is_none() => {
-                let mut deeds = Vec::new();
+                let mut actions = Vec::new();
                 if card == Card::DeletePaused {
-                    deeds.push(self.annotate("autoscaling.keda.sh/paused-replicas", Some("2")));
+                    actions.push(self.annotate("autoscaling.keda.sh/paused-replicas", Some("2")));
                 } else {
                     self.restore = (card == Card::DeleteWithRestore).then_some(true);
-                    deeds.push(self.edit());
+                    actions.push(self.edit());
                 }
-                deeds.push(Deed::delete(format!("{OBJECTS}/{}", self.name)));
+                actions.push(KedaAction::delete(format!("{OBJECTS}/{}", self.name)));
                 self.broken = Some(Broken::Deleted);
-                Step::new(format!("deleted ({card:?})")).with(deeds)
+                Step::new(format!("deleted ({card:?})")).with(actions)
             }
             Card::Delete => {
                 self.broken = Some(Broken::Deleted);
-                Step::new("deleted").with([Deed::delete(path)])
+                Step::new("deleted").with([KedaAction::delete(path)])
             }
             _ => return None,
         })

@@ -11,7 +11,7 @@ fn played(seed: u64, number: u64) -> Vec<String> {
     while !scenario.is_over() {
         scenario.step();
     }
-    scenario.done.iter().flat_map(|step| step.deeds.iter().map(Deed::to_string)).collect()
+    scenario.done.iter().flat_map(|step| step.actions.iter().map(KedaAction::to_string)).collect()
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) struct Setting {
     pub(crate) stabilization: Duration,
     /// `--horizontal-pod-autoscaler-tolerance`.
     pub(crate) tolerance: f64,
-    /// Ours decides by another tolerance than theirs, to see whether that is found.
+    /// RunningController decides by another tolerance than theirs, to see whether that is found.
     pub(crate) sabotage: bool,
 }
 
@@ -59,8 +59,8 @@ const POLL: Duration = Duration::from_millis(30);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Both controllers and what they act on. Fields end in this order.
-pub(crate) struct Ground {
-    ours: Ours,
+pub(crate) struct HpaEnv {
+    ours: RunningController,
     _peer: Peer,
     peers_rules: Rules,
     hold: watch::Sender<bool>,
@@ -72,7 +72,7 @@ pub(crate) struct Ground {
     _plane: ControlPlane,
 }
 
-struct Ours {
+struct RunningController {
     handle: Handle,
     settings: Settings,
     rules: Rules,
@@ -95,11 +95,11 @@ fn gates(setting: &Setting) -> std::collections::BTreeMap<String, bool> {
     if setting.to_zero { [("HPAScaleToZero".to_owned(), true)].into() } else { [].into() }
 }
 
-impl Ground {
+impl HpaEnv {
     /// Starts both controllers, held.
     pub(crate) async fn start(plane: ControlPlane, setting: &Setting) -> anyhow::Result<Self> {
         let access = plane.access().clone();
-        let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+        let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         let api = MetricsApi::start(localkube::metrics::Settings::default()).await?;
         api.register(&client, "kube-system").await?;
         // Before the controllers begin: what kinds there are, they ask seldom.
@@ -131,7 +131,7 @@ impl Ground {
         // own write: then the next write conflicts. Passes that end a little later do not.
         let status = Rule::new(Fault::DelayAnswer(TOLD)).method(Method::PUT).prefix("/apis/autoscaling/");
         peers_rules.add(status.suffix("/status"));
-        let ours = Ours::start(&access, setting, ours).await?;
+        let ours = RunningController::start(&access, setting, ours).await?;
         let script = api.script();
         Ok(Self {
             ours,
@@ -185,13 +185,13 @@ impl Ground {
     }
 }
 
-impl Drop for Ours {
+impl Drop for RunningController {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Ours {
+impl RunningController {
     async fn start(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Result<Self> {
         let proxy = Proxy::start(&access.kubeconfig_for(access.admin())).await?;
         let file = access.folder.join("ours.kubeconfig");

@@ -9,7 +9,7 @@ use testbed::direct::{Caller, Direct};
 use testbed::program::{Program, Room};
 use testbed::proxy::{Caller as As, Proxy, ProxyOptions};
 
-use super::{Plot, apply, folder, free_port, program, until};
+use super::{TestNamespace, apply, folder, free_port, program, until};
 use crate::shared;
 
 /// Where it runs when it is deployed.
@@ -34,20 +34,24 @@ pub(crate) struct Operator {
 
 impl Operator {
     /// One that acts in the namespace of a test alone, and tells the cluster nothing about itself.
-    pub(crate) async fn start(plot: &Plot, flags: &[&str]) -> Self {
-        Self::start_with(plot, flags, &[]).await
+    pub(crate) async fn start(ns: &TestNamespace, flags: &[&str]) -> Self {
+        Self::start_with(ns, flags, &[]).await
     }
 
     /// The same with variables of its own.
-    pub(crate) async fn start_with(plot: &Plot, flags: &[&str], variables: &[(&'static str, &str)]) -> Self {
+    pub(crate) async fn start_with(
+        ns: &TestNamespace,
+        flags: &[&str],
+        variables: &[(&'static str, &str)],
+    ) -> Self {
         let alone = ["--enable-webhook-patching=false", "--enable-apiservice-patching=false"];
-        let kubeconfig = with_token(&plot.site.cluster.kubeconfig, &token(plot).await);
-        Self::started(plot, &kubeconfig, free_port(), &[&alone, flags].concat(), variables).await
+        let kubeconfig = with_token(&ns.env.cluster.kubeconfig, &token(ns).await);
+        Self::started(ns, &kubeconfig, free_port(), &[&alone, flags].concat(), variables).await
     }
 
     /// One that the API server asks for external metrics and about objects of its namespace, as `deploy/operator` has it;
     /// what it asks for is written down.
-    pub(crate) async fn on_stage(plot: &Plot) -> (Self, Proxy) {
+    pub(crate) async fn serving(ns: &TestNamespace) -> (Self, Proxy) {
         let port = free_port();
         let (mut objects, mut flags) = (vec![place(port)], Vec::new());
         for mut object in folder("deploy/operator") {
@@ -56,7 +60,7 @@ impl Operator {
                 Some("ValidatingWebhookConfiguration") => {
                     for webhook in object["webhooks"].as_array_mut().unwrap() {
                         webhook["clientConfig"]["service"]["port"] = json!(port);
-                        let own = json!({"kubernetes.io/metadata.name": plot.namespace});
+                        let own = json!({"kubernetes.io/metadata.name": ns.namespace});
                         webhook["namespaceSelector"] = json!({"matchLabels": own});
                     }
                 }
@@ -71,18 +75,18 @@ impl Operator {
             }
             objects.push(object);
         }
-        apply(&plot.site.cluster, &objects).await;
+        apply(&ns.env.cluster, &objects).await;
         let options = ProxyOptions { caller: As::Itself, remember_lists: false };
-        let proxy = Proxy::start_with(&plot.site.cluster.kubeconfig, options).await.unwrap();
-        let kubeconfig = proxy.kubeconfig_with(&token(plot).await);
+        let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
+        let kubeconfig = proxy.kubeconfig_with(&token(ns).await);
         let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         // For whoever has several replicas.
         if !flags.iter().any(|flag| flag.starts_with("--enable-cert-rotation")) {
             flags.push("--enable-cert-rotation");
         }
-        let operator = Self::start_as(plot, &kubeconfig, port, &flags).await;
+        let operator = Self::start_as(ns, &kubeconfig, port, &flags).await;
         until("external metrics through the API server", async || {
-            let (code, said) = plot.get("/apis/external.metrics.k8s.io/v1beta1").await;
+            let (code, said) = ns.get("/apis/external.metrics.k8s.io/v1beta1").await;
             if code == 200 { Ok(()) } else { Err((code, said, operator.log_end())) }
         })
         .await;
@@ -90,12 +94,12 @@ impl Operator {
     }
 
     /// One that comes with this kubeconfig.
-    pub(crate) async fn start_as(plot: &Plot, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
-        Self::started(plot, kubeconfig, port, flags, &[]).await
+    pub(crate) async fn start_as(ns: &TestNamespace, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
+        Self::started(ns, kubeconfig, port, flags, &[]).await
     }
 
     async fn started(
-        plot: &Plot,
+        ns: &TestNamespace,
         kubeconfig: &str,
         port: u16,
         flags: &[&str],
@@ -106,7 +110,7 @@ impl Operator {
         let mut arguments = vec![
             "operator".to_owned(),
             format!("--kubeconfig={}", file.display()),
-            format!("--watch-namespaces={}", plot.namespace),
+            format!("--watch-namespaces={}", ns.namespace),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
             "--secrets-check=1s".to_owned(),
@@ -124,7 +128,7 @@ impl Operator {
             variables: variables.collect(),
             running: Mutex::default(),
             idle: Mutex::new(Some(room)),
-            namespace: plot.namespace.clone(),
+            namespace: ns.namespace.clone(),
         };
         operator.resume().await;
         operator
@@ -190,8 +194,8 @@ pub(crate) fn place(port: u16) -> Value {
 }
 
 /// A token of the operator's account.
-pub(crate) async fn token(plot: &Plot) -> String {
-    shared::token(plot.client(), SYSTEM, ACCOUNT).await
+pub(crate) async fn token(ns: &TestNamespace) -> String {
+    shared::token(ns.client(), SYSTEM, ACCOUNT).await
 }
 
 /// A kubeconfig whose user has this token and nothing else.

@@ -1,18 +1,18 @@
-//! What is done to every twin: plain data.
+//! What is done to every subject: plain data.
 
 use serde_json::Value;
 
 use super::source::State;
-use crate::differential::deed::{self, Ask};
+use crate::differential::action::{self, ApiRequest};
 
 /// One step.
-pub(crate) type Step = deed::Step<Deed>;
+pub(crate) type Step = action::Step<KedaAction>;
 
 /// One thing that is done.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum KedaAction {
     /// A request to the API server; a list as the body is a JSON patch.
-    Ask(Ask),
+    ApiRequest(ApiRequest),
     /// What a source says from now on, to whoever asks.
     Say { key: String, state: State },
     /// A source tells those who listen that there is something to do.
@@ -32,16 +32,16 @@ pub(crate) enum Ending {
     Running,
 }
 
-impl From<Ask> for Deed {
-    fn from(ask: Ask) -> Self {
-        Self::Ask(ask)
+impl From<ApiRequest> for KedaAction {
+    fn from(ask: ApiRequest) -> Self {
+        Self::ApiRequest(ask)
     }
 }
 
-impl std::fmt::Display for Deed {
+impl std::fmt::Display for KedaAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Ask(ask) => ask.fmt(f),
+            Self::ApiRequest(ask) => ask.fmt(f),
             Self::Say { key, state } => write!(f, "source {key}: {state}"),
             Self::Push { key } => write!(f, "source {key} tells of activity"),
             Self::EndJobs { how, most, .. } => write!(f, "up to {most} jobs: {how:?}"),

@@ -13,7 +13,7 @@ const WRITERS: usize = 16;
 
 /// How much there is, and what it asks.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct Workloads {
     pub(crate) namespace: &'static str,
     pub(crate) objects: usize,
     /// Replicas of each deployment to begin with.
@@ -47,7 +47,7 @@ impl Queries {
     }
 }
 
-impl World {
+impl Workloads {
     /// Objects with a prometheus trigger each, polled every 30 s.
     pub(crate) fn new(namespace: &'static str, objects: usize, url: &str, queries: Queries) -> Self {
         let url = url.to_owned();
@@ -63,14 +63,14 @@ impl World {
         let next = Arc::new(AtomicUsize::new(0));
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..WRITERS {
-            let (world, client, next) = (self.clone(), client.clone(), Arc::clone(&next));
+            let (workloads, client, next) = (self.clone(), client.clone(), Arc::clone(&next));
             tasks.spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= world.objects {
+                    if number >= workloads.objects {
                         return;
                     }
-                    world.make_one(&client, number).await;
+                    workloads.make_one(&client, number).await;
                 }
             });
         }

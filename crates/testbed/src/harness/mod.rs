@@ -40,7 +40,7 @@ pub use watch::Watch;
 
 /// What a test of [`on_both`] gets.
 #[derive(Clone)]
-pub struct Stage {
+pub struct TestNamespace {
     /// An administrator's client.
     pub client: Client,
     /// A namespace of the test's own.
@@ -57,7 +57,7 @@ pub struct Failure(String);
 /// Runs a test on each cluster in a namespace of its own; a panic says on which it happened.
 pub fn on_both<F, T>(test: F) -> Result<(), Failure>
 where
-    F: Fn(Stage) -> T,
+    F: Fn(TestNamespace) -> T,
     T: Future<Output = ()>,
 {
     on_both_with(Workloads::On, test)
@@ -66,20 +66,20 @@ where
 /// [`on_both`], with or without somebody who acts on workloads.
 pub fn on_both_with<F, T>(workloads: Workloads, test: F) -> Result<(), Failure>
 where
-    F: Fn(Stage) -> T,
+    F: Fn(TestNamespace) -> T,
     T: Future<Output = ()>,
 {
     block_on(async {
         let local = Cluster::local(workloads).await?;
         for cluster in std::iter::once(local).chain(Cluster::real(workloads).await?) {
             let session = cluster.session("both").await?;
-            let stage = Stage {
+            let namespace = TestNamespace {
                 client: cluster.client.clone(),
                 namespace: session.namespace().to_owned(),
                 cluster: cluster.name,
                 kubeconfig: cluster.kubeconfig.clone(),
             };
-            let result = AssertUnwindSafe(test(stage)).catch_unwind().await;
+            let result = AssertUnwindSafe(test(namespace)).catch_unwind().await;
             cluster.leave(&session).await;
             if let Err(panic) = result {
                 eprintln!("on {}: {}", cluster.name, said(panic.as_ref()));

@@ -5,32 +5,32 @@ use std::time::Duration;
 use testbed::peer::{Peer, PeerOptions};
 use testbed::program::{Program, Room};
 
-use super::{Plot, program};
+use super::{TestNamespace, program};
 
 #[allow(dead_code, reason = "held for their ends")]
 pub(crate) enum Scaler {
-    Theirs(Peer),
-    Ours(Program),
+    Kubernetes(Peer),
+    Plimsoll(Program),
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
 
 impl Scaler {
-    pub(crate) async fn start(plot: &Plot) -> Self {
-        if let Some(access) = plot.site.cluster.access {
-            let options = PeerOptions::of_test(&plot.namespace, PERIOD);
-            return Self::Theirs(Peer::start(access, &options).await.unwrap());
+    pub(crate) async fn start(ns: &TestNamespace) -> Self {
+        if let Some(access) = ns.env.cluster.access {
+            let options = PeerOptions::of_test(&ns.namespace, PERIOD);
+            return Self::Kubernetes(Peer::start(access, &options).await.unwrap());
         }
         let room = Room::new().unwrap();
-        let kubeconfig = room.write("kubeconfig", &plot.site.cluster.kubeconfig).unwrap();
+        let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
         let arguments = [
             "controller".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--namespaces={}", plot.namespace),
+            format!("--namespaces={}", ns.namespace),
             format!("--horizontal-pod-autoscaler-sync-period={}s", PERIOD.as_secs()),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
-        Self::Ours(Program::start("plimsoll", program(), &arguments, room).unwrap())
+        Self::Plimsoll(Program::start("plimsoll", program(), &arguments, room).unwrap())
     }
 }

@@ -17,13 +17,13 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use testbed::Access;
+use testbed::harness::{Cluster, Failure, Workloads};
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
 use testbed::prometheus::{Front, Server, Trouble};
 use testbed::sample::SampleApp;
-use testbed::twin::{Cluster, Failure, Workloads};
 use tokio::sync::Mutex;
 
-use crate::shared::sites::{self, Sites, side_by_side};
+use crate::shared::environments::{self, Environments, side_by_side};
 
 pub(crate) use crate::shared::kubectl::Kubectl;
 pub(crate) use crate::shared::program::{free_port, program};
@@ -42,10 +42,10 @@ pub(crate) const NODES: [&str; 2] = ["busy", "quiet"];
 
 /// Several tests at a time, or one that breaks what all of them use.
 static ALONE: RwLock<()> = RwLock::new(());
-static SITES: Sites<Site> = Sites::new();
+static ENVIRONMENTS: Environments<MetricsEnv> = Environments::new();
 
 /// One cluster and all that belongs to it.
-pub(crate) struct Site {
+pub(crate) struct MetricsEnv {
     pub(crate) cluster: Cluster,
     pub(crate) kubelets: Kubelets,
     pub(crate) app: SampleApp,
@@ -56,52 +56,62 @@ pub(crate) struct Site {
     targets: std::sync::Mutex<()>,
 }
 
-/// A namespace on a site.
-pub(crate) struct Plot {
-    pub(crate) site: &'static Site,
+/// A namespace on a env.
+pub(crate) struct TestNamespace {
+    pub(crate) env: &'static MetricsEnv,
     pub(crate) namespace: String,
 }
 
 /// Runs a test on both clusters at once.
-pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+pub(crate) fn on_both<T: Future<Output = ()>>(
+    test: impl Fn(TestNamespace) -> T + Sync,
+) -> Result<(), Failure> {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
     side_by_side(|real| on_one(&test, real))
 }
 
 /// The same for a test that breaks what others use, while no other runs.
-pub(crate) fn alone_on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+pub(crate) fn alone_on_both<T: Future<Output = ()>>(
+    test: impl Fn(TestNamespace) -> T + Sync,
+) -> Result<(), Failure> {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
     let test = &test;
-    let mended = async move |plot: Plot| {
-        let site = plot.site;
-        let ended = AssertUnwindSafe(test(plot)).catch_unwind().await;
+    let mended = async move |ns: TestNamespace| {
+        let env = ns.env;
+        let ended = AssertUnwindSafe(test(ns)).catch_unwind().await;
         // If it fails, it fails alone.
-        site.front.set(Trouble::None);
-        site.prometheus.lock().await.resume().await.unwrap();
+        env.front.set(Trouble::None);
+        env.prometheus.lock().await.resume().await.unwrap();
         ended.unwrap_or_else(|panic| resume_unwind(panic));
     };
     side_by_side(|real| on_one(&mended, real))
 }
 
 /// Runs a test on the real cluster only.
-pub(crate) fn on_real<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+pub(crate) fn on_real<T: Future<Output = ()>>(
+    test: impl Fn(TestNamespace) -> T + Sync,
+) -> Result<(), Failure> {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-    sites::on_one(on_one(&test, true))
+    environments::on_one(on_one(&test, true))
 }
 
-async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -> Result<(), Failure> {
+async fn on_one<T: Future<Output = ()>>(
+    test: &impl Fn(TestNamespace) -> T,
+    real: bool,
+) -> Result<(), Failure> {
     let network = if real { 81 } else { 82 };
-    let made = SITES.of(real, Workloads::Off, async |cluster| Some(site(cluster, network).await)).await?;
-    let Some(site) = made else { return Ok(()) };
-    let session = site.cluster.session("metrics").await?;
-    let plot = Plot { site, namespace: session.namespace().to_owned() };
-    eprintln!("on {} in {}", site.cluster.name, plot.namespace);
-    test(plot).await;
-    site.cluster.leave(&session).await;
+    let made =
+        ENVIRONMENTS.of(real, Workloads::Off, async |cluster| Some(env(cluster, network).await)).await?;
+    let Some(env) = made else { return Ok(()) };
+    let session = env.cluster.session("metrics").await?;
+    let ns = TestNamespace { env, namespace: session.namespace().to_owned() };
+    eprintln!("on {} in {}", env.cluster.name, ns.namespace);
+    test(ns).await;
+    env.cluster.leave(&session).await;
     Ok(())
 }
 
-async fn site(cluster: Cluster, network: u8) -> Site {
+async fn env(cluster: Cluster, network: u8) -> MetricsEnv {
     let kubelets = Kubelets::new(&authority(&cluster.kubeconfig), network).unwrap();
     let app = SampleApp::start().unwrap();
     // So that there is something to discover from the beginning.
@@ -125,7 +135,7 @@ async fn site(cluster: Cluster, network: u8) -> Site {
     let subject = Subject::start(&cluster.kubeconfig, &kubelets, &front.url()).await;
     register(&cluster.client, &subject).await;
     let targets = std::sync::Mutex::default();
-    Site { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets }
+    MetricsEnv { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets }
 }
 
 /// The authority that a kubeconfig names, which signed its user, too.
@@ -175,18 +185,18 @@ pub(crate) fn milli(quantity: &Value) -> Option<i64> {
     Some((number.parse::<i64>().ok()? * nano + 500_000) / 1_000_000)
 }
 
-impl Plot {
+impl TestNamespace {
     pub(crate) fn client(&self) -> &Client {
-        &self.site.cluster.client
+        &self.env.cluster.client
     }
 
     /// None where there is no kubectl.
     pub(crate) fn kubectl(&self) -> Option<Kubectl> {
-        Kubectl::new(&self.site.cluster.kubeconfig, &self.namespace)
+        Kubectl::new(&self.env.cluster.kubeconfig, &self.namespace)
     }
 
     pub(crate) fn access(&self) -> Option<&'static Access> {
-        self.site.cluster.access
+        self.env.cluster.access
     }
 
     /// A path with the namespace of the test for `{ns}`.
@@ -203,7 +213,7 @@ impl Plot {
 
     /// A pod of a workload on a node, which runs there and in the cluster, with thousandths of a core and bytes of each container.
     pub(crate) async fn pod(&self, node: &str, workload: &str, name: &str, containers: &[(&str, u64, u64)]) {
-        self.site.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
+        self.env.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
         let names: Vec<&str> = containers.iter().map(|(name, _, _)| *name).collect();
         let pod = objects::pod(&self.namespace, name, node, &json!({"app": workload}), &names);
         make_pod(self.client(), &pod).await;
@@ -212,28 +222,28 @@ impl Plot {
     /// What each pod of a workload uses from now on.
     pub(crate) fn use_cpu(&self, pods: &[&str], container: &str, milli: u64) {
         for pod in pods {
-            self.site.kubelets.set_cpu(&self.namespace, pod, container, milli);
+            self.env.kubelets.set_cpu(&self.namespace, pod, container, milli);
         }
     }
 
     /// How many requests a pod gets each second from now on.
     pub(crate) async fn serve(&self, pod: &str, per_second: f64) {
-        self.site.app.set_load(&self.namespace, pod, per_second);
-        let server = self.site.prometheus.lock().await;
-        let _one = self.site.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        server.scrape(&self.site.app.targets()).unwrap();
+        self.env.app.set_load(&self.namespace, pod, per_second);
+        let server = self.env.prometheus.lock().await;
+        let _one = self.env.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        server.scrape(&self.env.app.targets()).unwrap();
     }
 
     /// Waits until an address answers so that `wanted` is content, and returns the answer.
     pub(crate) async fn until_answer(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
         let mut found = Value::Null;
-        until(&format!("{path} on {}", self.site.cluster.name), async || {
+        until(&format!("{path} on {}", self.env.cluster.name), async || {
             let (code, said) = self.get(path).await;
             if wanted(code, &said) {
                 found = said;
                 return Ok(());
             }
-            Err(format!("{code} {said}; the end of the log:\n{}", self.site.subject.log_end()))
+            Err(format!("{code} {said}; the end of the log:\n{}", self.env.subject.log_end()))
         })
         .await;
         found
@@ -272,7 +282,7 @@ impl Plot {
     /// Waits until a deployment is asked for a number of replicas.
     pub(crate) async fn until_replicas(&self, name: &str, wanted: impl Fn(i64) -> bool) {
         let path = format!("/apis/apps/v1/namespaces/{{ns}}/deployments/{name}");
-        until(&format!("another size of {name} on {}", self.site.cluster.name), async || {
+        until(&format!("another size of {name} on {}", self.env.cluster.name), async || {
             let found = self.get(&path).await.1["spec"]["replicas"].as_i64().unwrap();
             if wanted(found) {
                 return Ok(());
@@ -294,7 +304,7 @@ impl Plot {
     }
 
     pub(crate) async fn until_condition(&self, name: &str, kind: &str, wanted: &str) {
-        until(&format!("{kind} {wanted} of {name} on {}", self.site.cluster.name), async || {
+        until(&format!("{kind} {wanted} of {name} on {}", self.env.cluster.name), async || {
             let found = self.condition(name, kind).await;
             if found == wanted { Ok(()) } else { Err(found) }
         })

@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A controller in this process.
-pub(crate) struct Ours {
+pub(crate) struct RunningController {
     pub(crate) handle: Handle,
     stop: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
     recorder: Recorder,
 }
 
-impl Ours {
+impl RunningController {
     pub(crate) fn start(client: Client, settings: Settings) -> Self {
         Self::start_with(client, settings, Leadership::alone(), Clock::system())
     }
@@ -72,7 +72,7 @@ impl Ours {
     }
 }
 
-impl Drop for Ours {
+impl Drop for RunningController {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();

@@ -19,23 +19,23 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::source::Sources;
-use crate::differential::ground::{NO_WORKLOADS, send, until_found};
+use crate::differential::env::{NO_WORKLOADS, send, until_found};
 use crate::differential::scenario::target;
 
-/// Who acts on a twin.
+/// Who acts on a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Twin {
+pub(crate) enum Subject {
     /// KEDA 2.20.2.
-    Theirs,
-    /// Ours with `--compat strict`.
+    Keda,
+    /// Plimsoll with `--compat strict`.
     Strict,
-    /// Ours as it comes.
+    /// Plimsoll with its defaults.
     Better,
 }
 
 /// All operators and what they act on. Fields end in this order.
-pub(crate) struct Ground {
-    pub(crate) ours: Vec<Ours>,
+pub(crate) struct KedaEnv {
+    pub(crate) ours: Vec<RunningOperator>,
     keda: Keda,
     pub(crate) sources: Sources,
     pub(crate) client: Client,
@@ -43,8 +43,8 @@ pub(crate) struct Ground {
 }
 
 /// One operator of ours.
-pub(crate) struct Ours {
-    pub(crate) twin: Twin,
+pub(crate) struct RunningOperator {
+    pub(crate) subject: Subject,
     pub(crate) handle: Handle,
     task: JoinHandle<()>,
     _stop: watch::Sender<bool>,
@@ -58,13 +58,13 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// How often ours looks whether secrets changed: often enough that a step need not wait for it.
 const SECRETS: Duration = Duration::from_secs(1);
 
-impl Twin {
-    pub(crate) const ALL: [Self; 3] = [Self::Theirs, Self::Strict, Self::Better];
+impl Subject {
+    pub(crate) const ALL: [Self; 3] = [Self::Keda, Self::Strict, Self::Better];
 
     /// The namespace.
     pub(crate) fn namespace(self) -> &'static str {
         match self {
-            Self::Theirs => "ns-theirs",
+            Self::Keda => "ns-theirs",
             Self::Strict => "ns-strict",
             Self::Better => "ns-better",
         }
@@ -77,18 +77,18 @@ pub(crate) fn plane() -> anyhow::Result<ControlPlane> {
     Ok(ControlPlane::start(&options)?)
 }
 
-impl Ground {
+impl KedaEnv {
     /// Starts all operators.
     pub(crate) async fn start(plane: ControlPlane, sabotage: bool, rush: bool) -> anyhow::Result<Self> {
         let access = plane.access().clone();
-        let client = testbed::twin::connect(&access.kubeconfig_for(access.admin())).await?;
+        let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         testbed::keda::prepare(&access, "keda").await?;
         for definition in target::definitions() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             send(&client, Method::POST, path, &definition).await.context("failed to define a resource")?;
         }
-        for twin in Twin::ALL {
-            let namespace = twin.namespace();
+        for subject in Subject::ALL {
+            let namespace = subject.namespace();
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             send(&client, Method::POST, "/api/v1/namespaces", &object)
                 .await
@@ -101,14 +101,14 @@ impl Ground {
         let sources = Sources::start(if rush { SLOW } else { Duration::ZERO }).await?;
         let options = KedaOptions {
             // Its own too, where the Secrets of ClusterTriggerAuthentications are.
-            namespace: Some(format!("{},keda", Twin::Theirs.namespace())),
+            namespace: Some(format!("{},keda", Subject::Keda.namespace())),
             adapter: true,
             ..KedaOptions::default()
         };
         let keda = Keda::start(&access, &options).await?;
         let mut ours = Vec::new();
-        for (twin, compat) in [(Twin::Strict, Compat::Strict), (Twin::Better, Compat::Better)] {
-            ours.push(Ours::start(&access, twin, compat, sabotage).await?);
+        for (subject, compat) in [(Subject::Strict, Compat::Strict), (Subject::Better, Compat::Better)] {
+            ours.push(RunningOperator::start(&access, subject, compat, sabotage).await?);
         }
         Ok(Self { ours, keda, sources, client, _plane: plane })
     }
@@ -119,7 +119,7 @@ impl Ground {
             anyhow::bail!("KEDA's operator has ended ({code}):\n{}", self.keda.log());
         }
         for ours in &self.ours {
-            ensure!(!ours.task.is_finished(), "our operator has ended ({:?})", ours.twin);
+            ensure!(!ours.task.is_finished(), "our operator has ended ({:?})", ours.subject);
         }
         Ok(())
     }
@@ -130,22 +130,27 @@ impl Ground {
     }
 }
 
-impl Drop for Ours {
+impl Drop for RunningOperator {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Ours {
-    async fn start(access: &Access, twin: Twin, compat: Compat, sabotage: bool) -> anyhow::Result<Self> {
-        let file = access.folder.join(format!("{}.kubeconfig", twin.namespace()));
+impl RunningOperator {
+    async fn start(
+        access: &Access,
+        subject: Subject,
+        compat: Compat,
+        sabotage: bool,
+    ) -> anyhow::Result<Self> {
+        let file = access.folder.join(format!("{}.kubeconfig", subject.namespace()));
         std::fs::write(&file, access.kubeconfig_for(access.admin()))
             .context("failed to write a kubeconfig")?;
         let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
         let client = cluster::connect::connect(&target).await?.client;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let settings = Settings {
-            namespaces: vec![twin.namespace().to_owned()],
+            namespaces: vec![subject.namespace().to_owned()],
             compat,
             secrets_check: SECRETS,
             // Where secrets are looked for is what a run that must find something changes.
@@ -172,6 +177,6 @@ impl Ours {
             ensure!(Instant::now() < until, "our operator has not begun after {} s", DEADLINE.as_secs());
             tokio::time::sleep(POLL).await;
         }
-        Ok(Self { twin, handle, task, _stop: stop })
+        Ok(Self { subject, handle, task, _stop: stop })
     }
 }

@@ -1,17 +1,17 @@
-//! What is done to a twin: plain data, the same for both.
+//! What is done to a copy: plain data, the same for both.
 
 use jiff::SignedDuration;
 
-use crate::differential::deed::{self, Ask};
+use crate::differential::action::{self, ApiRequest};
 
 /// One step.
-pub(crate) type Step = deed::Step<Deed>;
+pub(crate) type Step = action::Step<HpaAction>;
 
 /// One thing that is done.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum HpaAction {
     /// A request to the API server.
-    Ask(Ask),
+    ApiRequest(ApiRequest),
     /// What a pod uses from now on, as metrics.k8s.io says it; absent: nobody knows.
     Usage { pod: String, usage: Option<Usage> },
     /// A custom metric of a pod.
@@ -46,16 +46,16 @@ pub(crate) enum Age {
     Unknown,
 }
 
-impl From<Ask> for Deed {
-    fn from(ask: Ask) -> Self {
-        Self::Ask(ask)
+impl From<ApiRequest> for HpaAction {
+    fn from(ask: ApiRequest) -> Self {
+        Self::ApiRequest(ask)
     }
 }
 
-impl std::fmt::Display for Deed {
+impl std::fmt::Display for HpaAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Ask(ask) => ask.fmt(f),
+            Self::ApiRequest(ask) => ask.fmt(f),
             Self::Usage { pod, usage: None } => write!(f, "usage of {pod}: unknown"),
             Self::Usage { pod, usage: Some(usage) } => {
                 write!(

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::record::{self, ApiError, Op, Scenario, Step};
 
-pub(super) struct World<'a> {
+pub(super) struct ScenarioCluster<'a> {
     scenario: &'a Scenario,
     config: Arc<Config>,
     kinds: Vec<ResourceKind>,
@@ -43,12 +43,12 @@ pub(super) struct Played {
     pub(super) requests: Vec<String>,
 }
 
-impl<'a> World<'a> {
+impl<'a> ScenarioCluster<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         let seconds = SignedDuration::from_secs_f64;
         let config = &scenario.config;
         let gates = &config.feature_gates;
-        let mut world = Self {
+        let mut cluster = Self {
             scenario,
             config: Arc::new(Config {
                 downscale_stabilization: seconds(config.downscale_stabilization_seconds),
@@ -67,8 +67,8 @@ impl<'a> World<'a> {
             states: BTreeMap::new(),
             registry: Registry::default(),
         };
-        world.register_all();
-        world
+        cluster.register_all();
+        cluster
     }
 
     fn register_all(&mut self) {

@@ -7,13 +7,13 @@ use std::process::{Child, Command};
 use testbed::ports;
 
 /// A running controller; it ends when this is dropped.
-pub(crate) struct Ours {
+pub(crate) struct PlimsollController {
     child: Child,
     pub(crate) port: u16,
     folder: PathBuf,
 }
 
-impl Ours {
+impl PlimsollController {
     /// Starts it with the text of a kubeconfig.
     pub(crate) fn start(kubeconfig: &str) -> Self {
         let port = ports::free().unwrap();
@@ -45,7 +45,7 @@ impl Ours {
     }
 }
 
-impl Drop for Ours {
+impl Drop for PlimsollController {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::Plot;
+use super::TestNamespace;
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
 
 /// A trigger whose source is the test's external scaler: ten for each replica.
-pub(crate) fn scripted(plot: &Plot, source: &str) -> Value {
-    let metadata = json!({"scalerAddress": plot.site.sources.scaler, "source": source});
+pub(crate) fn scripted(ns: &TestNamespace, source: &str) -> Value {
+    let metadata = json!({"scalerAddress": ns.env.sources.scaler, "source": source});
     json!({"type": "external", "metadata": metadata})
 }
 
 /// A trigger whose source is the test's page.
-pub(crate) fn metrics_api(plot: &Plot, source: &str, target: &str) -> Value {
-    let url = plot.site.sources.url(&plot.namespace, source);
+pub(crate) fn metrics_api(ns: &TestNamespace, source: &str, target: &str) -> Value {
+    let url = ns.env.sources.url(&ns.namespace, source);
     json!({"type": "metrics-api", "metadata": {"url": url, "valueLocation": "value", "targetValue": target}})
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn deployment(name: &str, replicas: u32) -> Value {
     })
 }
 
-impl Plot {
+impl TestNamespace {
     /// A ScaledObject of the deployment of its name: asked every second, and quick to rest.
     pub(crate) fn scaled_object(&self, name: &str, more: &Value) -> Value {
         let mut spec = json!({
@@ -163,7 +163,7 @@ impl Plot {
 
     /// Waits until the source of this name was asked a few more times: what was to happen has happened.
     pub(crate) async fn rounds(&self, source: &str, count: u64) {
-        let asked = || self.site.sources.asked(&self.namespace, source);
+        let asked = || self.env.sources.asked(&self.namespace, source);
         let before = asked();
         self.until(&format!("{count} questions to {source}"), async || {
             if asked() >= before + count { Ok(()) } else { Err((before, asked())) }

@@ -1,8 +1,8 @@
 //! What tests of the controller stand on: workloads made by hand, metrics that say what the test wants, and the controller.
 
-mod ours;
+mod controller;
 mod proxied;
-mod witness;
+mod replica_watch;
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
@@ -18,11 +18,11 @@ use localkube::store::Key;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::etcd::{self, Etcd};
-use testbed::twin::{self, Cluster, Failure, Workloads};
+use testbed::harness::{self, Cluster, Failure, Workloads};
 
-pub(crate) use ours::Ours;
+pub(crate) use controller::RunningController;
 pub(crate) use proxied::Proxied;
-pub(crate) use witness::Witness;
+pub(crate) use replica_watch::ReplicaWatch;
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 static ALONE: RwLock<()> = RwLock::new(());
 
 /// A namespace with workloads that nobody acts on but the test and the controller.
-pub(crate) struct Ground {
+pub(crate) struct ControllerEnv {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) cluster: &'static str,
@@ -56,7 +56,7 @@ pub(crate) fn soak() -> bool {
 /// Runs a test on both clusters at once, with nobody else who acts on workloads.
 pub(crate) fn on_both<F, T>(test: F) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T + Sync,
+    F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
     let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
@@ -66,13 +66,13 @@ where
 /// The same for a test that makes the metrics APIs fail, while no other runs.
 pub(crate) fn alone_on_both<F, T>(test: F) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T + Sync,
+    F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    side_by_side(&async |ground: Ground| {
-        let script = ground.script.clone();
-        test(ground).await;
+    side_by_side(&async |env: ControllerEnv| {
+        let script = env.script.clone();
+        test(env).await;
         script.clear();
     })
 }
@@ -80,7 +80,7 @@ where
 /// Most of a test is waiting, so that both together take little longer than one.
 fn side_by_side<F, T>(test: &F) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T + Sync,
+    F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
     std::thread::scope(|scope| {
@@ -93,7 +93,7 @@ where
 
 fn on_one<F, T>(test: &F, real: bool) -> Result<(), Failure>
 where
-    F: Fn(Ground) -> T,
+    F: Fn(ControllerEnv) -> T,
     T: Future<Output = ()>,
 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -106,7 +106,8 @@ where
             Cluster::local(Workloads::Off).await?
         };
         let session = cluster.session("both").await?;
-        let result = AssertUnwindSafe(async { test(Ground::new(&cluster, session.namespace()).await).await });
+        let result =
+            AssertUnwindSafe(async { test(ControllerEnv::new(&cluster, session.namespace()).await).await });
         let result = result.catch_unwind().await;
         cluster.leave(&session).await;
         result.map_err(|panic| {
@@ -116,7 +117,7 @@ where
     })
 }
 
-impl Ground {
+impl ControllerEnv {
     async fn new(cluster: &Cluster, namespace: &str) -> Self {
         let client = cluster.client.clone();
         let (script, own) = if cluster.access.is_some() {
@@ -142,7 +143,7 @@ impl Ground {
         self.access.is_some()
     }
 
-    /// The same ground in a namespace of its own, for tests that do several things at once.
+    /// The same env in a namespace of its own, for tests that do several things at once.
     pub(crate) async fn room(&self, name: &str) -> Self {
         let namespace = format!("{}-{name}", self.namespace);
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -409,8 +410,8 @@ impl Ground {
     }
 
     /// Starts our controller on this namespace.
-    pub(crate) fn controller(&self, settings: Settings) -> Ours {
-        Ours::start(self.client.clone(), settings)
+    pub(crate) fn controller(&self, settings: Settings) -> RunningController {
+        RunningController::start(self.client.clone(), settings)
     }
 }
 
@@ -453,7 +454,7 @@ fn real_metrics(kubeconfig: &str) -> Script {
     let kubeconfig = kubeconfig.to_owned();
     let start = move || {
         RUNTIME.block_on(async {
-            let client = twin::connect(&kubeconfig).await.unwrap();
+            let client = harness::connect(&kubeconfig).await.unwrap();
             let api = MetricsApi::start(localkube::metrics::Settings::default()).await.unwrap();
             api.register(&client, "kube-system").await.unwrap();
             api

@@ -20,12 +20,12 @@ const WRITERS: usize = 16;
 
 /// How much there is.
 #[derive(Clone, Copy)]
-pub(crate) struct World {
+pub(crate) struct Workloads {
     pub(crate) autoscalers: usize,
     pub(crate) namespaces: usize,
 }
 
-impl World {
+impl Workloads {
     pub(crate) fn namespace(self, autoscaler: usize) -> String {
         format!("bench-{:03}", autoscaler % self.namespaces)
     }

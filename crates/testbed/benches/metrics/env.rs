@@ -16,12 +16,12 @@ fn count(list: &Value) -> usize {
 }
 
 /// Ends with this.
-pub(crate) struct Stage {
+pub(crate) struct MetricsBenchEnv {
     plane: ControlPlane,
     pub(crate) kubelets: Kubelets,
 }
 
-impl Stage {
+impl MetricsBenchEnv {
     /// Starts everything and waits until the API server knows all pods.
     pub(crate) async fn new(fleet: Fleet) -> Self {
         // Nobody else is to act on these nodes and pods, and nobody needs service accounts.
@@ -32,10 +32,10 @@ impl Stage {
         let begun = Instant::now();
         fleet.run(&kubelets).unwrap();
         fleet.store(&Etcd::of(plane.access()), &kubelets).await.unwrap();
-        let stage = Self { plane, kubelets };
+        let env = Self { plane, kubelets };
         let (namespace, name) = fleet.pod(fleet.size() - 1);
         let last = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let client = Direct::new(stage.access().ports.api_server, &stage.admin()).unwrap();
+        let client = Direct::new(env.access().ports.api_server, &env.admin()).unwrap();
         while client.get(&last).await.map_or(0, |answer| answer.code) != 200 {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not know {last}");
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -54,7 +54,7 @@ impl Stage {
             fleet.size(),
             begun.elapsed().as_secs_f64()
         );
-        stage
+        env
     }
 
     pub(crate) fn access(&self) -> &Access {

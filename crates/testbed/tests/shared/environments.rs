@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
 
-use testbed::twin::{Cluster, Failure, Workloads};
+use testbed::harness::{Cluster, Failure, Workloads};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -13,12 +13,12 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// What tests share on each cluster, made by the first who asks; none where the cluster cannot be had.
-pub(crate) struct Sites<S> {
+pub(crate) struct Environments<S> {
     real: OnceCell<Option<S>>,
     local: OnceCell<Option<S>>,
 }
 
-impl<S> Sites<S> {
+impl<S> Environments<S> {
     pub(crate) const fn new() -> Self {
         Self { real: OnceCell::const_new(), local: OnceCell::const_new() }
     }

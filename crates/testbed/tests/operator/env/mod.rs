@@ -9,8 +9,8 @@ mod source;
 use http::Method;
 use kube::Client;
 use serde_json::Value;
+use testbed::harness::{Cluster, Failure, Workloads};
 use testbed::proxy::Proxy;
-use testbed::twin::{Cluster, Failure, Workloads};
 use tokio::sync::OnceCell;
 
 pub(crate) use crate::shared::kubectl::Kubectl;
@@ -21,23 +21,23 @@ pub(crate) use objects::{behavior, deployment, metrics_api, scripted};
 pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, check_log, with_token};
 pub(crate) use source::{Says, Sources};
 
+use crate::shared::environments::{Environments, side_by_side};
 use crate::shared::manifests;
-use crate::shared::sites::{Sites, side_by_side};
 use scaler::Scaler;
 
-static SITES: Sites<Site> = Sites::new();
+static ENVIRONMENTS: Environments<OperatorEnv> = Environments::new();
 static SOURCES: OnceCell<Sources> = OnceCell::const_new();
 
 /// One cluster, and what all tests on it share.
-pub(crate) struct Site {
+pub(crate) struct OperatorEnv {
     pub(crate) cluster: Cluster,
     pub(crate) sources: &'static Sources,
-    stage: OnceCell<Stage>,
+    serving: OnceCell<ServingOperator>,
 }
 
 /// The one operator whose metrics the API server serves, and whoever acts on HPAs, both in one namespace: a cluster has
 /// one server of external metrics at a time.
-pub(crate) struct Stage {
+pub(crate) struct ServingOperator {
     pub(crate) namespace: String,
     pub(crate) operator: Operator,
     /// What it asks the API server for.
@@ -45,29 +45,34 @@ pub(crate) struct Stage {
     _scaler: Scaler,
 }
 
-/// A namespace on a site.
+/// A namespace on a env.
 #[derive(Clone)]
-pub(crate) struct Plot {
-    pub(crate) site: &'static Site,
+pub(crate) struct TestNamespace {
+    pub(crate) env: &'static OperatorEnv,
     pub(crate) namespace: String,
 }
 
 /// Runs a test on both clusters at once.
-pub(crate) fn on_both<T: Future<Output = ()>>(test: impl Fn(Plot) -> T + Sync) -> Result<(), Failure> {
+pub(crate) fn on_both<T: Future<Output = ()>>(
+    test: impl Fn(TestNamespace) -> T + Sync,
+) -> Result<(), Failure> {
     side_by_side(|real| on_one(&test, real))
 }
 
-async fn on_one<T: Future<Output = ()>>(test: &impl Fn(Plot) -> T, real: bool) -> Result<(), Failure> {
-    let Some(site) = SITES.of(real, Workloads::On, site).await? else { return Ok(()) };
-    let session = site.cluster.session("operator").await?;
-    let plot = Plot { site, namespace: session.namespace().to_owned() };
-    eprintln!("on {} in {}", site.cluster.name, plot.namespace);
-    test(plot).await;
-    site.cluster.leave(&session).await;
+async fn on_one<T: Future<Output = ()>>(
+    test: &impl Fn(TestNamespace) -> T,
+    real: bool,
+) -> Result<(), Failure> {
+    let Some(env) = ENVIRONMENTS.of(real, Workloads::On, env).await? else { return Ok(()) };
+    let session = env.cluster.session("operator").await?;
+    let ns = TestNamespace { env, namespace: session.namespace().to_owned() };
+    eprintln!("on {} in {}", env.cluster.name, ns.namespace);
+    test(ns).await;
+    env.cluster.leave(&session).await;
     Ok(())
 }
 
-async fn site(cluster: Cluster) -> Option<Site> {
+async fn env(cluster: Cluster) -> Option<OperatorEnv> {
     // There is no kubectl where there is no Go to build it with.
     testbed::Parts::ensure().ok()?;
     let client = &cluster.client;
@@ -87,7 +92,7 @@ async fn site(cluster: Cluster) -> Option<Site> {
         .await;
     }
     let sources = SOURCES.get_or_init(Sources::start).await;
-    Some(Site { cluster, sources, stage: OnceCell::new() })
+    Some(OperatorEnv { cluster, sources, serving: OnceCell::new() })
 }
 
 /// Whether an object of `deploy/operator` is for a cluster with pods, or leads to them.
@@ -101,54 +106,54 @@ pub(crate) async fn apply(cluster: &Cluster, objects: &[Value]) {
     manifests::apply(&cluster.client, cluster.name, objects, |_| true).await;
 }
 
-impl Site {
+impl OperatorEnv {
     /// The operator that all HPAs of its namespace are served by, started when it is asked for first.
-    pub(crate) async fn stage(&'static self) -> &'static Stage {
-        self.stage
+    pub(crate) async fn serving(&'static self) -> &'static ServingOperator {
+        self.serving
             .get_or_init(async || {
-                let session = self.cluster.session("stage").await.unwrap();
-                let plot = Plot { site: self, namespace: session.namespace().to_owned() };
-                let (operator, proxy) = Operator::on_stage(&plot).await;
-                let scaler = Scaler::start(&plot).await;
-                Stage { namespace: plot.namespace, operator, proxy, _scaler: scaler }
+                let session = self.cluster.session("serving").await.unwrap();
+                let ns = TestNamespace { env: self, namespace: session.namespace().to_owned() };
+                let (operator, proxy) = Operator::serving(&ns).await;
+                let scaler = Scaler::start(&ns).await;
+                ServingOperator { namespace: ns.namespace, operator, proxy, _scaler: scaler }
             })
             .await
     }
 }
 
-impl Plot {
+impl TestNamespace {
     /// A namespace on a cluster in memory that nobody else has, for who acts in all namespaces. It lives as long as the
     /// process. None where there is no kubectl.
     pub(crate) async fn alone() -> Option<Self> {
         let cluster = Cluster::local(Workloads::On).await.unwrap();
-        let site: &'static Site = Box::leak(Box::new(site(cluster).await?));
-        let session = site.cluster.session("alone").await.unwrap();
-        Some(Self { site, namespace: session.namespace().to_owned() })
+        let env: &'static OperatorEnv = Box::leak(Box::new(env(cluster).await?));
+        let session = env.cluster.session("alone").await.unwrap();
+        Some(Self { env, namespace: session.namespace().to_owned() })
     }
 
-    /// Another namespace on the same site.
+    /// Another namespace on the same env.
     pub(crate) async fn another(&self) -> Self {
-        let session = self.site.cluster.session("another").await.unwrap();
-        Self { site: self.site, namespace: session.namespace().to_owned() }
+        let session = self.env.cluster.session("another").await.unwrap();
+        Self { env: self.env, namespace: session.namespace().to_owned() }
     }
 
-    /// The same on the stage, where HPAs are acted on.
-    pub(crate) async fn on_stage(&self) -> (Self, &'static Operator) {
-        let stage = self.site.stage().await;
-        (Self { site: self.site, namespace: stage.namespace.clone() }, &stage.operator)
+    /// The same on the serving, where HPAs are acted on.
+    pub(crate) async fn serving(&self) -> (Self, &'static Operator) {
+        let serving = self.env.serving().await;
+        (Self { env: self.env, namespace: serving.namespace.clone() }, &serving.operator)
     }
 
     pub(crate) fn kubectl(&self) -> Kubectl {
-        Kubectl::new(&self.site.cluster.kubeconfig, &self.namespace).unwrap()
+        Kubectl::new(&self.env.cluster.kubeconfig, &self.namespace).unwrap()
     }
 
     pub(crate) fn client(&self) -> &Client {
-        &self.site.cluster.client
+        &self.env.cluster.client
     }
 
     /// What a source of this namespace says from now on.
     pub(crate) fn say(&self, source: &str, says: Says) {
-        self.site.sources.say(&self.namespace, source, says);
+        self.env.sources.say(&self.namespace, source, says);
     }
 
     /// A path with the namespace of the test for `{ns}`.
@@ -166,6 +171,6 @@ impl Plot {
         what: &str,
         look: impl AsyncFnMut() -> Result<(), T>,
     ) {
-        until(&format!("on {} in {}: {what}", self.site.cluster.name, self.namespace), look).await;
+        until(&format!("on {} in {}: {what}", self.env.cluster.name, self.namespace), look).await;
     }
 }

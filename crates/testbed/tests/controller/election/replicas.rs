@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use testbed::proxy::{Entry, Proxy};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::ground::{Ground, Ours, PERIOD, unique};
+use crate::env::{ControllerEnv, PERIOD, RunningController, unique};
 
 pub(super) const LEASE: Duration = Duration::from_secs(3);
 const RENEW: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const PART: &str = "PLIMSOLL_TEST_CONTROLLER";
 const BINARY: &str = "PLIMSOLL_BIN";
 
 /// Controllers of one namespace.
-pub(super) struct Crew {
+pub(super) struct ControllerReplicas {
     members: Vec<Member>,
 }
 
@@ -50,45 +50,43 @@ pub(super) fn chance(most: Duration) -> Duration {
     most.mul_f64(RandomState::new().hash_one(0) as f64 / u64::MAX as f64)
 }
 
-impl Crew {
-    pub(super) async fn start(ground: &Ground, count: usize) -> Self {
+impl ControllerReplicas {
+    pub(super) async fn start(env: &ControllerEnv, count: usize) -> Self {
         let mut crew = Self { members: Vec::new() };
         for _ in 0..count {
-            let proxy = Proxy::start(&ground.kubeconfig).await.unwrap();
+            let proxy = Proxy::start(&env.kubeconfig).await.unwrap();
             let kubeconfig =
                 std::env::temp_dir().join(format!("plimsoll-crew-{}-{}", std::process::id(), unique()));
             std::fs::write(&kubeconfig, proxy.kubeconfig()).unwrap();
-            let child = Some(spawn(&kubeconfig, &ground.namespace));
+            let child = Some(spawn(&kubeconfig, &env.namespace));
             crew.members.push(Member { proxy, kubeconfig, child });
         }
         crew
     }
 
     /// Who leads now: the one that last renewed the lease.
-    pub(super) async fn leader(&self, ground: &Ground) -> usize {
-        self.next(ground, |_| true).await
+    pub(super) async fn leader(&self, env: &ControllerEnv) -> usize {
+        self.next(env, |_| true).await
     }
 
     /// Who leads after `old` does no longer.
-    pub(super) async fn next_leader(&self, ground: &Ground, old: usize) -> usize {
-        self.next(ground, |number| number != old).await
+    pub(super) async fn next_leader(&self, env: &ControllerEnv, old: usize) -> usize {
+        self.next(env, |number| number != old).await
     }
 
-    async fn next(&self, ground: &Ground, wanted: impl Fn(usize) -> bool) -> usize {
+    async fn next(&self, env: &ControllerEnv, wanted: impl Fn(usize) -> bool) -> usize {
         let mut found = 0;
-        ground
-            .until("a leader", async || {
-                let renewed =
-                    self.members.iter().enumerate().map(|(number, member)| (member.renewed(), number));
-                match renewed.max() {
-                    Some((Some(_), number)) if wanted(number) => {
-                        found = number;
-                        Ok(())
-                    }
-                    other => Err(other),
+        env.until("a leader", async || {
+            let renewed = self.members.iter().enumerate().map(|(number, member)| (member.renewed(), number));
+            match renewed.max() {
+                Some((Some(_), number)) if wanted(number) => {
+                    found = number;
+                    Ok(())
                 }
-            })
-            .await;
+                other => Err(other),
+            }
+        })
+        .await;
         found
     }
 
@@ -110,17 +108,16 @@ impl Crew {
         assert!(ended.success(), "{ended}");
     }
 
-    pub(super) async fn restart(&mut self, ground: &Ground, number: usize) {
+    pub(super) async fn restart(&mut self, env: &ControllerEnv, number: usize) {
         let member = &mut self.members[number];
-        member.child = Some(spawn(&member.kubeconfig, &ground.namespace));
+        member.child = Some(spawn(&member.kubeconfig, &env.namespace));
         // It is a candidate when it has looked.
         let since = SystemTime::now();
         let looked = |entry: &Entry| entry.path.contains("/leases/") && entry.at >= since;
-        ground
-            .until("a candidate", async || {
-                if member.proxy.rules().log().iter().any(looked) { Ok(()) } else { Err(()) }
-            })
-            .await;
+        env.until("a candidate", async || {
+            if member.proxy.rules().log().iter().any(looked) { Ok(()) } else { Err(()) }
+        })
+        .await;
     }
 
     /// How many writes to paths that end so were answered with success, whoever made them.
@@ -146,7 +143,7 @@ impl Member {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ControllerReplicas {
     fn drop(&mut self) {
         for member in &mut self.members {
             if let Some(child) = &mut member.child {
@@ -180,7 +177,7 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
             let mut command = Command::new(std::env::current_exe().unwrap());
             let identity = format!("controller-{}", unique());
             let part = Part { kubeconfig: kubeconfig.to_owned(), namespace: namespace.to_owned(), identity };
-            command.args(["--exact", "election::crew::one_of_several", "--nocapture"]);
+            command.args(["--exact", "election::replicas::one_of_several", "--nocapture"]);
             command.env(PART, serde_json::to_string(&part).unwrap());
             command
         }
@@ -216,7 +213,7 @@ fn one_of_several() {
             namespaces: vec![part.namespace],
             ..Settings::default()
         };
-        let ours = Ours::start_with(client, settings, leadership, Clock::system());
+        let ours = RunningController::start_with(client, settings, leadership, Clock::system());
         let mut terminate = signal(SignalKind::terminate()).unwrap();
         // Whoever started this holds the other end.
         std::thread::spawn(|| {

@@ -5,7 +5,7 @@ use http::Method;
 use kube::Client;
 use testbed::proxy::{Entry, Proxy, Rules};
 
-use super::{Ground, unique};
+use super::{ControllerEnv, unique};
 
 /// A proxy, and a client that goes through it as the binary's does: HTTP/2, TLS, the gate for requests.
 pub(crate) struct Proxied {
@@ -14,7 +14,7 @@ pub(crate) struct Proxied {
     pub(crate) client: Client,
 }
 
-impl Ground {
+impl ControllerEnv {
     pub(crate) async fn proxied(&self) -> Proxied {
         let proxy = Proxy::start(&self.kubeconfig).await.unwrap();
         let file = std::env::temp_dir().join(format!("plimsoll-proxied-{}-{}", std::process::id(), unique()));

@@ -66,7 +66,7 @@ pub trait Payload {
     fn bytes(self) -> Vec<u8>;
 }
 
-/// As whom requests are made unless they say otherwise; the server names the manager of fields after it.
+/// The default user agent. The server derives the name of the field manager from it, so recordings contain it.
 const USER_AGENT: &str = "twin/1.0";
 /// No answer takes this long.
 const DEADLINE: Duration = Duration::from_secs(30);

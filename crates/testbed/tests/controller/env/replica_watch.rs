@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::Ground;
+use super::ControllerEnv;
 
 /// A count that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +21,21 @@ pub(crate) struct Sight {
 }
 
 /// A watch of a deployment, past every proxy.
-pub(crate) struct Witness {
+pub(crate) struct ReplicaWatch {
     seen: Arc<Mutex<Vec<Sight>>>,
     task: JoinHandle<()>,
 }
 
-impl Ground {
+impl ControllerEnv {
     /// Watches a deployment from now on.
-    pub(crate) async fn witness(&self, name: &str) -> Witness {
+    pub(crate) async fn witness(&self, name: &str) -> ReplicaWatch {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let path = format!(
             "/apis/apps/v1/namespaces/{}/deployments?watch=true&timeoutSeconds=3600&fieldSelector=metadata.name%3D{name}",
             self.namespace
         );
         let task = tokio::spawn(watch(self.client.clone(), path, seen.clone()));
-        let witness = Witness { seen, task };
+        let witness = ReplicaWatch { seen, task };
         self.until("a first look", async || if witness.seen().is_empty() { Err(()) } else { Ok(()) }).await;
         witness
     }
@@ -59,7 +59,7 @@ async fn watch(client: Client, path: String, seen: Arc<Mutex<Vec<Sight>>>) {
     }
 }
 
-impl Witness {
+impl ReplicaWatch {
     /// What was seen so far, the first look included.
     pub(crate) fn seen(&self) -> Vec<Sight> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -71,13 +71,12 @@ impl Witness {
     }
 
     /// Waits until it has seen this count last: it may be a little behind whoever asks.
-    pub(crate) async fn caught_up(&self, ground: &Ground, count: i64) {
-        ground
-            .until(
-                "the witness",
-                async || if self.last().replicas == count { Ok(()) } else { Err(self.counts()) },
-            )
-            .await;
+    pub(crate) async fn caught_up(&self, env: &ControllerEnv, count: i64) {
+        env.until(
+            "the witness",
+            async || if self.last().replicas == count { Ok(()) } else { Err(self.counts()) },
+        )
+        .await;
     }
 
     /// When the count last became what it is.
@@ -86,7 +85,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for ReplicaWatch {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -46,7 +46,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 #[macro_export]
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        &[$($crate::twin::Case { name: stringify!($name), run: |session| Box::pin($name(session)) }),*]
+        &[$($crate::harness::Case { name: stringify!($name), run: |session| Box::pin($name(session)) }),*]
     };
 }
 

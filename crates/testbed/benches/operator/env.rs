@@ -13,15 +13,15 @@ use kube::Client;
 use localkube::{Cluster, Options};
 use serde_json::Value;
 use testbed::aggregate::Aggregated;
-use testbed::twin;
+use testbed::harness;
 
-use crate::world::{send, write};
+use crate::workloads::{send, write};
 
 /// The word with which this program becomes the server.
 pub(crate) const SERVER: &str = "serve";
 
 /// A cluster with KEDA's definitions; it ends when this is dropped.
-pub(crate) struct Stage {
+pub(crate) struct OperatorBenchEnv {
     child: Child,
     /// When this is closed, the other process ends.
     words: Option<ChildStdin>,
@@ -38,11 +38,11 @@ pub(crate) async fn serve(file: &str) {
     let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().map_while(Result::ok).count()).await;
 }
 
-impl Stage {
+impl OperatorBenchEnv {
     pub(crate) async fn start() -> Self {
         let (child, words, kubeconfig) = tokio::task::spawn_blocking(spawn).await.unwrap();
         let client =
-            twin::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("localkube cannot be reached"));
+            harness::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("localkube cannot be reached"));
         for definition in definitions() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             write(&client, Method::POST, path, &definition).await;
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for OperatorBenchEnv {
     fn drop(&mut self) {
         drop(self.words.take());
         let _ = self.child.wait();

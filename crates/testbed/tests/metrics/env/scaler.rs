@@ -6,22 +6,22 @@ use std::time::Duration;
 use controllers::hpa::Settings;
 use testbed::peer::{Peer, PeerOptions};
 
-use super::Plot;
-use crate::ours::Ours;
+use super::TestNamespace;
+use crate::controller::RunningController;
 
 #[allow(dead_code, reason = "held for their ends")]
 pub(crate) enum Scaler {
-    Theirs(Peer),
-    Ours(Ours),
+    Kubernetes(Peer),
+    Plimsoll(RunningController),
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
 
 impl Scaler {
-    pub(crate) async fn start(plot: &Plot) -> Self {
-        if let Some(access) = plot.access() {
-            let options = PeerOptions::of_test(&plot.namespace, PERIOD);
-            return Self::Theirs(Peer::start(access, &options).await.unwrap());
+    pub(crate) async fn start(ns: &TestNamespace) -> Self {
+        if let Some(access) = ns.access() {
+            let options = PeerOptions::of_test(&ns.namespace, PERIOD);
+            return Self::Kubernetes(Peer::start(access, &options).await.unwrap());
         }
         let config = engine::Config {
             downscale_stabilization: jiff::SignedDuration::ZERO,
@@ -30,9 +30,9 @@ impl Scaler {
         let settings = Settings {
             config: Arc::new(config),
             period: PERIOD,
-            namespaces: vec![plot.namespace.clone()],
+            namespaces: vec![ns.namespace.clone()],
             ..Settings::default()
         };
-        Self::Ours(Ours::start(plot.client().clone(), settings))
+        Self::Plimsoll(RunningController::start(ns.client().clone(), settings))
     }
 }
