@@ -1,37 +1,66 @@
-//! Rust code of the gRPC protocols, without a protobuf compiler on the machine.
+//! Rust code of the gRPC protocols.
+//!
+//! The code generator (protox, tonic-prost-build) takes a minute to compile and the protocols hardly ever change, so it is behind
+//! the feature `protobuf`: `cargo generate-protobuf`. Each generated file names the digest of its protocol, by which `generate
+//! --check` finds one that is out of date without the generator.
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use sha2::{Digest as _, Sha256};
 
-/// Where the protocols are.
-const FOLDER: &str = "crates/external-scaler";
+/// The crate that holds the protocols.
+const CRATE: &str = "crates/external-scaler";
 /// Each protocol, and the file that is named after its package.
 const PROTOCOLS: [(&str, &str); 2] =
     [("externalscaler.proto", "externalscaler.rs"), ("metricsservice.proto", "api.rs")];
 
-/// Every file with what belongs into it.
+/// Every generated file with its content. Without the feature `protobuf`, a file whose header names the digest of today's
+/// protocol keeps its content.
 pub(super) fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let folder = root.join(FOLDER);
-    // The library only writes into folders.
-    let draft = root.join("target/protobuf");
-    std::fs::create_dir_all(&draft).with_context(|| format!("failed to make {}", draft.display()))?;
-    let names = PROTOCOLS.map(|(protocol, _)| protocol);
-    let parsed = protox::compile(names, [folder.join("proto")]).context("failed to read the protocols")?;
-    tonic_prost_build::configure()
-        .out_dir(&draft)
-        // Maps in order: what is sent twice is the same twice.
-        .btree_map(".")
-        .compile_fds(parsed)
-        .context("failed to make code of the protocols")?;
     PROTOCOLS
         .iter()
         .map(|(protocol, name)| {
-            let code = std::fs::read_to_string(draft.join(name))
-                .with_context(|| format!("failed to make {name}"))?;
-            let title =
-                format!("// Made by `cargo xtask generate` from {FOLDER}/proto/{protocol}; do not edit.\n");
-            Ok((format!("{FOLDER}/src/generated/{name}"), title + &code))
+            let source = format!("{CRATE}/proto/{protocol}");
+            let text =
+                std::fs::read(root.join(&source)).with_context(|| format!("failed to read {source}"))?;
+            let digest: String =
+                Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let header = format!(
+                "// Made by `cargo generate-protobuf` from {source} (SHA-256 {digest}); do not edit.\n"
+            );
+            let path = format!("{CRATE}/src/generated/{name}");
+            let content = generate(root, &path, name, header)?;
+            Ok((path, content))
         })
         .collect()
+}
+
+#[cfg(feature = "protobuf")]
+fn generate(root: &Path, _: &str, name: &str, header: String) -> anyhow::Result<String> {
+    // The generator writes into a folder only.
+    let folder = root.join("target/protobuf");
+    std::fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    let names = PROTOCOLS.map(|(protocol, _)| protocol);
+    let parsed =
+        protox::compile(names, [root.join(CRATE).join("proto")]).context("failed to parse the protocols")?;
+    tonic_prost_build::configure()
+        .out_dir(&folder)
+        // Ordered maps encode the same message to the same bytes.
+        .btree_map(".")
+        .compile_fds(parsed)
+        .context("failed to generate code from the protocols")?;
+    let code =
+        std::fs::read_to_string(folder.join(name)).with_context(|| format!("failed to generate {name}"))?;
+    Ok(header + &code)
+}
+
+#[cfg(not(feature = "protobuf"))]
+fn generate(root: &Path, path: &str, _: &str, header: String) -> anyhow::Result<String> {
+    let found = std::fs::read_to_string(root.join(path)).with_context(|| format!("failed to read {path}"))?;
+    anyhow::ensure!(
+        found.starts_with(&header),
+        "{path} was generated from another version of its protocol\n  remedy: cargo generate-protobuf, then commit it"
+    );
+    Ok(found)
 }
