@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
 use api::keda::{GroupVersionKindResource, ScaledObject, ScaledObjectStatus};
 use api::provider::Compat;
-use controllers::operator::Settings;
-use controllers::operator::auth::{Asked, Auth, Manifests, Rules};
+use controllers::operator::OperatorSettings;
+use controllers::operator::auth::{AuthQuery, AuthResolver, AuthRules, ManifestObjects};
 use keda::environment::PodTemplate;
 use keda::event::Event;
 use keda::hpa::{self, Made, make, needs_update};
@@ -189,8 +189,9 @@ async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result
     let target = owner.status.scale_target_gvkr.as_ref().ok_or(hpa::Error::NoTarget.to_string())?;
     let workload = find(&manifests, target, owner)?;
     let template = PodTemplate::of_workload(workload);
-    let settings = Settings { compat, ..Settings::default() };
-    let auth = Auth::new(Arc::new(Manifests::new(manifests.clone())), Rules::from(&settings));
+    let settings = OperatorSettings { compat, ..OperatorSettings::default() };
+    let auth =
+        AuthResolver::new(Arc::new(ManifestObjects::new(manifests.clone())), AuthRules::from(&settings));
     let backends = Backends::without_cluster(web::Settings::default(), compat);
     let mut scalers: Vec<Arc<dyn Scaler>> = Vec::new();
     for index in 0..owner.spec.triggers.len() {
@@ -242,14 +243,15 @@ async fn trigger(
     owner: &ScaledObject,
     index: usize,
     template: Option<&PodTemplate>,
-    auth: &Auth,
+    auth: &AuthResolver,
 ) -> Result<Trigger, String> {
     let given = owner.spec.triggers.get(index).ok_or("no such trigger")?;
     let namespace = owner.metadata.namespace.as_str();
     let container = owner.spec.scale_target_ref.env_source_container_name.as_str();
     let environment =
         auth.environment(namespace, template, container).await.map_err(|error| error.to_string())?;
-    let asked = Asked { namespace, authentication: given.authentication_ref.as_ref(), template, container };
+    let asked =
+        AuthQuery { namespace, authentication: given.authentication_ref.as_ref(), template, container };
     let resolved = auth.resolve(asked).await.map_err(|error| error.to_string())?;
     Ok(Trigger {
         owner: Owner {

@@ -12,7 +12,7 @@ use keda::admission::{self, Allowed, Needs, Objects, Request, Rules, Target, Ver
 use kube::Client;
 use serde_json::{Map, Value};
 
-use super::hand::{Hand, Place};
+use super::leader_client::{LeaderClient, ResourcePath};
 
 /// Who tells the events.
 const COMPONENT: &str = "keda-admission";
@@ -20,7 +20,7 @@ const COMPONENT: &str = "keda-admission";
 /// Judges writes.
 #[derive(Clone)]
 pub struct Admission {
-    hand: Hand,
+    client: LeaderClient,
     recorder: Recorder,
     compat: Compat,
 }
@@ -28,13 +28,13 @@ pub struct Admission {
 impl Admission {
     /// Asks this cluster about what surrounds an object.
     pub fn new(client: Client, discovery: Discovery, recorder: &Recorder, compat: Compat) -> Self {
-        let hand = Hand::new(client, discovery, Leadership::alone());
-        Self { hand, recorder: recorder.with_component(COMPONENT), compat }
+        let client = LeaderClient::new(client, discovery, Leadership::alone());
+        Self { client, recorder: recorder.with_component(COMPONENT), compat }
     }
 
     /// Judges a write. Where the cluster cannot be asked, the write goes on with a warning: a check that cannot be made
     /// must not keep anybody from working.
-    pub async fn judge(&self, request: &Request<'_>) -> Verdict {
+    pub async fn review(&self, request: &Request<'_>) -> Verdict {
         let around = match admission::needs(request) {
             None => Objects::default(),
             Some(needs) => match self.gather(request, &needs).await {
@@ -85,11 +85,11 @@ impl Admission {
         };
         targets.insert(named(request.object));
         let collections = [
-            (Place::keda("scaledobjects", namespace, ""), "ScaledObject"),
-            (Place::hpa(namespace, ""), "HorizontalPodAutoscaler"),
+            (ResourcePath::keda("scaledobjects", namespace, ""), "ScaledObject"),
+            (ResourcePath::hpa(namespace, ""), "HorizontalPodAutoscaler"),
         ];
-        for (place, kind) in collections {
-            for object in self.items(place, kind).await? {
+        for (path, kind) in collections {
+            for object in self.items(path, kind).await? {
                 let target = named(&object);
                 // What cannot be read is nobody's rival, and must not keep others from being judged.
                 match around.add(object) {
@@ -99,13 +99,14 @@ impl Admission {
             }
         }
         if let Some((workload, name)) = &needs.workload {
-            let place = Place { group: "apps", version: "v1", plural: workload.plural(), namespace, name };
-            match self.hand.get::<Value>(place).await {
+            let path =
+                ResourcePath { group: "apps", version: "v1", plural: workload.plural(), namespace, name };
+            match self.client.get::<Value>(path).await {
                 Ok(object) => around.add(object).map_err(|error| error.to_string())?,
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error.to_string()),
             }
-            for object in self.items(Place::core("limitranges", namespace, ""), "LimitRange").await? {
+            for object in self.items(ResourcePath::core("limitranges", namespace, ""), "LimitRange").await? {
                 around.add(object).map_err(|error| error.to_string())?;
             }
         }
@@ -120,15 +121,15 @@ impl Admission {
         let Ok(target) = Target::parse(api_version, kind, "") else { return };
         // In the version that is named: it need not be the one that the server prefers.
         if let Ok(Some(found)) =
-            self.hand.discovery.mapping(&target.group, &target.version, &target.kind).await
+            self.client.discovery.mapping(&target.group, &target.version, &target.kind).await
         {
             around.add_kind(&found.group, &found.version, &found.kind);
         }
     }
 
     /// The objects of a collection, each with its kind; none if the cluster does not have that kind.
-    async fn items(&self, place: Place<'_>, kind: &str) -> Result<Vec<Value>, String> {
-        let list: Value = match self.hand.list(place, "").await {
+    async fn items(&self, path: ResourcePath<'_>, kind: &str) -> Result<Vec<Value>, String> {
+        let list: Value = match self.client.list(path, "").await {
             Ok(list) => list,
             Err(ApiError { code: 404, .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error.to_string()),

@@ -35,15 +35,15 @@ use keda::environment::{Fetched, PodTemplate, Read, needed, resolve};
 use sources::http::Secret;
 
 pub use keda::environment::{Kind, ObjectRef};
-pub use manifests::Manifests;
-pub use objects::{Failure, Fetch, Objects, Server};
+pub use manifests::ManifestObjects;
+pub use objects::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 
-use super::Settings;
+use super::OperatorSettings;
 
-/// How credentials are looked up.
+/// SampleQuery credentials are looked up.
 #[derive(Clone, Debug)]
-pub struct Rules {
-    /// How exactly KEDA is imitated.
+pub struct AuthRules {
+    /// SampleQuery exactly KEDA is imitated.
     pub compat: Compat,
     /// Where the secrets of ClusterTriggerAuthentications are.
     pub cluster_namespace: String,
@@ -51,13 +51,13 @@ pub struct Rules {
     pub restrict_secrets: bool,
     /// Where files of ClusterTriggerAuthentications are.
     pub file_root: Option<PathBuf>,
-    /// How long tokens of service accounts are asked for.
+    /// SampleQuery long tokens of service accounts are asked for.
     pub token_expiry: Duration,
-    /// How Vault is reached.
+    /// SampleQuery Vault is reached.
     pub vault: VaultRules,
 }
 
-/// How Vault is reached, unless an object says otherwise.
+/// SampleQuery Vault is reached, unless an object says otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct VaultRules {
     /// The token for the token login (`VAULT_TOKEN`); goes before that of the object.
@@ -81,8 +81,8 @@ impl VaultRules {
     }
 }
 
-impl From<&Settings> for Rules {
-    fn from(settings: &Settings) -> Self {
+impl From<&OperatorSettings> for AuthRules {
+    fn from(settings: &OperatorSettings) -> Self {
         Self {
             compat: settings.compat,
             cluster_namespace: settings.cluster_object_namespace.clone(),
@@ -96,7 +96,7 @@ impl From<&Settings> for Rules {
 
 /// What is asked for a trigger.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct AuthQuery<'a> {
     /// The namespace of the ScaledObject or ScaledJob.
     pub namespace: &'a str,
     /// What its trigger refers to.
@@ -109,7 +109,7 @@ pub struct Asked<'a> {
 
 /// What a trigger is given.
 #[derive(Clone, Default, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedAuth {
     /// Parameters.
     pub parameters: BTreeMap<String, String>,
     /// The identity of a cloud.
@@ -120,7 +120,7 @@ pub struct Resolved {
 
 /// The variables of a container.
 #[derive(Clone, Default, PartialEq)]
-pub struct Environment {
+pub struct ContainerEnvironment {
     /// By name.
     pub variables: BTreeMap<String, String>,
     /// What they were made of.
@@ -130,18 +130,18 @@ pub struct Environment {
 /// Why there is nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Unresolved {
+pub struct AuthError {
     /// In one sentence, without secrets.
     pub text: String,
     /// What was looked at; the last one is usually the one to wait for.
     pub seen: Vec<ObjectRef>,
 }
 
-impl fmt::Debug for Resolved {
+impl fmt::Debug for ResolvedAuth {
     /// Without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.parameters.keys().collect();
-        let mut out = f.debug_struct("Resolved");
+        let mut out = f.debug_struct("ResolvedAuth");
         out.field("parameters", &names)
             .field("identity", &self.identity.provider)
             .field("seen", &self.seen)
@@ -149,35 +149,35 @@ impl fmt::Debug for Resolved {
     }
 }
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for ContainerEnvironment {
     /// Without values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.variables.keys().collect();
-        f.debug_struct("Environment").field("variables", &names).field("seen", &self.seen).finish()
+        f.debug_struct("ContainerEnvironment").field("variables", &names).field("seen", &self.seen).finish()
     }
 }
 
 /// Looks up what triggers are given.
 #[derive(Clone)]
-pub struct Auth {
-    objects: Arc<dyn Objects>,
-    rules: Arc<Rules>,
+pub struct AuthResolver {
+    objects: Arc<dyn AuthObjects>,
+    rules: Arc<AuthRules>,
     vaults: vault::Vaults,
 }
 
-impl Auth {
+impl AuthResolver {
     /// Reads these objects by these rules.
-    pub fn new(objects: Arc<dyn Objects>, rules: Rules) -> Self {
+    pub fn new(objects: Arc<dyn AuthObjects>, rules: AuthRules) -> Self {
         let vaults = vault::Vaults::new(rules.vault.clone());
         Self { objects, rules: Arc::new(rules), vaults }
     }
 
     /// Parameters and identity of a trigger.
-    pub async fn resolve(&self, asked: Asked<'_>) -> Result<Resolved, Unresolved> {
+    pub async fn resolve(&self, asked: AuthQuery<'_>) -> Result<ResolvedAuth, AuthError> {
         let mut seen = Vec::new();
         match steps::resolve(self, asked, &mut seen).await {
-            Ok((parameters, identity)) => Ok(Resolved { parameters, identity, seen }),
-            Err(text) => Err(Unresolved { text, seen }),
+            Ok((parameters, identity)) => Ok(ResolvedAuth { parameters, identity, seen }),
+            Err(text) => Err(AuthError { text, seen }),
         }
     }
 
@@ -187,12 +187,12 @@ impl Auth {
         namespace: &str,
         template: Option<&PodTemplate>,
         container: &str,
-    ) -> Result<Environment, Unresolved> {
+    ) -> Result<ContainerEnvironment, AuthError> {
         let mut seen = Vec::new();
         match self.variables(namespace, template, container, &mut seen).await {
-            Ok(variables) => Ok(Environment { variables, seen }),
+            Ok(variables) => Ok(ContainerEnvironment { variables, seen }),
             Err(error) => {
-                Err(Unresolved { text: format!("error resolving secrets for ScaleTarget: {error}"), seen })
+                Err(AuthError { text: format!("error resolving secrets for ScaleTarget: {error}"), seen })
             }
         }
     }

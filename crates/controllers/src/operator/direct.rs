@@ -15,11 +15,11 @@ use keda::direct::{external_samples, needs_pods, plan, step};
 use keda::executor::{Input, Scaled};
 use keda::fallback::Facts;
 
-use super::core::{Core, Item};
+use super::context::{ObjectEntry, OperatorContext};
+use super::event_recorder::EventSubject;
 use super::id::Id;
 use super::poll::{decide_and_write, report};
-use super::record::{self, Said};
-use super::tell::Subject;
+use super::record::{self, RoundRecord};
 
 /// What is remembered of an object that has no HPA.
 #[derive(Debug, Default)]
@@ -40,74 +40,79 @@ pub(crate) struct Round<'a> {
 }
 
 /// Decides after a round. Whoever calls holds the object's gate.
-pub(crate) async fn round(core: &Core, id: &Id, item: &Item, round: Round<'_>) {
+pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntry, round: Round<'_>) {
     let object = round.object;
-    let now = core.clock.now();
-    let compat = core.settings.compat;
+    let now = context.clock.now();
+    let compat = context.settings.compat;
     let input = Input::of_round(now, object, round.state);
     let (told, facts, formula, active) = (round.told, round.facts, round.formula, round.state.active);
-    let said = Said { now, object, told, facts, formula, active, compat }.round();
+    let said = RoundRecord { now, object, told, facts, formula, active, compat }.round();
     let plan = match plan(object, round.specs, compat) {
         Ok(plan) => plan,
         Err(error) => {
             // Without metrics there is only rest and work.
             tracing::debug!(object = %id, %error, "nothing is known to scale by");
-            return decide_and_write(core, id, object, input, round.state.changes.clone(), said).await;
+            return decide_and_write(context, id, object, input, round.state.changes.clone(), said).await;
         }
     };
-    let mut memory = item.notes().direct.take().unwrap_or_default();
+    let mut memory = entry.state().direct.take().unwrap_or_default();
     let mut seen = Observation {
-        config: core.settings.config.clone(),
+        config: context.settings.config.clone(),
         spec: Arc::new(plan.spec),
         status: std::mem::take(&mut memory.status),
-        scale: scale(core, object).await,
+        scale: scale(context, object).await,
         selection: Selection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
-    let looked = complete(core, &round, &input, &mut seen).await;
+    let looked = complete(context, &round, &input, &mut seen).await;
     let step = step(&mut memory.state, &seen, &input, compat, Detail::Counts);
     let written = match step.write() {
-        Some(to) => Some(write(core, id, object, &seen, to).await),
+        Some(to) => Some(write(context, id, object, &seen, to).await),
         None => None,
     };
-    let mut settled = step.settle(&mut memory.state, core.clock.now(), &seen, written);
+    let mut settled = step.settle(&mut memory.state, context.clock.now(), &seen, written);
     if !looked {
         // Pods that nobody looked for are not none.
         settled.decision.selected = None;
     }
     for event in &settled.outcome.events {
-        core.tell.round(Subject::Object, &object.metadata, event);
+        context.events.record_poll(EventSubject::Object, &object.metadata, event);
     }
     for event in &settled.decision.events {
-        core.tell.engine(&object.metadata, event);
+        context.events.record_engine(&object.metadata, event);
     }
     memory.status = settled.decision.status.clone();
-    record::keep(core, id, object, &seen.spec, &settled.decision, said);
-    item.notes().direct = Some(memory);
-    report(core, id, &round.state.changes.clone().then(settled.outcome.changes)).await;
+    record::keep(context, id, object, &seen.spec, &settled.decision, said);
+    entry.state().direct = Some(memory);
+    report(context, id, &round.state.changes.clone().then(settled.outcome.changes)).await;
 }
 
-async fn scale(core: &Core, object: &ScaledObject) -> Result<Scale, ScaleFailure> {
+async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleFailure> {
     let Some(target) = &object.status.scale_target_gvkr else {
         return Err(ScaleFailure::Query(keda::executor::NO_TARGET.to_owned()));
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    if core.eyes.cached(&target.group, &target.kind, namespace, name).is_some()
+    if context.reader.cached(&target.group, &target.kind, namespace, name).is_some()
         && let Some(kind) = TargetKind::of(&target.group, &target.kind)
-        && let Some(cached) = core.world().scale(kind, namespace, name)
+        && let Some(cached) = context.store().scale(kind, namespace, name)
     {
         return Ok(cached.scale);
     }
-    let asked = core.hand.scale(namespace, name, target).await;
+    let asked = context.client.scale(namespace, name, target).await;
     asked.map(|held| held.scale).map_err(|error| ScaleFailure::Query(error.message))
 }
 
 /// Samples, and pods where somebody looks at them; whether somebody does.
-async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut Observation) -> bool {
+async fn complete(
+    context: &OperatorContext,
+    round: &Round<'_>,
+    input: &Input<'_>,
+    seen: &mut Observation,
+) -> bool {
     let Ok(scale) = &seen.scale else { return false };
     let object = round.object;
-    let compat = core.settings.compat;
+    let compat = context.settings.compat;
     let read = |metric: &str| {
         let question = Question { now: input.now, object, metric, formula: round.formula };
         let answer = activity::answer(&question, round.told, round.facts, compat);
@@ -119,7 +124,7 @@ async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut 
     };
     let wants_pods = !seen.spec.metrics.iter().all(outside) && needs_pods(input, scale.spec_replicas, compat);
     if wants_pods {
-        match core.eyes.pods_of(&object.metadata.namespace, &scale.selector).await {
+        match context.reader.pods_of(&object.metadata.namespace, &scale.selector).await {
             Ok(pods) => seen.pods = pods,
             Err(error) => seen.selection = Selection::Invalid(error),
         }
@@ -132,7 +137,7 @@ async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut 
     };
     let mut samples: Vec<Result<Samples, String>> = Vec::new();
     for (metric, external) in seen.spec.metrics.iter().zip(external) {
-        samples.push(match (external, &core.samples) {
+        samples.push(match (external, &context.samples) {
             (Some(sample), _) => sample,
             (None, Some(metrics)) => metrics.samples(asker, metric).await,
             (None, None) => Err("nobody was told whom to ask for metrics of pods".to_owned()),
@@ -142,14 +147,20 @@ async fn complete(core: &Core, round: &Round<'_>, input: &Input<'_>, seen: &mut 
     wants_pods
 }
 
-async fn write(core: &Core, id: &Id, object: &ScaledObject, seen: &Observation, to: i32) -> Written {
+async fn write(
+    context: &OperatorContext,
+    id: &Id,
+    object: &ScaledObject,
+    seen: &Observation,
+    to: i32,
+) -> Written {
     let failed = |text: String| Written::Failed(WriteError { text, conflict: false });
     let Some(target) = &object.status.scale_target_gvkr else {
         return failed(keda::executor::NO_TARGET.to_owned());
     };
     let from = seen.scale.as_ref().ok().map(|scale| scale.spec_replicas);
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    match core.hand.scale_from(namespace, name, target, from, to).await {
+    match context.client.scale_from(namespace, name, target, from, to).await {
         Scaled::Written { .. } => {
             tracing::info!(object = %id, to, "scaled");
             Written::Done

@@ -15,9 +15,9 @@ use keda::activity::{self, Question, Sample, Told};
 use keda::executor::{self, Input, Scaled};
 use keda::fallback::{self, Facts};
 
-use super::core::Core;
+use super::context::OperatorContext;
 use super::id::Id;
-use super::triggers::interval;
+use super::scalers_cache::interval;
 
 /// So many metrics of one trigger are kept.
 const MOST_METRICS: usize = 16;
@@ -28,7 +28,7 @@ const LONGEST_FORMULA: usize = 200;
 
 /// What a round is made of.
 #[derive(Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct RoundRecord<'a> {
     pub(crate) now: Timestamp,
     pub(crate) object: &'a ScaledObject,
     pub(crate) told: &'a [Told],
@@ -38,7 +38,7 @@ pub(crate) struct Said<'a> {
     pub(crate) compat: Compat,
 }
 
-impl Said<'_> {
+impl RoundRecord<'_> {
     /// What triggers said, as it is kept.
     pub(crate) fn round(&self) -> Round {
         let trigger = |told: &Told| {
@@ -118,7 +118,7 @@ pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> Round {
 
 /// Keeps what was decided with our own engine.
 pub(crate) fn keep(
-    core: &Core,
+    context: &OperatorContext,
     id: &Id,
     object: &ScaledObject,
     spec: &Arc<Spec>,
@@ -127,12 +127,12 @@ pub(crate) fn keep(
 ) {
     let key = key(id);
     let period = SignedDuration::try_from(interval(object.spec.polling_interval)).unwrap_or_default();
-    core.records.add_round(&key, Mode::Active, period, spec, decision, Some(round));
+    context.records.add_round(&key, Mode::Active, period, spec, decision, Some(round));
 }
 
 /// Keeps what was decided about rest and work, where an HPA does what is between them.
 pub(crate) fn keep_activity(
-    core: &Core,
+    context: &OperatorContext,
     id: &Id,
     input: &Input<'_>,
     decided: &executor::Decision,
@@ -145,14 +145,14 @@ pub(crate) fn keep_activity(
     }
     let object = input.object;
     let spec = Arc::new(spec_of(object));
-    let decision = decision(core, &spec, input, decided, scaled);
+    let decision = decision(context, &spec, input, decided, scaled);
     let hpa = Some(object.status.hpa_name.clone()).filter(|name| !name.is_empty());
-    keep(core, id, object, &spec, &decision, Round { hpa, ..round });
+    keep(context, id, object, &spec, &decision, Round { hpa, ..round });
 }
 
 /// Forgets an object.
-pub(crate) fn forget(core: &Core, id: &Id) {
-    core.records.forget(&key(id));
+pub(crate) fn forget(context: &OperatorContext, id: &Id) {
+    context.records.forget(&key(id));
 }
 
 fn key(id: &Id) -> Key {
@@ -160,7 +160,7 @@ fn key(id: &Id) -> Key {
 }
 
 fn decision(
-    core: &Core,
+    context: &OperatorContext,
     spec: &Arc<Spec>,
     input: &Input<'_>,
     decided: &executor::Decision,
@@ -174,7 +174,7 @@ fn decision(
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = Observation {
-        config: core.settings.config.clone(),
+        config: context.settings.config.clone(),
         spec: spec.clone(),
         status: Status::default(),
         scale,
@@ -270,7 +270,7 @@ fn unit(written: &Written) -> &str {
         "rabbitmq" if matches!(given("mode"), "" | "QueueLength") => "messages",
         "activemq" | "artemis-queue" | "aws-sqs-queue" | "azure-queue" | "azure-servicebus" | "ibmmq"
         | "nats-jetstream" => "messages",
-        "redis" | "redis-cluster" | "redis-sentinel" => "items",
+        "redis" | "redis-cluster" | "redis-sentinel" => "entries",
         "kubernetes-workload" => "pods",
         _ => "",
     }

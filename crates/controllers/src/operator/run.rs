@@ -21,32 +21,32 @@ use scalers::backends::Backends;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::answer::Answers;
-use super::auth::{Auth, Rules};
+use super::auth::{AuthResolver, AuthRules};
 use super::cloud_events::CloudEvents;
-use super::core::Core;
-use super::ears::{Ears, Listener};
-use super::eyes::Eyes;
-use super::figures::{self, Counters, Durations};
-use super::hand::Hand;
+use super::cluster_reader::ClusterReader;
+use super::context::OperatorContext;
+use super::credential_reader::CredentialReader;
+use super::event_recorder::{EventRecorder, EventSubject};
+use super::exported_metrics::{self, HttpRequestDurations, OperatorCounters};
+use super::external_metrics::Answers;
 use super::id::{Id, Kind, Name};
+use super::leader_client::LeaderClient;
 use super::poll::pushed;
-use super::reader::Reader;
+use super::poll_scheduler::{ConcurrencyLimits, PollScheduler};
+use super::process::{ProcessOutcome, process};
+use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
 use super::reconcile::authentication;
-use super::round::{Ended, turn};
-use super::settings::Settings;
-use super::tell::{Subject, Tell};
-use super::triggers::{Build, Maker, PushSender, Pushed};
+use super::scalers_cache::{BuildScaler, PushNotification, PushSender, ScalerBuilder};
+use super::settings::OperatorSettings;
+use super::store::{Store, StoreEvent, authentication_name};
 use super::watches::Watches;
-use super::wheel::{Limits, Wheel};
-use super::world::{Signal, World, authentication_name};
 use crate::hpa::Records;
 
-/// How often targets that nobody watched yet are looked at.
+/// SampleQuery often targets that nobody watched yet are looked at.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long turns may take to end when the operator stops.
+/// SampleQuery long turns may take to end when the operator stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Triggers that nobody asked for so long are dropped where nobody polls.
+/// ScalersCache that nobody asked for so long are dropped where nobody polls.
 const UNUSED: Duration = Duration::from_mins(10);
 /// Between the turns of two objects that use a TriggerAuthentication that has changed.
 const NEXT: Duration = Duration::from_millis(2);
@@ -54,7 +54,7 @@ const NEXT: Duration = Duration::from_millis(2);
 const TOGETHER: usize = 8;
 
 /// What an operator is made of.
-pub struct Parts {
+pub struct OperatorParts {
     /// The API server.
     pub client: Client,
     /// What it knows.
@@ -63,27 +63,27 @@ pub struct Parts {
     pub leadership: Leadership,
     /// Where events go.
     pub recorder: Recorder,
-    /// What time it is in the world.
+    /// What time it is in the store.
     pub clock: Clock,
     /// Flags and environment.
-    pub settings: Settings,
-    /// How scalers use HTTP.
+    pub settings: OperatorSettings,
+    /// SampleQuery scalers use HTTP.
     pub web: scalers::web::Settings,
-    /// How credentials are looked up; by default as the settings say.
-    pub auth: Option<Rules>,
+    /// SampleQuery credentials are looked up; by default as the settings say.
+    pub auth: Option<AuthRules>,
     /// Whom to ask for metrics of pods, where we act ourselves (`cpu`, `memory`).
     pub samples: Option<cluster::metrics::Metrics>,
     /// Makes scalers; by default those of the table.
-    pub build: Option<Build>,
+    pub build: Option<BuildScaler>,
     /// Where decisions are kept.
     pub records: Records,
 }
 
 /// The operator, not yet running.
 pub struct Operator {
-    core: Arc<Core>,
-    signals: mpsc::UnboundedReceiver<Signal>,
-    pushes: mpsc::UnboundedReceiver<Pushed>,
+    context: Arc<OperatorContext>,
+    signals: mpsc::UnboundedReceiver<StoreEvent>,
+    pushes: mpsc::UnboundedReceiver<PushNotification>,
     watches: Watches,
     pulse: Arc<Pulse>,
     jobs_seen: bool,
@@ -91,8 +91,8 @@ pub struct Operator {
 
 /// Sees and asks a running operator. Cheap to clone.
 #[derive(Clone)]
-pub struct Handle {
-    core: Arc<Core>,
+pub struct OperatorHandle {
+    context: Arc<OperatorContext>,
     answers: Answers,
     pulse: Arc<Pulse>,
 }
@@ -108,45 +108,45 @@ struct Pulse {
 
 impl Operator {
     /// An operator and what sees it.
-    pub fn new(parts: Parts) -> (Self, Handle) {
-        let world = Arc::new(Mutex::new(World::default()));
+    pub fn new(parts: OperatorParts) -> (Self, OperatorHandle) {
+        let store = Arc::new(Mutex::new(Store::default()));
         let settings = Arc::new(parts.settings);
         let (tell, signals) = mpsc::unbounded_channel();
         let (push, pushes) = mpsc::unbounded_channel();
-        let hand = Hand::new(parts.client.clone(), parts.discovery, parts.leadership);
-        let eyes = Eyes::new(hand.clone(), world.clone(), settings.compat);
-        let reader = Reader::new(hand.clone(), world.clone());
-        let rules = parts.auth.unwrap_or_else(|| Rules::from(&*settings));
-        let cloud_events = CloudEvents::start(hand.clone(), &settings, parts.clock.clone());
-        let maker = Maker {
+        let client = LeaderClient::new(parts.client.clone(), parts.discovery, parts.leadership);
+        let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat);
+        let credentials = CredentialReader::new(client.clone(), store.clone());
+        let rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
+        let cloud_events = CloudEvents::start(client.clone(), &settings, parts.clock.clone());
+        let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
-            backends: Backends::new(Arc::new(eyes.clone()), parts.web, settings.compat),
-            auth: Auth::new(Arc::new(reader.clone()), rules),
-            reader,
-            hand: hand.clone(),
+            backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat),
+            auth: AuthResolver::new(Arc::new(credentials.clone()), rules),
+            credentials,
+            client: client.clone(),
             http_timeout: settings.http_timeout,
-            durations: Durations::default(),
+            durations: HttpRequestDurations::default(),
         };
-        let watches = Watches::new(parts.client, world.clone(), settings.clone(), tell);
-        let core = Arc::new(Core {
-            world,
+        let watches = Watches::new(parts.client, store.clone(), settings.clone(), tell);
+        let context = Arc::new(OperatorContext {
+            store,
             settings: settings.clone(),
             clock: parts.clock,
-            hand,
-            eyes,
-            maker,
+            client,
+            reader,
+            builder,
             samples: parts.samples,
-            tell: Tell::new(&parts.recorder, cloud_events, settings.compat),
+            events: EventRecorder::new(&parts.recorder, cloud_events, settings.compat),
             push: PushSender(push),
-            ears: Ears::default(),
-            counters: Counters::default(),
+            raw_metrics: RawMetricsSubscribers::default(),
+            counters: OperatorCounters::default(),
             records: parts.records,
-            items: Mutex::default(),
+            entries: Mutex::default(),
         });
         let pulse = Arc::new(Pulse::default());
-        let answers = Answers::new(core.clone());
-        let handle = Handle { core: core.clone(), answers, pulse: pulse.clone() };
-        (Self { core, signals, pushes, watches, pulse, jobs_seen: false }, handle)
+        let answers = Answers::new(context.clone());
+        let handle = OperatorHandle { context: context.clone(), answers, pulse: pulse.clone() };
+        (Self { context, signals, pushes, watches, pulse, jobs_seen: false }, handle)
     }
 
     /// Runs until `stop` is told; turns that have begun may end.
@@ -157,7 +157,7 @@ impl Operator {
             () = told(&mut stop) => return,
         }
         self.pulse.synced.store(true, Ordering::Relaxed);
-        let leadership = self.core.hand.leadership.clone();
+        let leadership = self.context.client.leadership.clone();
         loop {
             tokio::select! {
                 () = leadership.won() => {}
@@ -169,7 +169,7 @@ impl Operator {
                 return;
             }
             tracing::warn!("no longer leading; another instance may take over");
-            self.core.forget_all();
+            self.context.forget_all();
         }
     }
 
@@ -180,7 +180,7 @@ impl Operator {
             tokio::select! {
                 signal = self.signals.recv() => match signal {
                     None => std::future::pending().await,
-                    Some(Signal::Authentication(name, _)) => self.renew(&name),
+                    Some(StoreEvent::Authentication(name, _)) => self.renew(&name),
                     Some(_) => {}
                 },
                 Some(_) = self.pushes.recv() => {}
@@ -194,27 +194,30 @@ impl Operator {
 
     /// Lets every object have its turns. True if it was told to stop, false if somebody else leads now.
     async fn lead(&mut self, stop: &mut watch::Receiver<bool>) -> bool {
-        let core = self.core.clone();
+        let context = self.context.clone();
         // What was remembered in an earlier term may be out of date.
-        core.forget_all();
+        context.forget_all();
         while self.signals.try_recv().is_ok() {}
         while self.pushes.try_recv().is_ok() {}
-        let settings = &core.settings;
-        let mut wheel = Wheel::new(Limits { quick: settings.concurrency, slow: settings.slow_concurrency });
+        let settings = &context.settings;
+        let mut scheduler = PollScheduler::new(ConcurrencyLimits {
+            quick: settings.concurrency,
+            slow: settings.slow_concurrency,
+        });
         let now = Instant::now();
         let (ids, names): (Vec<_>, Vec<Name>) = {
-            let world = core.world();
-            (world.ids(), world.all_authentications().map(|(name, _)| name.clone()).collect())
+            let store = context.store();
+            (store.ids(), store.all_authentications().map(|(name, _)| name.clone()).collect())
         };
-        for (id, pace) in &ids {
-            wheel.spread(id, now, *pace);
+        for (id, schedule) in &ids {
+            scheduler.spread(id, now, *schedule);
         }
-        core.tell.cloud_events.update(&core.world());
-        let mut running: FuturesUnordered<BoxFuture<'static, (Id, Ended)>> = FuturesUnordered::new();
-        // Small things beside: they have no place in the wheel.
+        context.events.cloud_events.update(&context.store());
+        let mut running: FuturesUnordered<BoxFuture<'static, (Id, ProcessOutcome)>> = FuturesUnordered::new();
+        // Small things beside: they have no place in the scheduler.
         let mut chores: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
         for name in names {
-            chores.push(attend(core.clone(), name, false));
+            chores.push(attend(context.clone(), name, false));
         }
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         let looks = settings.looks();
@@ -223,41 +226,41 @@ impl Operator {
         let looking = Arc::new(());
         loop {
             let now = Instant::now();
-            while let Some(next) = wheel.take(now) {
-                running.push(Box::pin(turn(core.clone(), next, self.jobs_seen)));
+            while let Some(next) = scheduler.take(now) {
+                running.push(Box::pin(process(context.clone(), next, self.jobs_seen)));
             }
-            let next = wheel.next();
+            let next = scheduler.next();
             tokio::select! {
                 () = told(stop) => {
                     let rest = async { while running.next().await.is_some() {} };
                     let _ = tokio::time::timeout(LAST_WORDS, rest).await;
                     return true;
                 }
-                () = core.hand.leadership.lost() => return false,
+                () = context.client.leadership.lost() => return false,
                 Some(signal) = self.signals.recv() => {
-                    if let Some(chore) = self.signal(&mut wheel, signal) {
+                    if let Some(chore) = self.signal(&mut scheduler, signal) {
                         chores.push(chore);
                     }
                 }
                 Some(told) = self.pushes.recv() => {
-                    let core = core.clone();
-                    chores.push(Box::pin(async move { pushed(&core, told).await }));
+                    let context = context.clone();
+                    chores.push(Box::pin(async move { pushed(&context, told).await }));
                 }
                 Some((id, ended)) = running.next() => {
                     let now = Instant::now();
-                    if ended.is_gone && core.owner(&id).is_none() {
-                        wheel.remove(&id);
-                        wheel.done(&id, now);
+                    if ended.is_gone && context.owner(&id).is_none() {
+                        scheduler.remove(&id);
+                        scheduler.done(&id, now);
                         continue;
                     }
-                    wheel.poll(&id, ended.pace, now);
+                    scheduler.poll(&id, ended.schedule, now);
                     if ended.woke {
-                        wheel.hurry(&id, now);
+                        scheduler.hurry(&id, now);
                     }
                     if let Some(after) = ended.again {
-                        wheel.wake(&id, now + after);
+                        scheduler.wake(&id, now + after);
                     }
-                    wheel.done(&id, now);
+                    scheduler.done(&id, now);
                 }
                 Some(()) = chores.next() => {}
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
@@ -266,9 +269,9 @@ impl Operator {
                     let is_due = !looks.is_zero() && Instant::now() >= check;
                     if is_due && Arc::strong_count(&looking) == 1 {
                         check = Instant::now() + looks;
-                        let (core, held) = (core.clone(), Arc::clone(&looking));
+                        let (context, held) = (context.clone(), Arc::clone(&looking));
                         chores.push(Box::pin(async move {
-                            look(core).await;
+                            look(context).await;
                             drop(held);
                         }));
                     }
@@ -277,39 +280,41 @@ impl Operator {
         }
     }
 
-    /// What a change means for the wheel; what is to be done beside it.
-    fn signal(&self, wheel: &mut Wheel, signal: Signal) -> Option<BoxFuture<'static, ()>> {
+    /// What a change means for the scheduler; what is to be done beside it.
+    fn signal(&self, scheduler: &mut PollScheduler, signal: StoreEvent) -> Option<BoxFuture<'static, ()>> {
         let now = Instant::now();
         match signal {
-            Signal::New(id) | Signal::Changed(id) | Signal::Gone(id) => self.wake(wheel, &id, now),
-            Signal::Unreadable(id, error) => {
+            StoreEvent::New(id) | StoreEvent::Changed(id) | StoreEvent::Gone(id) => {
+                self.wake(scheduler, &id, now)
+            }
+            StoreEvent::Unreadable(id, error) => {
                 tracing::warn!(object = %id, error, "an object cannot be read and is left alone");
                 self.complain(&id, &error);
-                self.core.forget(&id);
-                wheel.remove(&id);
+                self.context.forget(&id);
+                scheduler.remove(&id);
             }
-            Signal::Hpa(id, print) => {
-                let known = self.core.known_item(&id).and_then(|item| item.notes().hpa);
-                if known.is_some_and(|(_, found)| Some(found) != print) {
-                    self.wake(wheel, &id, now);
+            StoreEvent::Hpa(id, fingerprint) => {
+                let known = self.context.known_entry(&id).and_then(|entry| entry.state().hpa);
+                if known.is_some_and(|(_, found)| Some(found) != fingerprint) {
+                    self.wake(scheduler, &id, now);
                 }
             }
-            Signal::Target(id) => {
-                let is_failing = |item: &Arc<super::core::Item>| item.notes().failures > 0;
-                if self.core.known_item(&id).as_ref().is_some_and(is_failing) {
-                    self.wake(wheel, &id, now);
+            StoreEvent::Target(id) => {
+                let is_failing = |entry: &Arc<super::context::ObjectEntry>| entry.state().failures > 0;
+                if self.context.known_entry(&id).as_ref().is_some_and(is_failing) {
+                    self.wake(scheduler, &id, now);
                 }
             }
-            Signal::Authentication(name, is_edited) => {
+            StoreEvent::Authentication(name, is_edited) => {
                 self.renew(&name);
                 let users = self.concerned(&name);
                 // Many may use the same.
                 for (place, id) in (0..).zip(&users) {
-                    self.wake(wheel, id, now + NEXT * place);
+                    self.wake(scheduler, id, now + NEXT * place);
                 }
-                return Some(attend(self.core.clone(), name, is_edited));
+                return Some(attend(self.context.clone(), name, is_edited));
             }
-            Signal::Destination => self.core.tell.cloud_events.update(&self.core.world()),
+            StoreEvent::Destination => self.context.events.cloud_events.update(&self.context.store()),
         }
         None
     }
@@ -317,8 +322,8 @@ impl Operator {
     /// An object that cannot be read gets an event, since nothing else can be written on it.
     fn complain(&self, id: &Id, error: &str) {
         let (reason, subject) = match id.kind {
-            Kind::Object => ("ScaledObjectCheckFailed", Subject::Object),
-            Kind::Job => ("ScaledJobCheckFailed", Subject::Job),
+            Kind::Object => ("ScaledObjectCheckFailed", EventSubject::Object),
+            Kind::Job => ("ScaledJobCheckFailed", EventSubject::Job),
         };
         let metadata = ObjectMeta {
             namespace: id.namespace.to_string(),
@@ -326,26 +331,27 @@ impl Operator {
             ..ObjectMeta::default()
         };
         let event = Event::warning(reason, format!("it cannot be read: {error}"));
-        self.core.tell.controller(subject, &metadata, &event);
+        self.context.events.record_reconcile(subject, &metadata, &event);
     }
 
     /// Asks for a turn in which the object is reconciled.
-    fn wake(&self, wheel: &mut Wheel, id: &Id, now: Instant) {
-        if let Some(item) = self.core.known_item(id) {
-            let mut notes = item.notes();
-            notes.settled = false;
-            notes.failures = 0;
+    fn wake(&self, scheduler: &mut PollScheduler, id: &Id, now: Instant) {
+        if let Some(entry) = self.context.known_entry(id) {
+            let mut object_state = entry.state();
+            object_state.settled = false;
+            object_state.failures = 0;
         }
-        wheel.add(id, now);
-        wheel.wake(id, now);
+        scheduler.add(id, now);
+        scheduler.wake(id, now);
     }
 
     /// Whom a change of a TriggerAuthentication concerns: all that use it. To the original it matters when triggers are built
     /// (docs/spec/keda.md 2.9): what works is left alone.
     fn concerned(&self, name: &Name) -> Vec<Id> {
-        let mut users = self.core.world().users(name);
-        if self.core.settings.compat.is_strict() {
-            let is_failing = |id: &Id| self.core.known_item(id).is_some_and(|item| item.notes().failures > 0);
+        let mut users = self.context.store().users(name);
+        if self.context.settings.compat.is_strict() {
+            let is_failing =
+                |id: &Id| self.context.known_entry(id).is_some_and(|entry| entry.state().failures > 0);
             users.retain(is_failing);
         }
         users
@@ -354,7 +360,7 @@ impl Operator {
     /// Whoever is concerned is built anew.
     fn renew(&self, name: &Name) {
         for id in self.concerned(name) {
-            if let Some(triggers) = self.core.known_item(&id).and_then(|item| item.triggers()) {
+            if let Some(triggers) = self.context.known_entry(&id).and_then(|entry| entry.triggers()) {
                 triggers.renew_users(|reference| authentication_name(&id.namespace, reference) == *name);
             }
         }
@@ -363,10 +369,10 @@ impl Operator {
     /// What is done every second.
     fn beat(&mut self) {
         let (wanted, has_jobs) = {
-            let mut world = self.core.world();
-            (world.target_kinds(), world.scaled_jobs.len() > 0)
+            let mut store = self.context.store();
+            (store.target_kinds(), store.scaled_jobs.len() > 0)
         };
-        self.core.eyes.watched(self.watches.targets(&wanted));
+        self.context.reader.watched(self.watches.targets(&wanted));
         if has_jobs {
             self.jobs_seen = self.watches.jobs();
         }
@@ -376,24 +382,24 @@ impl Operator {
 
     /// Drops triggers that nobody asks.
     fn sweep(&self) {
-        for (id, item) in self.core.all_items() {
-            let used = item.triggers().and_then(|triggers| triggers.last_used());
+        for (id, entry) in self.context.all_entries() {
+            let used = entry.triggers().and_then(|triggers| triggers.last_used());
             if used.is_none_or(|used| used.elapsed() > UNUSED) {
-                self.core.forget(&id);
+                self.context.forget(&id);
             }
         }
     }
 }
 
-fn attend(core: Arc<Core>, name: Name, is_news: bool) -> BoxFuture<'static, ()> {
-    Box::pin(async move { authentication(&core, &name, is_news).await })
+fn attend(context: Arc<OperatorContext>, name: Name, is_news: bool) -> BoxFuture<'static, ()> {
+    Box::pin(async move { authentication(&context, &name, is_news).await })
 }
 
 /// Looks whether secrets and config maps in use have changed: whoever uses them is built anew.
-async fn look(core: Arc<Core>) {
+async fn look(context: Arc<OperatorContext>) {
     let mut users: HashMap<ObjectRef, Vec<Id>> = HashMap::new();
-    for (id, item) in core.all_items() {
-        let used: HashSet<ObjectRef> = item
+    for (id, entry) in context.all_entries() {
+        let used: HashSet<ObjectRef> = entry
             .triggers()
             .into_iter()
             .flat_map(|triggers| triggers.used())
@@ -404,11 +410,11 @@ async fn look(core: Arc<Core>) {
         }
     }
     let one = |(object, users): (ObjectRef, Vec<Id>)| {
-        let core = core.clone();
+        let context = context.clone();
         async move {
-            let Some(version) = core.maker.reader.look(&object).await else { return };
+            let Some(version) = context.builder.credentials.look(&object).await else { return };
             for id in users {
-                if let Some(triggers) = core.known_item(&id).and_then(|item| item.triggers()) {
+                if let Some(triggers) = context.known_entry(&id).and_then(|entry| entry.triggers()) {
                     triggers.renew(&object, &version);
                 }
             }
@@ -422,7 +428,7 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-impl Handle {
+impl OperatorHandle {
     /// Who answers `external.metrics.k8s.io`.
     pub fn external_metrics(&self) -> Arc<dyn ExternalMetrics> {
         Arc::new(self.answers.clone())
@@ -440,13 +446,13 @@ impl Handle {
     }
 
     /// Lets somebody hear every value as it is read.
-    pub fn listen(&self, listener: Arc<dyn Listener>) {
-        self.core.ears.open(listener);
+    pub fn subscribe_raw_metrics(&self, subscriber: Arc<dyn RawMetricsSubscriber>) {
+        self.context.raw_metrics.subscribe(subscriber);
     }
 
     /// Figures for Prometheus, as text.
-    pub fn figures(&self) -> String {
-        figures::text(&self.core)
+    pub fn exported_metrics(&self) -> String {
+        exported_metrics::text(&self.context)
     }
 
     /// Whether everything that is watched was seen at least once.
@@ -455,7 +461,7 @@ impl Handle {
     }
 
     /// Whether the loop still turns: not if it has been silent for this long.
-    pub fn turns(&self, limit: Duration) -> bool {
+    pub fn is_alive(&self, limit: Duration) -> bool {
         let Some(began) = self.pulse.began.get().filter(|_| self.synced()) else { return true };
         let silent = began.elapsed().as_secs().saturating_sub(self.pulse.turned.load(Ordering::Relaxed));
         silent <= limit.as_secs()
@@ -463,12 +469,12 @@ impl Handle {
 
     /// What was decided about each object.
     pub fn records(&self) -> Records {
-        self.core.records.clone()
+        self.context.records.clone()
     }
 
-    /// How many objects there are of each kind.
+    /// SampleQuery many objects there are of each kind.
     pub fn objects(&self) -> (usize, usize) {
-        let world = self.core.world();
-        (world.objects.len(), world.scaled_jobs.len())
+        let store = self.context.store();
+        (store.objects.len(), store.scaled_jobs.len())
     }
 }

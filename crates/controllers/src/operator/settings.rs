@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use api::provider::Compat;
 
-/// How ScaledObjects act, unless an object says otherwise.
+/// SampleQuery ScaledObjects act, unless an object says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Act {
+pub enum ScalingMode {
     /// An HPA does 1 ↔ N, whoever acts on it.
     #[default]
     Hpa,
@@ -16,9 +16,9 @@ pub enum Act {
     Direct,
 }
 
-impl Act {
+impl ScalingMode {
     /// What an annotation or flag says; none if it says nothing that is known.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         match text {
             "hpa" => Some(Self::Hpa),
             "direct" => Some(Self::Direct),
@@ -27,26 +27,26 @@ impl Act {
     }
 }
 
-/// Settings in force.
+/// OperatorSettings in force.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct OperatorSettings {
     /// Only objects of these namespaces; empty: all (`WATCH_NAMESPACE`).
     pub namespaces: Vec<String>,
-    /// How ScaledObjects act, unless an object says otherwise.
-    pub act: Act,
-    /// How exactly KEDA is imitated.
+    /// SampleQuery ScaledObjects act, unless an object says otherwise.
+    pub scaling_mode: ScalingMode,
+    /// SampleQuery exactly KEDA is imitated.
     pub compat: Compat,
     /// What decisions are made by where we act ourselves.
     pub config: Arc<engine::Config>,
-    /// How many rounds run at once, not counting those that wait for a slow source.
+    /// SampleQuery many rounds run at once, not counting those that wait for a slow source.
     pub concurrency: usize,
-    /// How many rounds of objects with a slow source run at once.
+    /// SampleQuery many rounds of objects with a slow source run at once.
     pub slow_concurrency: usize,
-    /// How long HTTP servers may take, unless a trigger says otherwise (`KEDA_HTTP_DEFAULT_TIMEOUT`).
+    /// SampleQuery long HTTP servers may take, unless a trigger says otherwise (`KEDA_HTTP_DEFAULT_TIMEOUT`).
     pub http_timeout: Duration,
-    /// How long one question to a source may take at all.
+    /// SampleQuery long one question to a source may take at all.
     pub source_deadline: Duration,
-    /// How old the last sample may be that an HPA is answered with.
+    /// SampleQuery old the last sample may be that an HPA is answered with.
     pub sample_age: Duration,
     /// Where the secrets of ClusterTriggerAuthentications are (`KEDA_CLUSTER_OBJECT_NAMESPACE`).
     pub cluster_object_namespace: String,
@@ -54,19 +54,19 @@ pub struct Settings {
     pub restrict_secret_access: bool,
     /// Where files of ClusterTriggerAuthentications are (`--filepath-auth-root-path`).
     pub file_root: Option<PathBuf>,
-    /// How long tokens of service accounts are asked for (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
+    /// SampleQuery long tokens of service accounts are asked for (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
     pub token_expiry: Duration,
     /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
     pub cluster_name: String,
-    /// How often secrets and config maps in use are looked at for changes; zero: never.
+    /// SampleQuery often secrets and config maps in use are looked at for changes; zero: never.
     pub secrets_check: Duration,
 }
 
-impl Default for Settings {
+impl Default for OperatorSettings {
     fn default() -> Self {
         Self {
             namespaces: Vec::new(),
-            act: Act::default(),
+            scaling_mode: ScalingMode::default(),
             compat: Compat::default(),
             config: Arc::default(),
             concurrency: 256,
@@ -85,13 +85,13 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// How old a sample may be that is as good as a new one, if it may be `age` old: the original asks anew each time.
+impl OperatorSettings {
+    /// SampleQuery old a sample may be that is as good as a new one, if it may be `age` old: the original asks anew each time.
     pub(crate) fn age(&self, age: Duration) -> Duration {
         if self.compat.is_strict() { Duration::ZERO } else { age }
     }
 
-    /// How often secrets and config maps in use are looked at: the original reads them when it builds a trigger, and not again
+    /// SampleQuery often secrets and config maps in use are looked at: the original reads them when it builds a trigger, and not again
     /// before that fails or is edited.
     pub(crate) fn looks(&self) -> Duration {
         self.age(self.secrets_check)
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn ways_to_act_are_read() {
-        assert_eq!(Act::read("direct"), Some(Act::Direct));
-        assert_eq!(Act::read("hpa"), Some(Act::Hpa));
-        assert_eq!(Act::read("Direct"), None);
+        assert_eq!(ScalingMode::parse("direct"), Some(ScalingMode::Direct));
+        assert_eq!(ScalingMode::parse("hpa"), Some(ScalingMode::Hpa));
+        assert_eq!(ScalingMode::parse("Direct"), None);
     }
 }

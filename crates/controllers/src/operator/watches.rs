@@ -1,4 +1,4 @@
-//! The watches that fill the world: KEDA's resources and HPAs from the start, targets and jobs once somebody needs them.
+//! The watches that fill the store: KEDA's resources and HPAs from the start, targets and jobs once somebody needs them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::id::Name;
-use super::settings::Settings;
-use super::world::{Job, JobPod, Signal, World};
+use super::settings::OperatorSettings;
+use super::store::{Job, JobPod, Store, StoreEvent};
 
-/// How many changes are taken in before others have a turn.
+/// SampleQuery many changes are taken in before others have a turn.
 const BREATH: usize = 256;
 
 const KEDA: &str = "/apis/keda.sh/v1alpha1";
@@ -33,19 +33,19 @@ pub(crate) struct Watches {
 #[derive(Clone)]
 struct Feed {
     client: Client,
-    world: Arc<Mutex<World>>,
-    settings: Arc<Settings>,
-    tell: mpsc::UnboundedSender<Signal>,
+    store: Arc<Mutex<Store>>,
+    settings: Arc<OperatorSettings>,
+    tell: mpsc::UnboundedSender<StoreEvent>,
 }
 
 impl Watches {
     pub(crate) fn new(
         client: Client,
-        world: Arc<Mutex<World>>,
-        settings: Arc<Settings>,
-        tell: mpsc::UnboundedSender<Signal>,
+        store: Arc<Mutex<Store>>,
+        settings: Arc<OperatorSettings>,
+        tell: mpsc::UnboundedSender<StoreEvent>,
     ) -> Self {
-        let feed = Feed { client, world, settings, tell };
+        let feed = Feed { client, store, settings, tell };
         Self { feed, tasks: JoinSet::new(), targets: HashMap::new(), jobs: Vec::new() }
     }
 
@@ -54,35 +54,35 @@ impl Watches {
         let mut healths = Vec::new();
         for scope in self.feed.scopes() {
             let (feed, tasks) = (&self.feed, &mut self.tasks);
-            let world = feed.world.clone();
+            let store = feed.store.clone();
             let objects = Source::new(scoped(KEDA, "scaledobjects", &scope));
             // Most changes are our own, and known.
             let objects = objects.knowing(move |namespace, name, version| {
-                let world = world.lock().unwrap_or_else(PoisonError::into_inner);
-                let held = world.objects.get(&Name::new(namespace, name));
+                let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+                let held = store.objects.get(&Name::new(namespace, name));
                 held.is_some_and(|held| held.metadata.resource_version == version)
             });
-            healths.push(feed.run(tasks, objects, &scope, World::take_object));
-            healths.push(feed.spawn(tasks, KEDA, "scaledjobs", &scope, World::take_scaled_job));
+            healths.push(feed.run(tasks, objects, &scope, Store::take_object));
+            healths.push(feed.spawn(tasks, KEDA, "scaledjobs", &scope, Store::take_scaled_job));
             healths.push(feed.spawn(
                 tasks,
                 KEDA,
                 "triggerauthentications",
                 &scope,
-                |world, scope, change| world.take_authentication(false, scope, change),
+                |store, scope, change| store.take_authentication(false, scope, change),
             ));
-            healths.push(feed.spawn(tasks, EVENTING, "cloudeventsources", &scope, |world, scope, change| {
-                world.take_destination(false, scope, change)
+            healths.push(feed.spawn(tasks, EVENTING, "cloudeventsources", &scope, |store, scope, change| {
+                store.take_destination(false, scope, change)
             }));
             let hpas = "horizontalpodautoscalers";
-            healths.push(feed.spawn(tasks, "/apis/autoscaling/v2", hpas, &scope, World::take_hpa));
+            healths.push(feed.spawn(tasks, "/apis/autoscaling/v2", hpas, &scope, Store::take_hpa));
         }
         let (feed, tasks) = (&self.feed, &mut self.tasks);
-        healths.push(feed.spawn(tasks, KEDA, "clustertriggerauthentications", "", |world, scope, change| {
-            world.take_authentication(true, scope, change)
+        healths.push(feed.spawn(tasks, KEDA, "clustertriggerauthentications", "", |store, scope, change| {
+            store.take_authentication(true, scope, change)
         }));
-        healths.push(feed.spawn(tasks, EVENTING, "clustercloudeventsources", "", |world, scope, change| {
-            world.take_destination(true, scope, change)
+        healths.push(feed.spawn(tasks, EVENTING, "clustercloudeventsources", "", |store, scope, change| {
+            store.take_destination(true, scope, change)
         }));
         for health in &healths {
             // Whatever is not installed is watched as soon as it is.
@@ -106,7 +106,7 @@ impl Watches {
                     base,
                     plural,
                     &scope,
-                    move |world, _, change| world.take_target(kind, change),
+                    move |store, _, change| store.take_target(kind, change),
                 );
                 self.targets.insert(kind, health);
             }
@@ -124,13 +124,13 @@ impl Watches {
             for scope in self.feed.scopes() {
                 let (feed, tasks) = (&self.feed, &mut self.tasks);
                 let jobs = labelled("/apis/batch/v1", "jobs", &scope);
-                self.jobs.push(feed.run::<Job>(tasks, jobs, &scope, |world, scope, change| {
-                    world.jobs.take_job(scope, change);
+                self.jobs.push(feed.run::<Job>(tasks, jobs, &scope, |store, scope, change| {
+                    store.jobs.take_job(scope, change);
                     Vec::new()
                 }));
                 let pods = labelled("/api/v1", "pods", &scope);
-                self.jobs.push(feed.run::<JobPod>(tasks, pods, &scope, |world, scope, change| {
-                    world.jobs.take_pod(scope, change);
+                self.jobs.push(feed.run::<JobPod>(tasks, pods, &scope, |store, scope, change| {
+                    store.jobs.take_pod(scope, change);
                     Vec::new()
                 }));
             }
@@ -165,7 +165,7 @@ impl Feed {
         base: &str,
         plural: &str,
         scope: &str,
-        take: impl FnMut(&mut World, &str, Change<T>) -> Vec<Signal> + Send + 'static,
+        take: impl FnMut(&mut Store, &str, Change<T>) -> Vec<StoreEvent> + Send + 'static,
     ) -> Health {
         self.run(tasks, Source::new(scoped(base, plural, scope)), scope, take)
     }
@@ -175,15 +175,15 @@ impl Feed {
         tasks: &mut JoinSet<()>,
         source: Source,
         scope: &str,
-        mut take: impl FnMut(&mut World, &str, Change<T>) -> Vec<Signal> + Send + 'static,
+        mut take: impl FnMut(&mut Store, &str, Change<T>) -> Vec<StoreEvent> + Send + 'static,
     ) -> Health {
         let (health, changes) = watch::watch::<T>(self.client.clone(), source);
-        let (world, tell, scope) = (self.world.clone(), self.tell.clone(), scope.to_owned());
+        let (store, tell, scope) = (self.store.clone(), self.tell.clone(), scope.to_owned());
         tasks.spawn(async move {
             let mut changes = std::pin::pin!(changes);
             let mut taken = 0;
             while let Some(change) = changes.next().await {
-                let signals = take(&mut world.lock().unwrap_or_else(PoisonError::into_inner), &scope, change);
+                let signals = take(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &scope, change);
                 for signal in signals {
                     // The loop is gone only when everything ends.
                     let _ = tell.send(signal);

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use api::keda::AuthenticationRef;
 use cluster::connect::{Target, connect};
-use controllers::operator::Settings;
+use controllers::operator::OperatorSettings;
 use controllers::operator::auth::{
-    Asked, Auth, Failure, Fetch, Manifests, Objects, Rules, Server, VaultRules,
+    ApiServerObjects, AuthObjects, AuthQuery, AuthResolver, AuthRules, Fetch, FetchError, ManifestObjects,
+    VaultRules,
 };
 use serde_json::{Value, json};
 use testbed::Access;
@@ -18,11 +19,11 @@ use super::{assert_says, certificates};
 
 /// A TriggerAuthentication of the test; accounts and their tokens are those of the cluster.
 struct Both {
-    files: Manifests,
-    cluster: Option<Server>,
+    files: ManifestObjects,
+    cluster: Option<ApiServerObjects>,
 }
 
-impl Objects for Both {
+impl AuthObjects for Both {
     fn secret<'a>(
         &'a self,
         namespace: &'a str,
@@ -58,7 +59,7 @@ impl Objects for Both {
     fn token<'a>(&'a self, namespace: &'a str, account: &'a str, lasting: Duration) -> Fetch<'a, String> {
         match &self.cluster {
             Some(cluster) => cluster.token(namespace, account, lasting),
-            None => Box::pin(async { Err(Failure::not_found("serviceaccounts", "any")) }),
+            None => Box::pin(async { Err(FetchError::not_found("serviceaccounts", "any")) }),
         }
     }
 }
@@ -67,18 +68,18 @@ impl Objects for Both {
 async fn resolve(
     given: &Value,
     namespace: &str,
-    cluster: Option<&Server>,
+    cluster: Option<&ApiServerObjects>,
     rules: VaultRules,
 ) -> Result<Vec<String>, String> {
     let object = json!({
         "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper", "namespace": namespace},
         "spec": {"hashiCorpVault": given},
     });
-    let objects = Both { files: Manifests::new(vec![object]), cluster: cluster.cloned() };
-    let rules = Rules { vault: rules, ..Rules::from(&Settings::default()) };
-    let auth = Auth::new(Arc::new(objects), rules);
+    let objects = Both { files: ManifestObjects::new(vec![object]), cluster: cluster.cloned() };
+    let rules = AuthRules { vault: rules, ..AuthRules::from(&OperatorSettings::default()) };
+    let auth = AuthResolver::new(Arc::new(objects), rules);
     let reference = AuthenticationRef { name: "doorkeeper".to_owned(), ..AuthenticationRef::default() };
-    let asked = Asked { namespace, authentication: Some(&reference), template: None, container: "" };
+    let asked = AuthQuery { namespace, authentication: Some(&reference), template: None, container: "" };
     let resolved = auth.resolve(asked).await.map_err(|error| error.to_string())?;
     Ok(resolved.parameters.into_values().collect())
 }
@@ -156,7 +157,7 @@ fn sources_secret(text: &str) -> scalers::parameters::Secret {
 }
 
 /// The cluster, a namespace of it, and a Vault that asks it whom tokens belong to.
-async fn with_cluster() -> (&'static Access, String, Server, Vault) {
+async fn with_cluster() -> (&'static Access, String, ApiServerObjects, Vault) {
     let access = tokio::task::spawn_blocking(testbed::shared).await.unwrap().unwrap();
     let namespace = access.namespace("vault").unwrap();
     let say = |words: &[&str]| access.run_kubectl(&[words, &["-n", &namespace]].concat()).unwrap();
@@ -172,7 +173,7 @@ async fn with_cluster() -> (&'static Access, String, Server, Vault) {
     vault.allow("shop", &namespace, "reader").await.unwrap();
     let target = Target { kubeconfig: Some(access.kubeconfig.clone()), context: None };
     let client = connect(&target).await.unwrap().client;
-    (access, namespace, Server::new(client), vault)
+    (access, namespace, ApiServerObjects::new(client), vault)
 }
 
 #[tokio::test]

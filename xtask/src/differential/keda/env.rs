@@ -9,7 +9,7 @@ use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::Leadership;
 use controllers::hpa::Records;
-use controllers::operator::{Handle, Operator, Parts, Settings};
+use controllers::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 use http::Method;
 use kube::Client;
 use serde_json::json;
@@ -45,7 +45,7 @@ pub(crate) struct KedaEnv {
 /// One operator of ours.
 pub(crate) struct RunningOperator {
     pub(crate) subject: Subject,
-    pub(crate) handle: Handle,
+    pub(crate) handle: OperatorHandle,
     task: JoinHandle<()>,
     _stop: watch::Sender<bool>,
 }
@@ -149,15 +149,15 @@ impl RunningOperator {
         let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
         let client = cluster::connect::connect(&target).await?.client;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
-        let settings = Settings {
+        let settings = OperatorSettings {
             namespaces: vec![subject.namespace().to_owned()],
             compat,
             secrets_check: SECRETS,
             // Where secrets are looked for is what a run that must find something changes.
             restrict_secret_access: sabotage,
-            ..Settings::default()
+            ..OperatorSettings::default()
         };
-        let (operator, handle) = Operator::new(Parts {
+        let (operator, handle) = Operator::new(OperatorParts {
             recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
             client,
             discovery,

@@ -86,7 +86,7 @@ impl Admit for Webhook {
                 object: &review.object,
                 old: review.old.as_ref(),
             };
-            let verdict = self.rules.judge(&request).await;
+            let verdict = self.rules.review(&request).await;
             let label = match &verdict {
                 Verdict::Denied(denial) => denial.label,
                 Verdict::Allowed(_) => None,

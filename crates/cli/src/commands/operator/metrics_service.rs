@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::Clock;
 use controllers::metrics::Figures;
-use controllers::operator::Handle;
+use controllers::operator::OperatorHandle;
 use external_scaler::adapter::{BOUNDS, Calls, Source, Value, service};
 use external_scaler::raw::Raw;
 use http::{Request, Response};
@@ -20,7 +20,7 @@ const RAW: &str = "/api.RawMetricsService/";
 
 /// Who answers: on every replica, whoever leads.
 struct Values {
-    handle: Handle,
+    handle: OperatorHandle,
     clock: Clock,
 }
 
@@ -39,7 +39,7 @@ impl Source for Values {
 
 /// Who is asked, by what time, and what is counted.
 pub(super) struct Asked<'a> {
-    pub(super) handle: &'a Handle,
+    pub(super) handle: &'a OperatorHandle,
     pub(super) clock: &'a Clock,
     pub(super) calls: Arc<Calls>,
 }
@@ -57,7 +57,7 @@ pub(super) async fn start(
     let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
     let beside = Beside::mutual(address, keyring, route).await?;
     if let Some(raw) = raw {
-        handle.listen(Arc::new(raw));
+        handle.subscribe_raw_metrics(Arc::new(raw));
     }
     Ok(beside)
 }
@@ -127,7 +127,7 @@ pub(super) fn figures(page: &mut Figures, calls: &Calls) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use controllers::operator::{Asker, Listener as _, Overheard};
+    use controllers::operator::{MetricRequester, RawMetric, RawMetricsSubscriber as _};
     use external_scaler::metrics_service::metrics_service_client::MetricsServiceClient;
     use external_scaler::metrics_service::raw_metrics_service_client::RawMetricsServiceClient;
     use external_scaler::metrics_service::{RawMetricsRequest, ScaledObjectRef, SubscriptionRequest};
@@ -176,9 +176,9 @@ mod tests {
         assert!(!client.subscribe_metric(subscription).await.unwrap().into_inner().was_subscribed);
         let asked = RawMetricsRequest { subscriber: "me".into() };
         let mut stream = client.get_raw_metrics_stream(asked).await.unwrap().into_inner();
-        for (by, value) in [(Asker::Poll, 3), (Asker::Hpa, 4)] {
+        for (by, value) in [(MetricRequester::Poll, 3), (MetricRequester::Hpa, 4)] {
             let value = Quantity::new(value, quantity::Format::DecimalSi);
-            own.heard(&Overheard {
+            own.publish(&RawMetric {
                 by,
                 at: Timestamp::from_second(5).unwrap(),
                 namespace: "ns",

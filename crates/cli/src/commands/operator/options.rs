@@ -8,7 +8,7 @@ use api::provider::Compat;
 use api::time::parse_go_duration;
 use cluster::connect::Target;
 use cluster::lease::Settings as Lease;
-use controllers::operator::{Act, Settings};
+use controllers::operator::{OperatorSettings, ScalingMode};
 
 use super::flags::Flags;
 use super::raw_metrics::Mode;
@@ -24,7 +24,7 @@ const AUTHORITIES: &str = "/custom/ca";
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) target: Target,
-    pub(crate) settings: Settings,
+    pub(crate) settings: OperatorSettings,
     pub(crate) web: scalers::web::Settings,
     pub(crate) lease: Option<Lease>,
     pub(crate) serving: Serving,
@@ -113,16 +113,16 @@ fn settings(
     variable: &impl Fn(&str) -> Option<String>,
     namespace: &str,
     http_timeout: Duration,
-) -> Result<Settings, Failure> {
+) -> Result<OperatorSettings, Failure> {
     let watched = match flags.text("watch-namespaces")? {
         "" => variable("WATCH_NAMESPACE").unwrap_or_default(),
         given => given.to_owned(),
     };
     let names = watched.split(',').map(|name| name.trim().trim_matches('"').to_owned());
     let restricted = variable("KEDA_RESTRICT_SECRET_ACCESS").unwrap_or_default();
-    Ok(Settings {
+    Ok(OperatorSettings {
         namespaces: names.filter(|name| !name.is_empty()).collect(),
-        act: Act::read(flags.text("act")?).unwrap_or_default(),
+        scaling_mode: ScalingMode::parse(flags.text("act")?).unwrap_or_default(),
         compat: if flags.text("compat")? == "strict" { Compat::Strict } else { Compat::Better },
         http_timeout,
         source_deadline: period(flags, "source-deadline")?.max(Duration::from_millis(100)),
@@ -135,7 +135,7 @@ fn settings(
         token_expiry: token_expiry(variable("KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY").as_deref())?,
         cluster_name: flags.text("k8s-cluster-name")?.to_owned(),
         secrets_check: period(flags, "secrets-check")?,
-        ..Settings::default()
+        ..OperatorSettings::default()
     })
 }
 

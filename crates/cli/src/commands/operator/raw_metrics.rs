@@ -1,6 +1,6 @@
 //! KEDA's raw metrics (docs/spec/keda.md 4.2): every value as it is read, to those who have subscribed over the same port.
 
-use controllers::operator::{Asker, Listener, Overheard};
+use controllers::operator::{MetricRequester, RawMetric, RawMetricsSubscriber};
 use external_scaler::raw::{Raw, Told};
 
 /// Which values are told.
@@ -28,11 +28,11 @@ impl Mode {
         })
     }
 
-    fn takes(self, by: Asker) -> bool {
+    fn takes(self, by: MetricRequester) -> bool {
         match self {
             Self::All => true,
-            Self::Hpa => by == Asker::Hpa,
-            Self::Poll => by == Asker::Poll,
+            Self::Hpa => by == MetricRequester::Hpa,
+            Self::Poll => by == MetricRequester::Poll,
         }
     }
 }
@@ -43,18 +43,18 @@ pub(super) struct RawMetrics {
     pub(super) mode: Mode,
 }
 
-impl Listener for RawMetrics {
-    fn is_heard(&self) -> bool {
+impl RawMetricsSubscriber for RawMetrics {
+    fn is_subscribed(&self) -> bool {
         self.raw.is_heard()
     }
 
-    fn heard(&self, told: &Overheard<'_>) {
+    fn publish(&self, told: &RawMetric<'_>) {
         if !self.mode.takes(told.by) {
             return;
         }
         let values = told.values.iter().map(|value| value.value.as_f64());
         let at = (told.at.as_second(), told.at.subsec_nanosecond());
-        let Overheard { namespace, object, trigger, active, .. } = *told;
+        let RawMetric { namespace, object, trigger, active, .. } = *told;
         self.raw.tell(&Told { namespace, object, trigger, at, active }, values);
     }
 }

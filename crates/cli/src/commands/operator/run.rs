@@ -8,8 +8,8 @@ use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use cluster::lease::{Election, Leadership};
 use controllers::hpa::Records;
-use controllers::operator::auth::{Rules, VaultRules};
-use controllers::operator::{Admission, Handle, Operator, Parts, Settings};
+use controllers::operator::auth::{AuthRules, VaultRules};
+use controllers::operator::{Admission, Operator, OperatorHandle, OperatorParts, OperatorSettings};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -39,7 +39,7 @@ const IDLE_VARIABLES: [&str; 6] = [
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
     beside: Vec<serve::Beside>,
-    pub(crate) handle: Handle,
+    pub(crate) handle: OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     /// Sees to certificates, and tells of them.
@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options) -> Outcome {
             tracing::info!(variable, "this variable has no effect here; see docs/operator.md");
         }
         tracing::info!(
-            server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.act,
+            server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.scaling_mode,
             address = %process.server.address(), "the operator runs"
         );
         stopped().await?;
@@ -96,7 +96,7 @@ pub(crate) async fn start(
     let admission = Admission::new(client.clone(), discovery.clone(), &recorder, options.settings.compat);
     // For `cpu` and `memory` of objects that act without an HPA.
     let samples = cluster::metrics::Metrics::new(client.clone(), discovery.clone(), FRESH);
-    let (operator, handle) = Operator::new(Parts {
+    let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
         discovery,
         leadership: leadership.clone(),
@@ -137,9 +137,9 @@ pub(crate) async fn start(
 }
 
 /// How credentials are looked up: as the settings say, and Vault as its own variables do.
-fn credentials(settings: &Settings) -> Rules {
+fn credentials(settings: &OperatorSettings) -> AuthRules {
     let vault = VaultRules::from_variables(|name| std::env::var(name).ok());
-    Rules { vault, ..Rules::from(settings) }
+    AuthRules { vault, ..AuthRules::from(settings) }
 }
 
 impl Process {

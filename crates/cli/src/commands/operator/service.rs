@@ -7,7 +7,7 @@ use cluster::Clock;
 use cluster::lease::Leadership;
 use controllers::metrics::Figures;
 use controllers::metrics::figures::{CONTENT_TYPE, process};
-use controllers::operator::{Admission, Handle};
+use controllers::operator::{Admission, OperatorHandle};
 use external_scaler::adapter::Calls;
 use kube::Client;
 use serve::admission::{Admit, open_paths, routes};
@@ -29,7 +29,7 @@ pub(crate) const SERVICE: &str = "plimsoll-operator";
 /// What it serves with.
 pub(super) struct Parts {
     pub(super) client: Client,
-    pub(super) handle: Handle,
+    pub(super) handle: OperatorHandle,
     pub(super) admission: Admission,
     pub(super) leadership: Leadership,
     /// What is shared with other replicas.
@@ -111,14 +111,14 @@ fn had(flag: &str, open: Open, started: Result<Beside, StartError>) -> Result<Op
 
 /// All figures on one page.
 fn page(
-    handle: Handle,
+    handle: OperatorHandle,
     judged: Arc<Judged>,
     calls: Arc<Calls>,
     lease: Option<(String, Leadership)>,
 ) -> Metrics {
     Arc::new(move || {
         let mut page = Figures::default();
-        page.written(&handle.figures());
+        page.written(&handle.exported_metrics());
         judged.figures(&mut page);
         metrics_service::figures(&mut page, &calls);
         let help = "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. \
@@ -133,8 +133,8 @@ fn page(
 }
 
 /// Those who do not lead are ready too: they answer.
-fn checks(handle: &Handle) -> Checks {
+fn checks(handle: &OperatorHandle) -> Checks {
     let (turning, synced) = (handle.clone(), handle.clone());
-    let turns = move |silence| turning.turns(silence);
+    let turns = move |silence| turning.is_alive(silence);
     serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets were not seen yet")
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
-use controllers::operator::Act;
+use controllers::operator::ScalingMode;
 
 use super::flags::{FLAGS, Flags};
 use super::options::{Options, Shared};
@@ -143,10 +143,10 @@ fn what_is_wrong_is_told() {
 #[test]
 fn defaults_are_those_of_keda() {
     let options = parse(&[], &[]).unwrap();
-    assert_eq!(options.settings.act, Act::Hpa);
+    assert_eq!(options.settings.scaling_mode, ScalingMode::Hpa);
     assert_eq!(options.settings.cluster_name, "kubernetes-default");
     assert_eq!(options.settings.token_expiry, Duration::from_hours(1));
     assert!(options.lease.is_none() && options.idle.is_empty());
     assert_eq!(options.serving.webhook.as_deref(), Some("keda-admission"));
-    assert_eq!(parse(&["--act", "direct"], &[]).unwrap().settings.act, Act::Direct);
+    assert_eq!(parse(&["--act", "direct"], &[]).unwrap().settings.scaling_mode, ScalingMode::Direct);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use api::keda::Trigger;
-use controllers::operator::auth::{Asked, Auth};
+use controllers::operator::auth::{AuthQuery, AuthResolver};
 use scalers::backends::Backends;
 use scalers::{parameters, table};
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub(super) async fn ask(
     object: &Object,
     index: usize,
     trigger: &Trigger,
-    auth: &Auth,
+    auth: &AuthResolver,
     backends: &Backends,
     within: Duration,
 ) -> Vec<Finding> {
@@ -131,11 +131,11 @@ async fn given(
     object: &Object,
     index: usize,
     trigger: &Trigger,
-    auth: &Auth,
+    auth: &AuthResolver,
     backends: &Backends,
 ) -> Result<scalers::Trigger, String> {
     let namespace = object.owner.namespace.as_str();
-    let asked = Asked {
+    let asked = AuthQuery {
         namespace,
         authentication: trigger.authentication_ref.as_ref(),
         template: object.template.as_ref(),

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::keda::TriggerAuthentication;
-use controllers::operator::auth::{Failure, Fetch, Manifests, Objects, Server};
+use controllers::operator::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError, ManifestObjects};
 
 /// Files first, then the cluster.
 pub(super) struct Both {
-    pub(super) files: Manifests,
-    pub(super) cluster: Server,
+    pub(super) files: ManifestObjects,
+    pub(super) cluster: ApiServerObjects,
 }
 
 /// The second answer, if the first is that there is none.
-async fn or<T>(first: Fetch<'_, T>, second: Fetch<'_, T>) -> Result<T, Failure> {
+async fn or<T>(first: Fetch<'_, T>, second: Fetch<'_, T>) -> Result<T, FetchError> {
     match first.await {
-        Err(Failure { not_found: true, .. }) => second.await,
+        Err(FetchError { not_found: true, .. }) => second.await,
         found => found,
     }
 }
 
-impl Objects for Both {
+impl AuthObjects for Both {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(or(self.files.secret(namespace, name), self.cluster.secret(namespace, name)))
     }

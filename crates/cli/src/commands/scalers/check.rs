@@ -8,8 +8,10 @@ use api::provider::Compat;
 use api::text;
 use cluster::connect::{Target, connect};
 use cluster::discovery::Discovery;
-use controllers::operator::auth::{Auth, Manifests, Objects, Rules, Server, VaultRules};
-use controllers::operator::{Settings, of_cluster};
+use controllers::operator::auth::{
+    ApiServerObjects, AuthObjects, AuthResolver, AuthRules, ManifestObjects, VaultRules,
+};
+use controllers::operator::{OperatorSettings, cluster_reader};
 use kube::Client;
 use scalers::backends::Backends;
 use serde_json::Value;
@@ -65,24 +67,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     crate::live::run(async move {
         let cluster = cluster(args).await?;
-        let files = Manifests::new(manifests);
+        let files = ManifestObjects::new(manifests);
         let web = scalers::web::Settings::from_environment(|name| std::env::var(name).ok());
         let mut told = Vec::new();
-        let (source, backends): (Arc<dyn Objects>, Backends) = match cluster {
+        let (source, backends): (Arc<dyn AuthObjects>, Backends) = match cluster {
             Some(client) => {
                 let discovery = Discovery::new(client.clone());
                 for object in &mut objects {
                     let lost = object.look(&client, &discovery).await.err();
                     told.extend(lost.map(|why| format!("what {} scales: {why}", object.owner.name)));
                 }
-                let eyes = of_cluster(client.clone(), discovery, Compat::Better);
-                let both = Both { files, cluster: Server::new(client) };
-                (Arc::new(both), Backends::new(eyes, web, Compat::Better))
+                let reader = cluster_reader(client.clone(), discovery, Compat::Better);
+                let both = Both { files, cluster: ApiServerObjects::new(client) };
+                (Arc::new(both), Backends::new(reader, web, Compat::Better))
             }
             None => (Arc::new(files), Backends::without_cluster(web, Compat::Better)),
         };
         let vault = VaultRules::from_variables(|name| std::env::var(name).ok());
-        let auth = Auth::new(source, Rules { vault, ..Rules::from(&Settings::default()) });
+        let auth =
+            AuthResolver::new(source, AuthRules { vault, ..AuthRules::from(&OperatorSettings::default()) });
         let mut findings = Vec::new();
         for object in &objects {
             for (index, trigger) in object.triggers.iter().enumerate() {

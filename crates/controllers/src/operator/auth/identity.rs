@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::keda::PodIdentity;
 use keda::environment::PodTemplate;
 
-use super::{Asked, Auth, Kind, ObjectRef, note};
+use super::{AuthQuery, AuthResolver, Kind, ObjectRef, note};
 
 /// Where workloads on EKS say which role they are.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
@@ -14,8 +14,8 @@ const PARAMETER: &str = "awsRoleArn";
 
 /// Completes the parameters by the role of the identity; nothing is asked of targets without pods.
 pub(super) async fn complete(
-    auth: &Auth,
-    asked: Asked<'_>,
+    auth: &AuthResolver,
+    asked: AuthQuery<'_>,
     identity: &PodIdentity,
     parameters: &mut BTreeMap<String, String>,
     seen: &mut Vec<ObjectRef>,
@@ -64,7 +64,7 @@ fn account(template: &PodTemplate) -> &str {
 }
 
 async fn role_of(
-    auth: &Auth,
+    auth: &AuthResolver,
     namespace: &str,
     account: &str,
     seen: &mut Vec<ObjectRef>,

@@ -1,4 +1,4 @@
-//! Objects from manifests: to try a ScaledObject without a cluster, and to replay what was recorded.
+//! AuthObjects from manifests: to try a ScaledObject without a cluster, and to replay what was recorded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use api::keda::TriggerAuthentication;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::objects::{Failure, Fetch, Objects, decoded};
+use super::objects::{AuthObjects, Fetch, FetchError, decoded};
 
-/// Objects as they stand in manifests; there are no tokens.
+/// AuthObjects as they stand in manifests; there are no tokens.
 #[derive(Clone, Default)]
-pub struct Manifests(Vec<Value>);
+pub struct ManifestObjects(Vec<Value>);
 
-impl Manifests {
+impl ManifestObjects {
     /// These objects.
     pub fn new(objects: Vec<Value>) -> Self {
         Self(objects)
@@ -30,8 +30,8 @@ impl Manifests {
         })
     }
 
-    fn core(&self, kind: &str, resource: &str, namespace: &str, name: &str) -> Result<&Value, Failure> {
-        self.find(kind, Some(namespace), name).ok_or_else(|| Failure::not_found(resource, name))
+    fn core(&self, kind: &str, resource: &str, namespace: &str, name: &str) -> Result<&Value, FetchError> {
+        self.find(kind, Some(namespace), name).ok_or_else(|| FetchError::not_found(resource, name))
     }
 }
 
@@ -40,12 +40,12 @@ fn texts(object: &Value, at: &str) -> BTreeMap<String, String> {
     given.unwrap_or_default()
 }
 
-impl Objects for Manifests {
+impl AuthObjects for ManifestObjects {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         let found = self.core("Secret", "secrets", namespace, name).and_then(|secret| {
             let not_base64 = |key: String| {
                 let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                Failure { not_found: false, text }
+                FetchError { not_found: false, text }
             };
             let mut data = decoded(texts(secret, "/data")).map_err(not_base64)?;
             let plain = texts(secret, "/stringData");
@@ -78,16 +78,16 @@ impl Objects for Manifests {
             Some(_) => ("TriggerAuthentication", "triggerauthentications.keda.sh"),
             None => ("ClusterTriggerAuthentication", "clustertriggerauthentications.keda.sh"),
         };
-        let found = self.find(kind, namespace, name).ok_or_else(|| Failure::not_found(resource, name));
+        let found = self.find(kind, namespace, name).ok_or_else(|| FetchError::not_found(resource, name));
         let read = found.and_then(|object| {
             TriggerAuthentication::deserialize(object)
-                .map_err(|error| Failure { not_found: false, text: format!("{kind} {name:?}: {error}") })
+                .map_err(|error| FetchError { not_found: false, text: format!("{kind} {name:?}: {error}") })
         });
         Box::pin(std::future::ready(read))
     }
 
     fn token<'a>(&'a self, _: &'a str, account: &'a str, _: Duration) -> Fetch<'a, String> {
         let text = format!("serviceaccounts {account:?}: manifests have no tokens");
-        Box::pin(std::future::ready(Err(Failure { not_found: false, text })))
+        Box::pin(std::future::ready(Err(FetchError { not_found: false, text })))
     }
 }

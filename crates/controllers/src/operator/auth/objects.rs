@@ -15,36 +15,36 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// How long one request may take.
+/// SampleQuery long one request may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why an object was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct FetchError {
     /// Whether it is not there.
     pub not_found: bool,
     /// In the words of Kubernetes: `secrets "x" not found`.
     pub text: String,
 }
 
-impl Failure {
+impl FetchError {
     /// It is not there.
     pub fn not_found(resource: &str, name: &str) -> Self {
         Self { not_found: true, text: format!("{resource} \"{name}\" not found") }
     }
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for FetchError {
     fn from(error: ApiError) -> Self {
         Self { not_found: error.is_not_found(), text: error.message }
     }
 }
 
 /// What was read, after a while.
-pub type Fetch<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub type Fetch<'a, T> = Pin<Box<dyn Future<Output = Result<T, FetchError>> + Send + 'a>>;
 
 /// What is read of the cluster for credentials. Who watches objects anyway answers from memory.
-pub trait Objects: Send + Sync {
+pub trait AuthObjects: Send + Sync {
     /// Keys and values of a Secret.
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>>;
 
@@ -71,12 +71,12 @@ pub trait Objects: Send + Sync {
 
 /// Reads everything anew from the API server.
 #[derive(Clone)]
-pub struct Server {
+pub struct ApiServerObjects {
     client: Client,
     deadline: Duration,
 }
 
-impl Server {
+impl ApiServerObjects {
     /// With a client.
     pub fn new(client: Client) -> Self {
         Self { client, deadline: DEADLINE }
@@ -88,18 +88,18 @@ impl Server {
         namespace: &str,
         resource: &str,
         name: &str,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, FetchError> {
         let uri = path(["api", "v1", "namespaces", namespace, resource, name]);
         self.read(Request::get(uri, resource, self.deadline).named(name)).await
     }
 
-    async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
+    async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, FetchError> {
         let what = format!("{} {:?}", request.resource, request.name);
         let body = send(&self.client, request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             // Where the text went wrong is not told: it may be a secret.
             let place = (error.line(), error.column());
-            Failure { not_found: false, text: format!("{what}: not understood at {place:?}") }
+            FetchError { not_found: false, text: format!("{what}: not understood at {place:?}") }
         })
     }
 }
@@ -135,13 +135,13 @@ struct TokenStatus {
     token: String,
 }
 
-impl Objects for Server {
+impl AuthObjects for ApiServerObjects {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
             let secret: SecretData = self.core(namespace, "secrets", name).await?;
             decoded(secret.data.unwrap_or_default()).map_err(|key| {
                 let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                Failure { not_found: false, text }
+                FetchError { not_found: false, text }
             })
         })
     }

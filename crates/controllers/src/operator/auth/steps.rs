@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
 
-use super::{Asked, Auth, Kind, ObjectRef, files, identity, note};
+use super::{AuthQuery, AuthResolver, Kind, ObjectRef, files, identity, note};
 
 type Parameters = BTreeMap<String, String>;
 
 /// Parameters and identity of a trigger, and what was looked at on the way.
 pub(super) async fn resolve(
-    auth: &Auth,
-    asked: Asked<'_>,
+    auth: &AuthResolver,
+    asked: AuthQuery<'_>,
     seen: &mut Vec<ObjectRef>,
 ) -> Result<(Parameters, PodIdentity), String> {
     let none = || PodIdentity { provider: "none".to_owned(), ..PodIdentity::default() };
@@ -27,8 +27,8 @@ pub(super) async fn resolve(
 
 /// The object that is referred to; none if nothing is, or if KEDA would not mind.
 async fn load(
-    auth: &Auth,
-    asked: Asked<'_>,
+    auth: &AuthResolver,
+    asked: AuthQuery<'_>,
     seen: &mut Vec<ObjectRef>,
 ) -> Result<Option<(ObjectRef, TriggerAuthentication)>, String> {
     let Some(reference) = asked.authentication else { return Ok(None) };
@@ -56,7 +56,7 @@ async fn load(
 }
 
 /// Where Secrets, ConfigMaps and ServiceAccounts are looked for.
-fn lookup_namespace(auth: &Auth, asked: Asked<'_>, object: &ObjectRef) -> String {
+fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &ObjectRef) -> String {
     match object.kind {
         Kind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
         _ => asked.namespace.to_owned(),
@@ -65,8 +65,8 @@ fn lookup_namespace(auth: &Auth, asked: Asked<'_>, object: &ObjectRef) -> String
 
 /// One TriggerAuthentication for one trigger.
 pub(super) struct Source<'a> {
-    pub(super) auth: &'a Auth,
-    pub(super) asked: Asked<'a>,
+    pub(super) auth: &'a AuthResolver,
+    pub(super) asked: AuthQuery<'a>,
     /// Where objects are looked for.
     lookup: String,
     /// The TriggerAuthentication.
@@ -244,7 +244,7 @@ fn no_key(object: &ObjectRef, key: &str) -> String {
     format!("{object} has no key {key:?}")
 }
 
-fn unread(object: &ObjectRef, failure: &super::Failure) -> String {
+fn unread(object: &ObjectRef, failure: &super::FetchError) -> String {
     if failure.not_found {
         format!("{object} does not exist")
     } else {

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn rules(compat: Compat) -> Rules {
-    Rules { compat, ..Rules::from(&Settings::default()) }
+fn rules(compat: Compat) -> AuthRules {
+    AuthRules { compat, ..AuthRules::from(&OperatorSettings::default()) }
 }
 
-pub(super) fn auth(objects: &[Value], compat: Compat) -> Auth {
-    Auth::new(Arc::new(Manifests::new(objects.to_vec())), rules(compat))
+pub(super) fn auth(objects: &[Value], compat: Compat) -> AuthResolver {
+    AuthResolver::new(Arc::new(ManifestObjects::new(objects.to_vec())), rules(compat))
 }
 
 fn authentication(spec: &Value) -> Value {
@@ -30,17 +30,18 @@ pub(super) fn reference(kind: &str) -> AuthenticationRef {
     AuthenticationRef { name: "ta".to_owned(), kind: kind.to_owned() }
 }
 
-async fn resolve_as(auth: &Auth, kind: &str) -> Result<Resolved, Unresolved> {
+async fn resolve_as(auth: &AuthResolver, kind: &str) -> Result<ResolvedAuth, AuthError> {
     resolve_with(auth, kind, Some(&template())).await
 }
 
 async fn resolve_with(
-    auth: &Auth,
+    auth: &AuthResolver,
     kind: &str,
     template: Option<&PodTemplate>,
-) -> Result<Resolved, Unresolved> {
+) -> Result<ResolvedAuth, AuthError> {
     let reference = reference(kind);
-    auth.resolve(Asked { namespace: "ns", authentication: Some(&reference), template, container: "" }).await
+    auth.resolve(AuthQuery { namespace: "ns", authentication: Some(&reference), template, container: "" })
+        .await
 }
 
 fn template() -> PodTemplate {
@@ -123,8 +124,8 @@ async fn restricted_secrets_are_read_in_one_namespace_only() {
     let spec = json!({"secretTargetRef": [{"parameter": "host", "name": "s", "key": "url"}]});
     let objects =
         [authentication(&spec), cluster_authentication(&spec), secret("ns", "a"), secret("keda", "b")];
-    let rules = Rules { restrict_secrets: true, ..rules(Compat::Better) };
-    let auth = Auth::new(Arc::new(Manifests::new(objects.to_vec())), rules);
+    let rules = AuthRules { restrict_secrets: true, ..rules(Compat::Better) };
+    let auth = AuthResolver::new(Arc::new(ManifestObjects::new(objects.to_vec())), rules);
     let error = resolve_as(&auth, "").await.unwrap_err().to_string();
     assert!(error.contains("Secret ns/s is not read"), "{error}");
     let resolved = resolve_as(&auth, "ClusterTriggerAuthentication").await.unwrap();
@@ -139,9 +140,9 @@ async fn files_are_for_cluster_wide_ones_below_a_folder() {
     std::fs::write(folder.join("bad.json"), r#"{"password": hunter2}"#).unwrap();
     let with = |path: &str, root: Option<PathBuf>| {
         let spec = json!({"filePath": path, "env": [{"parameter": "x", "name": "HOSTVAR"}]});
-        let rules = Rules { file_root: root, ..rules(Compat::Better) };
+        let rules = AuthRules { file_root: root, ..rules(Compat::Better) };
         let objects = vec![authentication(&spec), cluster_authentication(&spec)];
-        Auth::new(Arc::new(Manifests::new(objects)), rules)
+        AuthResolver::new(Arc::new(ManifestObjects::new(objects)), rules)
     };
     let cluster = "ClusterTriggerAuthentication";
     let root = || Some(folder.clone());
@@ -188,7 +189,7 @@ async fn roles_come_from_the_identity_or_from_the_workload() {
         objects.extend(account.cloned());
         resolve_as(&auth(&objects, Compat::Better), "").await
     };
-    let role = |resolved: Result<Resolved, Unresolved>| resolved.unwrap().parameters.remove("awsRoleArn");
+    let role = |resolved: Result<ResolvedAuth, AuthError>| resolved.unwrap().parameters.remove("awsRoleArn");
     assert_eq!(
         role(with(json!({"provider": "aws", "roleArn": "arn:k"}), None).await),
         Some("arn:k".to_owned())

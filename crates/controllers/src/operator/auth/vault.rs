@@ -21,7 +21,7 @@ use super::steps::Source;
 use super::{ObjectRef, VaultRules, files};
 use query::{Group, groups, value};
 
-/// How long one answer may take, and how large it may be.
+/// SampleQuery long one answer may take, and how large it may be.
 const WITHIN: Duration = Duration::from_secs(10);
 const AT_MOST: usize = 1 << 20;
 /// Servers whose connections are kept.

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::event::{Message, wants};
 use super::{Shared, Which};
-use crate::operator::hand::Place;
+use crate::operator::leader_client::ResourcePath;
 
-/// How often one event is sent to one destination.
+/// SampleQuery often one event is sent to one destination.
 const ATTEMPTS: u32 = 6;
 /// Pause before the second attempt; twice as long before each further one.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long one attempt may take.
+/// SampleQuery long one attempt may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Nobody reads what a destination answers.
 const LARGEST: usize = 64 << 10;
@@ -106,7 +106,7 @@ impl Shared {
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             let plural = if which.of_cluster { "clustercloudeventsources" } else { "cloudeventsources" };
-            let place = Place {
+            let path = ResourcePath {
                 group: EVENTING_GROUP,
                 version: "v1alpha1",
                 plural,
@@ -114,7 +114,7 @@ impl Shared {
                 name: &which.name.name,
             };
             let patch = json!({"status": {"conditions": [condition]}});
-            if let Err(error) = shared.hand.merge::<Value>(place, "status", &patch).await {
+            if let Err(error) = shared.client.merge::<Value>(path, "status", &patch).await {
                 tracing::debug!(destination = %which.name.name, %error, "failed to write a status");
             }
         });

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use keda::event::Event;
 use serde_json::json;
 
-use crate::operator::tell::Subject;
+use crate::operator::event_recorder::EventSubject;
 
 /// One event, before it is known to whom it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,39 +23,42 @@ pub(super) struct Message {
 }
 
 /// The type of event that an object of this kind and a reason make.
-fn type_of(subject: Subject, reason: &str) -> Option<&'static str> {
+fn type_of(subject: EventSubject, reason: &str) -> Option<&'static str> {
     Some(match (subject, reason) {
-        (Subject::Object, "ScaledObjectReady") => "keda.scaledobject.ready.v1",
-        (Subject::Object, "ScaledObjectCheckFailed" | "ScaledObjectUpdateFailed") => {
+        (EventSubject::Object, "ScaledObjectReady") => "keda.scaledobject.ready.v1",
+        (EventSubject::Object, "ScaledObjectCheckFailed" | "ScaledObjectUpdateFailed") => {
             "keda.scaledobject.failed.v1"
         }
-        (Subject::Object, "ScaledObjectDeleted") => "keda.scaledobject.removed.v1",
-        (Subject::Object, "ScaledObjectPaused") => "keda.scaledobject.paused.v1",
-        (Subject::Object, "ScaledObjectUnpaused") => "keda.scaledobject.unpaused.v1",
-        (Subject::Job, "ScaledJobReady") => "keda.scaledjob.ready.v1",
-        (Subject::Job, "ScaledJobCheckFailed" | "ScaledJobUpdateFailed") => "keda.scaledjob.failed.v1",
-        (Subject::Job, "ScaledJobDeleted") => "keda.scaledjob.removed.v1",
-        (Subject::Job, "ScaledJobPaused") => "keda.scaledjob.paused.v1",
-        (Subject::Job, "ScaledJobUnpaused") => "keda.scaledjob.unpaused.v1",
-        (Subject::Job, "ScaledJobRolloutCleanupStarted") => "keda.scaledjob.rolloutcleanup.started.v1",
-        (Subject::Job, "ScaledJobRolloutCleanupCompleted") => "keda.scaledjob.rolloutcleanup.completed.v1",
-        (Subject::Job, "ScaledJobRolloutCleanupFailed") => "keda.scaledjob.rolloutcleanup.failed.v1",
-        (Subject::Authentication, "TriggerAuthenticationAdded") => {
+        (EventSubject::Object, "ScaledObjectDeleted") => "keda.scaledobject.removed.v1",
+        (EventSubject::Object, "ScaledObjectPaused") => "keda.scaledobject.paused.v1",
+        (EventSubject::Object, "ScaledObjectUnpaused") => "keda.scaledobject.unpaused.v1",
+        (EventSubject::Job, "ScaledJobReady") => "keda.scaledjob.ready.v1",
+        (EventSubject::Job, "ScaledJobCheckFailed" | "ScaledJobUpdateFailed") => "keda.scaledjob.failed.v1",
+        (EventSubject::Job, "ScaledJobDeleted") => "keda.scaledjob.removed.v1",
+        (EventSubject::Job, "ScaledJobPaused") => "keda.scaledjob.paused.v1",
+        (EventSubject::Job, "ScaledJobUnpaused") => "keda.scaledjob.unpaused.v1",
+        (EventSubject::Job, "ScaledJobRolloutCleanupStarted") => "keda.scaledjob.rolloutcleanup.started.v1",
+        (EventSubject::Job, "ScaledJobRolloutCleanupCompleted") => {
+            "keda.scaledjob.rolloutcleanup.completed.v1"
+        }
+        (EventSubject::Job, "ScaledJobRolloutCleanupFailed") => "keda.scaledjob.rolloutcleanup.failed.v1",
+        (EventSubject::Authentication, "TriggerAuthenticationAdded") => {
             "keda.authentication.triggerauthentication.created.v1"
         }
-        (Subject::Authentication, "TriggerAuthenticationDeleted") => {
+        (EventSubject::Authentication, "TriggerAuthenticationDeleted") => {
             "keda.authentication.triggerauthentication.removed.v1"
         }
-        (Subject::Authentication, "TriggerAuthenticationUpdated" | "ClusterTriggerAuthenticationUpdated") => {
-            "keda.authentication.triggerauthentication.updated.v1"
-        }
-        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationAdded") => {
+        (
+            EventSubject::Authentication,
+            "TriggerAuthenticationUpdated" | "ClusterTriggerAuthenticationUpdated",
+        ) => "keda.authentication.triggerauthentication.updated.v1",
+        (EventSubject::ClusterAuthentication, "ClusterTriggerAuthenticationAdded") => {
             "keda.authentication.clustertriggerauthentication.created.v1"
         }
-        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationDeleted") => {
+        (EventSubject::ClusterAuthentication, "ClusterTriggerAuthenticationDeleted") => {
             "keda.authentication.clustertriggerauthentication.removed.v1"
         }
-        (Subject::ClusterAuthentication, "ClusterTriggerAuthenticationUpdated") => {
+        (EventSubject::ClusterAuthentication, "ClusterTriggerAuthenticationUpdated") => {
             "keda.authentication.clustertriggerauthentication.updated.v1"
         }
         _ => return None,
@@ -72,7 +75,12 @@ pub(super) fn wants(subscription: &EventSubscription, type_: &str) -> bool {
 }
 
 impl Message {
-    pub(super) fn of(subject: Subject, metadata: &ObjectMeta, event: &Event, now: Timestamp) -> Option<Self> {
+    pub(super) fn of(
+        subject: EventSubject,
+        metadata: &ObjectMeta,
+        event: &Event,
+        now: Timestamp,
+    ) -> Option<Self> {
         let type_ = type_of(subject, event.reason)?;
         let (kind, name) = (subject.kind().to_lowercase(), metadata.name.to_lowercase());
         Some(Self {

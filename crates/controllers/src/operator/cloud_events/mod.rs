@@ -18,15 +18,15 @@ use keda::event::Event;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::hand::Hand;
+use super::event_recorder::EventSubject;
 use super::id::Name;
-use super::settings::Settings;
-use super::tell::Subject;
-use super::world::World;
+use super::leader_client::LeaderClient;
+use super::settings::OperatorSettings;
+use super::store::Store;
 use crate::metrics::figures::Figures;
 use event::Message;
 
-/// How many events may wait.
+/// SampleQuery many events may wait.
 const QUEUE: usize = 1024;
 /// So long a destination that takes nothing is left alone.
 const REST: Duration = Duration::from_mins(5);
@@ -39,7 +39,7 @@ pub(crate) struct CloudEvents {
 }
 
 struct Shared {
-    hand: Hand,
+    client: LeaderClient,
     /// `/{cluster}/{namespace}/keda`, where the destination does not name the cluster.
     cluster: String,
     namespace: String,
@@ -75,10 +75,10 @@ impl Destination {
 }
 
 impl CloudEvents {
-    pub(crate) fn start(hand: Hand, settings: &Settings, clock: Clock) -> Arc<Self> {
+    pub(crate) fn start(client: LeaderClient, settings: &OperatorSettings, clock: Clock) -> Arc<Self> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared {
-            hand,
+            client,
             cluster: settings.cluster_name.clone(),
             namespace: settings.cluster_object_namespace.clone(),
             compat: settings.compat,
@@ -90,11 +90,11 @@ impl CloudEvents {
     }
 
     /// Takes over the destinations as they are now.
-    pub(crate) fn update(&self, world: &World) {
+    pub(crate) fn update(&self, store: &Store) {
         let mut held = self.shared.destinations();
         let mut new = HashMap::new();
-        let own = world.destinations.iter().map(|(name, source)| (false, name, source));
-        let all = own.chain(world.cluster_destinations.iter().map(|(name, source)| (true, name, source)));
+        let own = store.destinations.iter().map(|(name, source)| (false, name, source));
+        let all = own.chain(store.cluster_destinations.iter().map(|(name, source)| (true, name, source)));
         for (of_cluster, name, source) in all {
             if source.metadata.deletion_timestamp.is_some() {
                 continue;
@@ -119,7 +119,7 @@ impl CloudEvents {
     }
 
     /// Tells an event, if somebody listens and it is one of those that are told.
-    pub(crate) fn offer(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+    pub(crate) fn offer(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
         if self.shared.destinations().is_empty() {
             return;
         }

@@ -14,7 +14,7 @@ fn metadata() -> ObjectMeta {
 #[test]
 fn controllers_events_are_told_and_those_of_rounds_are_not() {
     let event = Event::warning("ScaledObjectCheckFailed", "no");
-    let message = Message::of(Subject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
+    let message = Message::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
     let headers = message.headers("kubernetes-default", "keda");
     let header = |name: &str| headers.iter().find(|(own, _)| *own == name).unwrap().1.clone();
     assert_eq!(header("ce-type"), "keda.scaledobject.failed.v1");
@@ -25,7 +25,7 @@ fn controllers_events_are_told_and_those_of_rounds_are_not() {
     let body: Value = serde_json::from_slice(&message.body()).unwrap();
     assert_eq!(body, serde_json::json!({"reason": "ScaledObjectCheckFailed", "message": "no"}));
     let round = Event::normal("KEDAScaleTargetActivated", "up");
-    assert_eq!(Message::of(Subject::Object, &metadata(), &round, Timestamp::UNIX_EPOCH), None);
+    assert_eq!(Message::of(EventSubject::Object, &metadata(), &round, Timestamp::UNIX_EPOCH), None);
 }
 
 #[test]
@@ -82,10 +82,10 @@ async fn an_event_reaches_those_who_want_it() {
         .unwrap();
     let client = running.client();
     let discovery = cluster::discovery::Discovery::new(client.clone());
-    let hand = Hand::new(client, discovery, cluster::lease::Leadership::alone());
-    let events = CloudEvents::start(hand, &Settings::default(), Clock::system());
+    let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::alone());
+    let events = CloudEvents::start(client, &OperatorSettings::default(), Clock::system());
     let (address, mut told) = server().await;
-    let mut world = World::default();
+    let mut store = Store::default();
     let destination = |name: &str, excluded: &[&str]| {
         serde_json::from_value(serde_json::json!({
             "metadata": {"name": name, "namespace": "shop"},
@@ -98,12 +98,12 @@ async fn an_event_reaches_those_who_want_it() {
         .unwrap()
     };
     let one = cluster::watch::Change::Applied(destination("one", &[]));
-    world.take_destination(false, "", one);
+    store.take_destination(false, "", one);
     let other = cluster::watch::Change::Applied(destination("other", &["keda.scaledobject.ready.v1"]));
-    world.take_destination(false, "", other);
-    events.update(&world);
-    events.offer(Subject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
-    events.offer(Subject::Object, &metadata(), &Event::normal("ScaledObjectPaused", "yes"));
+    store.take_destination(false, "", other);
+    events.update(&store);
+    events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
+    events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectPaused", "yes"));
     let mut all = Vec::new();
     for _ in 0..3 {
         all.push(told.recv().await.unwrap());

@@ -11,14 +11,14 @@ use api::keda::{ScaledObject, State, types};
 use jiff::{SignedDuration, Timestamp};
 use keda::status::Changes;
 
-use crate::operator::core::Item;
-use crate::operator::triggers::interval;
+use crate::operator::context::ObjectEntry;
+use crate::operator::scalers_cache::interval;
 
 /// What is written is no older than the cooldown while something is active (or one poll), within these bounds. Whoever takes
 /// over may wait longer by that much, and never less.
 const OLDEST: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(5)];
 
-/// How old what is written may be while something is active.
+/// SampleQuery old what is written may be while something is active.
 fn oldest(object: &ScaledObject) -> Duration {
     let cooldown = u64::try_from(object.spec.cooldown_period.unwrap_or(300)).unwrap_or(0);
     // A poll begins a little earlier or later than the last one did.
@@ -28,10 +28,10 @@ fn oldest(object: &ScaledObject) -> Duration {
 }
 
 /// The object, with the time at which it was last active as far as anybody knows.
-pub(super) fn known(item: &Item, object: &Arc<ScaledObject>, now: Timestamp) -> Arc<ScaledObject> {
+pub(super) fn known(entry: &ObjectEntry, object: &Arc<ScaledObject>, now: Timestamp) -> Arc<ScaledObject> {
     let written = object.status.last_active_time;
     let made = object.metadata.creation_timestamp;
-    let remembered = item.notes().last_active.filter(|time| made.is_none_or(|made| *time >= made));
+    let remembered = entry.state().last_active.filter(|time| made.is_none_or(|made| *time >= made));
     let known = match (remembered, written) {
         (Some(remembered), written) => Some(written.map_or(remembered, |written| written.max(remembered))),
         // Nobody here has seen it active, but somebody may have, after what was written.
@@ -49,17 +49,18 @@ pub(super) fn known(item: &Item, object: &Arc<ScaledObject>, now: Timestamp) -> 
     Arc::new(object)
 }
 
-/// Notes that an object was active, and leaves that out of what is written if it need not be.
-pub(super) fn leave_out(item: &Item, object: &ScaledObject, mut changes: Changes) -> Changes {
-    let mut notes = item.notes();
+/// ObjectState that an object was active, and leaves that out of what is written if it need not be.
+pub(super) fn leave_out(entry: &ObjectEntry, object: &ScaledObject, mut changes: Changes) -> Changes {
+    let mut object_state = entry.state();
     if let Some(time) = changes.last_active_time {
-        notes.last_active = Some(time);
+        object_state.last_active = Some(time);
     } else {
         // Along with the end of activity its time is written, unless it was that of an older object of this name.
         let made = object.metadata.creation_timestamp;
-        changes.last_active_time = notes.last_active.filter(|time| made.is_none_or(|made| *time >= made));
+        changes.last_active_time =
+            object_state.last_active.filter(|time| made.is_none_or(|made| *time >= made));
     }
-    drop(notes);
+    drop(object_state);
     let (Some(time), Some(written)) = (changes.last_active_time, object.status.last_active_time) else {
         return changes;
     };
@@ -96,67 +97,71 @@ mod tests {
         Changes { last_active_time: Some(at(time)), ..Changes::default() }
     }
 
-    fn since(item: &Item, object: &Arc<ScaledObject>, now: i64) -> Option<Timestamp> {
-        known(item, object, at(now)).status.last_active_time
+    fn since(entry: &ObjectEntry, object: &Arc<ScaledObject>, now: i64) -> Option<Timestamp> {
+        known(entry, object, at(now)).status.last_active_time
     }
 
     #[test]
     fn what_is_only_a_little_later_is_remembered_but_not_written() {
-        let (item, object) = (Item::default(), object(State::True, 100));
+        let (entry, object) = (ObjectEntry::default(), object(State::True, 100));
         for time in [130, 160, 190, 399] {
-            assert_eq!(leave_out(&item, &object, active(time)), Changes::default());
-            assert_eq!(since(&item, &object, time), Some(at(time)));
+            assert_eq!(leave_out(&entry, &object, active(time)), Changes::default());
+            assert_eq!(since(&entry, &object, time), Some(at(time)));
         }
-        assert_eq!(leave_out(&item, &object, active(400)), active(400), "the cooldown has passed");
+        assert_eq!(leave_out(&entry, &object, active(400)), active(400), "the cooldown has passed");
     }
 
     #[test]
     fn along_with_anything_else_it_is_written_exactly() {
-        let (item, object) = (Item::default(), object(State::True, 100));
-        leave_out(&item, &object, active(130));
+        let (entry, object) = (ObjectEntry::default(), object(State::True, 100));
+        leave_out(&entry, &object, active(130));
         let over = Condition::new(types::ACTIVE, State::False, "ScalerNotActive", "");
         let changes = Changes { conditions: vec![over], ..Changes::default() };
-        let written = leave_out(&item, &object, changes.clone());
+        let written = leave_out(&entry, &object, changes.clone());
         assert_eq!(written, Changes { last_active_time: Some(at(130)), ..changes });
     }
 
     #[test]
     fn who_takes_over_never_thinks_that_activity_ended_earlier_than_it_did() {
         // The one before wrote at 100 and was content with that until 399.
-        assert_eq!(since(&Item::default(), &object(State::True, 100), 460), Some(at(400)));
+        assert_eq!(since(&ObjectEntry::default(), &object(State::True, 100), 460), Some(at(400)));
         assert_eq!(
-            since(&Item::default(), &object(State::True, 100), 200),
+            since(&ObjectEntry::default(), &object(State::True, 100), 200),
             Some(at(200)),
             "but not in the future"
         );
-        assert_eq!(since(&Item::default(), &object(State::False, 100), 260), Some(at(100)), "this was exact");
+        assert_eq!(
+            since(&ObjectEntry::default(), &object(State::False, 100), 260),
+            Some(at(100)),
+            "this was exact"
+        );
     }
 
     #[test]
     fn what_is_remembered_of_an_older_object_of_that_name_does_not_count() {
-        let item = Item::default();
-        item.notes().last_active = Some(at(-5));
-        assert_eq!(since(&item, &object(State::False, 100), 260), Some(at(100)));
+        let entry = ObjectEntry::default();
+        entry.state().last_active = Some(at(-5));
+        assert_eq!(since(&entry, &object(State::False, 100), 260), Some(at(100)));
         let mut new = (*object(State::False, 100)).clone();
         new.status.last_active_time = None;
-        assert_eq!(leave_out(&item, &new, Changes::default()), Changes::default());
+        assert_eq!(leave_out(&entry, &new, Changes::default()), Changes::default());
     }
 
     #[test]
     fn with_short_cooldowns_not_every_poll_writes() {
-        let item = Item::default();
+        let entry = ObjectEntry::default();
         let mut object = (*object(State::True, 100)).clone();
         (object.spec.polling_interval, object.spec.cooldown_period) = (Some(5), Some(5));
-        assert_eq!(leave_out(&item, &object, active(129)), Changes::default());
-        assert_eq!(since(&item, &Arc::new(object.clone()), 129), Some(at(129)), "though it is known");
-        assert_eq!(leave_out(&item, &object, active(130)), active(130));
+        assert_eq!(leave_out(&entry, &object, active(129)), Changes::default());
+        assert_eq!(since(&entry, &Arc::new(object.clone()), 129), Some(at(129)), "though it is known");
+        assert_eq!(leave_out(&entry, &object, active(130)), active(130));
     }
 
     #[test]
     fn with_long_intervals_every_poll_writes() {
-        let item = Item::default();
+        let entry = ObjectEntry::default();
         let mut object = (*object(State::True, 0)).clone();
         object.spec.polling_interval = Some(600);
-        assert_eq!(leave_out(&item, &object, active(599)), active(599));
+        assert_eq!(leave_out(&entry, &object, active(599)), active(599));
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use object::{after_query, decide_and_write, report};
 pub(crate) use push::pushed;
 
-use super::core::Core;
+use super::context::OperatorContext;
 use super::id::{Id, Kind};
 
 /// A sample that an HPA asked for so recently does for a poll too.
@@ -18,7 +18,7 @@ const SHARED: Duration = Duration::from_secs(1);
 
 /// What a poll found out about the object itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Polled {
+pub(crate) struct PollOutcome {
     /// Its metrics are not those its HPA has: it should be reconciled.
     pub(crate) is_stale: bool,
     /// It is active, and was not.
@@ -26,9 +26,9 @@ pub(crate) struct Polled {
 }
 
 /// Polls an object.
-pub(crate) async fn poll(core: &Core, id: &Id) -> Polled {
+pub(crate) async fn poll(context: &OperatorContext, id: &Id) -> PollOutcome {
     match id.kind {
-        Kind::Object => object::poll(core, id).await,
-        Kind::Job => job::poll(core, id).await,
+        Kind::Object => object::poll(context, id).await,
+        Kind::Job => job::poll(context, id).await,
     }
 }

@@ -10,26 +10,28 @@ use keda::executor::{self, Change, Input, Scaled, Why};
 use keda::{fallback, status};
 use tokio::time::Instant;
 
-use super::{Polled, SHARED, last_active};
-use crate::operator::core::{Core, Item};
+use super::{PollOutcome, SHARED, last_active};
+use crate::operator::context::{ObjectEntry, OperatorContext};
 use crate::operator::direct::{self, Round};
-use crate::operator::ears::Asker;
+use crate::operator::event_recorder::EventSubject;
 use crate::operator::id::{Id, Name};
-use crate::operator::reconcile::act;
-use crate::operator::record::{self, Said};
-use crate::operator::settings::Act;
-use crate::operator::tell::Subject;
-use crate::operator::triggers::{Heard, How, Owner, Slot, Triggers, told};
+use crate::operator::raw_metrics::MetricRequester;
+use crate::operator::reconcile::scaling_mode;
+use crate::operator::record::{self, RoundRecord};
+use crate::operator::scalers_cache::{
+    CachedScaler, SampleQuery, ScaledResource, ScalersCache, TriggerSamples, told,
+};
+use crate::operator::settings::ScalingMode;
 
-/// How a reconcile begins to say that it did not find the target.
+/// SampleQuery a reconcile begins to say that it did not find the target.
 const NO_TARGET: &str = "ScaledObject doesn't have correct scaleTargetRef specification";
 const REFUSED: &str = "ScaledObjectCheckFailed";
 
-/// How often it is decided anew when the count is another than it was taken for.
+/// SampleQuery often it is decided anew when the count is another than it was taken for.
 const ATTEMPTS: u32 = 3;
 
-pub(super) async fn poll(core: &Core, id: &Id) -> Polled {
-    round(core, id, Ask::IfOld).await
+pub(super) async fn poll(context: &OperatorContext, id: &Id) -> PollOutcome {
+    round(context, id, Ask::IfOld).await
 }
 
 /// Whether sources are asked though there are samples.
@@ -42,115 +44,126 @@ pub(super) enum Ask {
 }
 
 /// One round.
-pub(super) async fn round(core: &Core, id: &Id, ask: Ask) -> Polled {
-    let Some(object) = core.world().object(id) else { return Polled::default() };
-    let item = core.item(id);
-    let owner = Owner::Object(Arc::clone(&object));
-    let triggers = core.triggers(&item, &owner);
+pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollOutcome {
+    let Some(object) = context.store().object(id) else { return PollOutcome::default() };
+    let entry = context.entry(id);
+    let owner = ScaledResource::Object(Arc::clone(&object));
+    let triggers = context.triggers(&entry, &owner);
     let (age, failures) = match ask {
-        Ask::IfOld => (core.settings.age(age(core, &item, &owner, &triggers)), core.settings.age(SHARED)),
+        Ask::IfOld => {
+            (context.settings.age(age(context, &entry, &owner, &triggers)), context.settings.age(SHARED))
+        }
         Ask::Now => (Duration::ZERO, Duration::ZERO),
     };
-    let how = How {
+    let how = SampleQuery {
         age,
         failures,
         // What is as old as a poll is no answer to the next one.
-        others: core.maker.backends.web.settings().fresh.min(owner.interval() / 2),
-        deadline: core.settings.source_deadline,
+        others: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
     };
-    let asked = core.clock.now();
+    let asked = context.clock.now();
     // Sources may take their time; others may act on the object meanwhile.
-    let heard = triggers.ask(&core.maker, &owner, how).await;
-    item.notes().asked = Some(Instant::now());
-    core.ears.hear(Asker::Poll, core.clock.now(), id, &triggers, &heard);
-    let compat = core.settings.compat;
-    let known = |(slot, heard): (&Slot, &Heard)| heard.specs.clone().unwrap_or_else(|_| last(&object, slot));
+    let heard = triggers.ask(&context.builder, &owner, how).await;
+    entry.state().asked = Some(Instant::now());
+    context.raw_metrics.publish(MetricRequester::Poll, context.clock.now(), id, &triggers, &heard);
+    let compat = context.settings.compat;
+    let known = |(slot, heard): (&CachedScaler, &TriggerSamples)| {
+        heard.specs.clone().unwrap_or_else(|_| last(&object, slot))
+    };
     let specs: Vec<Vec<MetricSpec>> = triggers.slots().iter().zip(&heard).map(known).collect();
     let unbuilt = heard.iter().filter(|heard| !heard.is_built).find_map(|heard| heard.specs.clone().err());
     let told = told(heard, compat);
 
-    let _alone = item.gate.lock().await;
-    let Some(object) = core.world().object(id) else { return Polled::default() };
-    if object.metadata.deletion_timestamp.is_some() || !triggers.are_of(&Owner::Object(Arc::clone(&object))) {
-        return Polled::default();
+    let _alone = entry.gate.lock().await;
+    let Some(object) = context.store().object(id) else { return PollOutcome::default() };
+    if object.metadata.deletion_timestamp.is_some()
+        || !triggers.are_of(&ScaledResource::Object(Arc::clone(&object)))
+    {
+        return PollOutcome::default();
     }
     if compat.is_strict() && matches!(triggers.formula(), Some(Err(_))) || is_lost(&object) {
         // Without a formula nothing is built, and nothing is decided about a target that is not there.
-        return Polled::default();
+        return PollOutcome::default();
     }
     if object.is_paused() && object.status.conditions.state(types::PAUSED) != api::keda::State::True {
         // The reconcile that is on its way says so, and tells it.
-        return Polled::default();
+        return PollOutcome::default();
     }
     if compat.is_strict()
         && let Some(error) = unbuilt.clone()
     {
         // To the original, what cannot be built is the end of the round (docs/spec/keda.md 3.2).
-        skip(core, &object, error);
-        return Polled::default();
+        skip(context, &object, error);
+        return PollOutcome::default();
     }
     let needs = fallback::needs(&object, &told, compat);
-    let facts = core.eyes.facts(&object, needs).await;
-    let now = core.clock.now();
+    let facts = context.reader.facts(&object, needs).await;
+    let now = context.clock.now();
     let round = activity::Round { now, object: &object, formula: triggers.formula() };
     let state = activity::state(&round, &told, &facts, compat);
     for event in &state.events {
-        core.tell.round(Subject::Object, &object.metadata, event);
+        context.events.record_poll(EventSubject::Object, &object.metadata, event);
     }
-    note(core, &item, &object, &told, &state);
+    note(context, &entry, &object, &told, &state);
     if compat.is_strict() && !state.rebuild.is_empty() {
         // The original builds all of them anew as soon as one fails; else that one is, while it is asked.
-        item.drop_triggers();
+        entry.drop_triggers();
     }
     if let Some(error) = &state.skipped {
         tracing::warn!(object = %id, error, "a round is skipped");
-        report(core, id, &state.changes).await;
-        return Polled::default();
+        report(context, id, &state.changes).await;
+        return PollOutcome::default();
     }
     // Times of activity are whole seconds.
     let is_newer = |time: jiff::Timestamp| time.as_second() >= asked.as_second();
-    if !state.active && !compat.is_strict() && item.notes().last_active.is_some_and(is_newer) {
+    if !state.active && !compat.is_strict() && entry.state().last_active.is_some_and(is_newer) {
         // A source has told of activity by itself since: what others were asked before says nothing about that.
-        report(core, id, &state.changes).await;
-        return Polled::default();
+        report(context, id, &state.changes).await;
+        return PollOutcome::default();
     }
     let object =
-        if state.active || compat.is_strict() { object } else { last_active::known(&item, &object, now) };
+        if state.active || compat.is_strict() { object } else { last_active::known(&entry, &object, now) };
     let object = match unbuilt {
         // Nobody waits for the fallback of what cannot even be asked: its cause is told.
         Some(_) if !state.is_falling_back && object.spec.fallback.is_some() => without_fallback(&object),
         _ => object,
     };
     let woke = state.active && object.status.conditions.state(types::ACTIVE) != api::keda::State::True;
-    if act(core, &object) == Act::Direct {
+    if scaling_mode(context, &object) == ScalingMode::Direct {
         let formula = triggers.formula();
         let round =
             Round { object: &object, told: &told, facts: &facts, formula, specs: &specs, state: &state };
-        direct::round(core, id, &item, round).await;
+        direct::round(context, id, &entry, round).await;
     } else {
         let input = Input::of_round(now, &object, &state);
         let (formula, active) = (triggers.formula(), state.active);
-        let said = Said { now, object: &object, told: &told, facts: &facts, formula, active, compat };
-        decide_and_write(core, id, &object, input, state.changes.clone(), said.round()).await;
+        let said = RoundRecord { now, object: &object, told: &told, facts: &facts, formula, active, compat };
+        decide_and_write(context, id, &object, input, state.changes.clone(), said.round()).await;
     }
-    Polled { is_stale: is_stale(&object, &told), woke }
+    PollOutcome { is_stale: is_stale(&object, &told), woke }
 }
 
-/// How old a sample may be for a poll. The HPA of a target that is awake asks more often than we do, and what it was told since
+/// SampleQuery old a sample may be for a poll. The HPA of a target that is awake asks more often than we do, and what it was told since
 /// our last poll does for us too; at rest nobody asks but we. A source that tells of activity itself has told since.
-fn age(core: &Core, item: &Item, owner: &Owner, triggers: &Triggers) -> Duration {
+fn age(
+    context: &OperatorContext,
+    entry: &ObjectEntry,
+    owner: &ScaledResource,
+    triggers: &ScalersCache,
+) -> Duration {
     if triggers.are_pushed() {
         return SHARED;
     }
-    let since = item.notes().asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-    core.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED)
+    let since = entry.state().asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+    context.settings.sample_age.min(owner.interval() / 2).min(since).max(SHARED)
 }
 
 /// Decides, writes the count and the status, and tells (docs/spec/keda.md 3.6, 3.9). Whoever calls holds the object's gate.
 pub(crate) async fn decide_and_write(
-    core: &Core,
+    context: &OperatorContext,
     id: &Id,
     object: &ScaledObject,
     input: Input<'_>,
@@ -158,18 +171,18 @@ pub(crate) async fn decide_and_write(
     round: engine::Round,
 ) {
     let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
-    let said = core.world().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
+    let said = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());
     let said = said.as_deref().map(std::slice::from_ref);
-    let mut current = core.eyes.current(object).await;
+    let mut current = context.reader.current(object).await;
     let mut attempt = 1;
     let (input, decision, scaled) = loop {
         let input = input.clone().with(current, said);
-        let decision = executor::decide(&input, core.settings.compat);
+        let decision = executor::decide(&input, context.settings.compat);
         if let Some(error) = &decision.error {
             tracing::warn!(object = %id, error, "nothing can be decided");
         }
         let scaled = match (decision.scale, &object.status.scale_target_gvkr) {
-            (Some(change), Some(target)) => Some(scale(core, id, target, &input, change).await),
+            (Some(change), Some(target)) => Some(scale(context, id, target, &input, change).await),
             _ => None,
         };
         match scaled {
@@ -181,12 +194,12 @@ pub(crate) async fn decide_and_write(
             scaled => break (input, decision, scaled.map(Outcome::told)),
         }
     };
-    record::keep_activity(core, id, &input, &decision, scaled.as_ref(), round);
+    record::keep_activity(context, id, &input, &decision, scaled.as_ref(), round);
     let outcome = decision.finish(scaled.as_ref());
     for event in &outcome.events {
-        core.tell.round(Subject::Object, &object.metadata, event);
+        context.events.record_poll(EventSubject::Object, &object.metadata, event);
     }
-    report(core, id, &changes.then(outcome.changes)).await;
+    report(context, id, &changes.then(outcome.changes)).await;
 }
 
 /// What came of a change of the count.
@@ -211,7 +224,7 @@ impl Outcome {
 
 /// Writes a count. Who wakes or lifts must not take away what somebody else has added since the target was looked at.
 async fn scale(
-    core: &Core,
+    context: &OperatorContext,
     id: &Id,
     target: &GroupVersionKindResource,
     input: &Input<'_>,
@@ -219,9 +232,9 @@ async fn scale(
 ) -> Outcome {
     let object = input.object;
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    let adds = change.why != Why::Deactivate && !core.settings.compat.is_strict();
+    let adds = change.why != Why::Deactivate && !context.settings.compat.is_strict();
     let expected = input.current.as_ref().ok().copied().filter(|_| adds);
-    let scaled = core.hand.scale_from(namespace, name, target, expected, change.to).await;
+    let scaled = context.client.scale_from(namespace, name, target, expected, change.to).await;
     match &scaled {
         Scaled::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
             return Outcome::Moved { to: *from };
@@ -235,11 +248,11 @@ async fn scale(
 }
 
 /// Writes what has changed into the newest status that is known.
-pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
-    let (Some(object), Some(item)) = (core.world().object(id), core.known_item(id)) else { return };
+pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status::Changes) {
+    let (Some(object), Some(entry)) = (context.store().object(id), context.known_entry(id)) else { return };
     let mut changes = changes.clone();
-    if !core.settings.compat.is_strict() {
-        changes = last_active::leave_out(&item, &object, changes);
+    if !context.settings.compat.is_strict() {
+        changes = last_active::leave_out(&entry, &object, changes);
     }
     if !changes.change(&object.status) {
         return;
@@ -247,7 +260,7 @@ pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
     let mut status = object.status.clone();
     changes.apply(&mut status);
     if let Some(patch) = status::difference(&object.status, &status)
-        && let Err(error) = core.write_object(id, &patch, "status").await
+        && let Err(error) = context.write_object(id, &patch, "status").await
         && !error.is_not_found()
     {
         tracing::warn!(object = %id, %error, "failed to write a status");
@@ -255,14 +268,14 @@ pub(crate) async fn report(core: &Core, id: &Id, changes: &status::Changes) {
 }
 
 /// What a query has changed is written, if it is for us to write.
-pub(crate) async fn after_query(core: &Core, id: &Id, changes: &status::Changes) {
-    if core.hand.leadership.leads() {
-        report(core, id, changes).await;
+pub(crate) async fn after_query(context: &OperatorContext, id: &Id, changes: &status::Changes) {
+    if context.client.leadership.leads() {
+        report(context, id, changes).await;
     }
 }
 
 /// What is kept until the next round.
-fn note(core: &Core, item: &Item, object: &ScaledObject, told: &[Told], state: &State) {
+fn note(context: &OperatorContext, entry: &ObjectEntry, object: &ScaledObject, told: &[Told], state: &State) {
     let failed = told.iter().filter(|told| match &told.metrics {
         Err(_) => true,
         Ok(metrics) => {
@@ -270,19 +283,19 @@ fn note(core: &Core, item: &Item, object: &ScaledObject, told: &[Told], state: &
         }
     });
     let failed = failed.count();
-    let mut notes = item.notes();
+    let mut object_state = entry.state();
     let is_cached = |trigger: &api::keda::Trigger| trigger.use_cached_metrics;
     if !object.spec.triggers.iter().any(is_cached) {
-        notes.records.clear();
+        object_state.records.clear();
     } else if state.skipped.is_none() {
-        notes.records.clone_from(&state.records);
+        object_state.records.clone_from(&state.records);
     }
-    notes.composite = object.modifiers().map(|_| state.active);
-    notes.yielded = state.composite.as_ref().map(quantity::Quantity::as_f64);
-    let errors = notes.errors.get_or_insert(0);
+    object_state.composite = object.modifiers().map(|_| state.active);
+    object_state.yielded = state.composite.as_ref().map(quantity::Quantity::as_f64);
+    let errors = object_state.errors.get_or_insert(0);
     *errors += failed as u64;
-    drop(notes);
-    core.counters.polled();
+    drop(object_state);
+    context.counters.polled();
 }
 
 fn without_fallback(object: &ScaledObject) -> Arc<ScaledObject> {
@@ -298,14 +311,14 @@ fn is_lost(object: &ScaledObject) -> bool {
     ready.is_some_and(is_so)
 }
 
-fn skip(core: &Core, object: &ScaledObject, error: String) {
+fn skip(context: &OperatorContext, object: &ScaledObject, error: String) {
     let event = keda::event::Event::warning("KEDAScalerFailed", error);
-    core.tell.round(Subject::Object, &object.metadata, &event);
-    core.counters.failed(&object.metadata, Subject::Object);
+    context.events.record_poll(EventSubject::Object, &object.metadata, &event);
+    context.counters.failed(&object.metadata, EventSubject::Object);
 }
 
 /// The metrics that a trigger had when it last told; by their names alone if that was before we came.
-fn last(object: &ScaledObject, slot: &Slot) -> Vec<MetricSpec> {
+fn last(object: &ScaledObject, slot: &CachedScaler) -> Vec<MetricSpec> {
     let told = slot.last_specs();
     if told.is_empty() { keda::hpa::known(object, slot.index()) } else { told }
 }

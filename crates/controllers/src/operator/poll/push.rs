@@ -9,40 +9,46 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::SHARED;
 use super::object::{Ask, decide_and_write, round};
-use crate::operator::core::{Core, Item, Pushing};
+use crate::operator::context::{ObjectEntry, OperatorContext, PushState};
 use crate::operator::id::{Id, Kind};
-use crate::operator::reconcile::act;
+use crate::operator::reconcile::scaling_mode;
 use crate::operator::record;
-use crate::operator::settings::Act;
-use crate::operator::triggers::{Pushed, Ticket};
+use crate::operator::scalers_cache::{PendingPush, PushNotification};
+use crate::operator::settings::ScalingMode;
 
 /// So long the source may take to say how much work there is before the target is woken without knowing that.
 const HEAD_START: Duration = Duration::from_millis(50);
 
 /// Acts on what was told. What comes before the object was reconciled is found by its first poll.
-pub(crate) async fn pushed(core: &Core, pushed: Pushed) {
-    let Pushed { id, trigger, ticket } = pushed;
+pub(crate) async fn pushed(context: &OperatorContext, pushed: PushNotification) {
+    let PushNotification { id, trigger, ticket } = pushed;
     let id = &id;
-    if id.kind == Kind::Job || !core.hand.leadership.leads() {
+    if id.kind == Kind::Job || !context.client.leadership.leads() {
         return;
     }
-    let Some(item) = core.known_item(id) else { return };
-    let Some(object) = core.world().object(id) else { return };
-    if act(core, &object) == Act::Direct {
+    let Some(entry) = context.known_entry(id) else { return };
+    let Some(object) = context.store().object(id) else { return };
+    if scaling_mode(context, &object) == ScalingMode::Direct {
         // Whoever tells meanwhile is noted by that.
         drop(ticket);
-        size(core, id, &item, trigger).await;
+        size(context, id, &entry, trigger).await;
     } else {
-        wake(core, id, &item, trigger, Some(ticket)).await;
+        wake(context, id, &entry, trigger, Some(ticket)).await;
     }
 }
 
 /// Rest ends. If it has ended, it is noted that there is work.
-async fn wake(core: &Core, id: &Id, item: &Item, trigger: usize, ticket: Option<Ticket>) {
-    let _alone = item.gate.lock().await;
+async fn wake(
+    context: &OperatorContext,
+    id: &Id,
+    entry: &ObjectEntry,
+    trigger: usize,
+    ticket: Option<PendingPush>,
+) {
+    let _alone = entry.gate.lock().await;
     // What is told from here on is news.
     drop(ticket);
-    let Some(object) = core.world().object(id) else { return };
+    let Some(object) = context.store().object(id) else { return };
     if object.metadata.deletion_timestamp.is_some() || object.is_paused() {
         return;
     }
@@ -50,53 +56,53 @@ async fn wake(core: &Core, id: &Id, item: &Item, trigger: usize, ticket: Option<
     let metric = object.status.external_metric_names.iter().find(|name| name.starts_with(&prefix));
     let Some(metric) = metric else { return };
     let metric = [metric.clone()];
-    let input = Input::of_push(core.clock.now(), &object, &metric);
+    let input = Input::of_push(context.clock.now(), &object, &metric);
     let said = record::pushed(&object, metric.first().map_or("", String::as_str));
-    decide_and_write(core, id, &object, input, Changes::default(), said).await;
+    decide_and_write(context, id, &object, input, Changes::default(), said).await;
 }
 
 /// Where no HPA does it: asks at once how much work there is, and acts on that; whoever is slow to say does not delay the
 /// waking. However often it is pushed, there is one such round at a time, and no more than one per second.
-async fn size(core: &Core, id: &Id, item: &Item, trigger: usize) {
-    if !item.notes().polled || !begins(item) {
+async fn size(context: &OperatorContext, id: &Id, entry: &ObjectEntry, trigger: usize) {
+    if !entry.state().polled || !begins(entry) {
         return;
     }
     loop {
-        let last = item.notes().pushed;
+        let last = entry.state().pushed;
         if let Some(next) = last.map(|last| last + SHARED).filter(|next| *next > Instant::now()) {
-            wake(core, id, item, trigger, None).await;
+            wake(context, id, entry, trigger, None).await;
             sleep_until(next).await;
         }
-        item.notes().pushed = Some(Instant::now());
+        entry.state().pushed = Some(Instant::now());
         let asked = Notify::new();
         let ask = async {
-            round(core, id, Ask::Now).await;
+            round(context, id, Ask::Now).await;
             asked.notify_one();
         };
         let act = async {
             // It is acted on in any case, also if the source contradicts itself.
             let _ = timeout(HEAD_START, asked.notified()).await;
-            wake(core, id, item, trigger, None).await;
+            wake(context, id, entry, trigger, None).await;
         };
         tokio::join!(ask, act);
-        if ends(item) {
+        if ends(entry) {
             return;
         }
     }
 }
 
 /// Whether a round begins; else the one that runs is followed by another.
-fn begins(item: &Item) -> bool {
-    let mut notes = item.notes();
-    let was = notes.pushing;
-    notes.pushing = if was == Pushing::Idle { Pushing::Asking } else { Pushing::Again };
-    was == Pushing::Idle
+fn begins(entry: &ObjectEntry) -> bool {
+    let mut object_state = entry.state();
+    let was = object_state.pushing;
+    object_state.pushing = if was == PushState::Idle { PushState::Asking } else { PushState::Again };
+    was == PushState::Idle
 }
 
 /// Whether it is over; else there is another round.
-fn ends(item: &Item) -> bool {
-    let mut notes = item.notes();
-    let is_over = notes.pushing != Pushing::Again;
-    notes.pushing = if is_over { Pushing::Idle } else { Pushing::Asking };
+fn ends(entry: &ObjectEntry) -> bool {
+    let mut object_state = entry.state();
+    let is_over = object_state.pushing != PushState::Again;
+    object_state.pushing = if is_over { PushState::Idle } else { PushState::Asking };
     is_over
 }

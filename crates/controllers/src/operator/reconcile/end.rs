@@ -9,74 +9,89 @@ use keda::event::Event;
 use keda::executor::Scaled;
 use serde_json::{Value, json};
 
-use super::{Reconciled, pause, users};
-use crate::operator::core::{Core, Item};
-use crate::operator::hand::Place;
+use super::{ReconcileOutcome, pause, users};
+use crate::operator::context::{ObjectEntry, OperatorContext};
+use crate::operator::event_recorder::EventSubject;
 use crate::operator::id::Id;
-use crate::operator::tell::Subject;
-use crate::operator::triggers::Owner;
+use crate::operator::leader_client::ResourcePath;
+use crate::operator::scalers_cache::ScaledResource;
 
-/// How often it is tried to restore the first count of a target.
+/// SampleQuery often it is tried to restore the first count of a target.
 const RESTORES: u32 = 6;
 
 /// Cleans up behind a ScaledObject and lets it go.
-pub(super) async fn object(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> Reconciled {
+pub(super) async fn object(
+    context: &OperatorContext,
+    id: &Id,
+    object: &Arc<ScaledObject>,
+) -> ReconcileOutcome {
     if !is_held(&object.metadata) {
-        return Reconciled::Ended;
+        return ReconcileOutcome::Ended;
     }
-    let item = core.item(id);
-    stop(core, &item, Subject::Object, &object.metadata);
+    let entry = context.entry(id);
+    stop(context, &entry, EventSubject::Object, &object.metadata);
     if wants_first_count(object) {
-        if !core.settings.compat.is_strict() {
+        if !context.settings.compat.is_strict() {
             // Its HPA lives until somebody collects it, and would scale what was just restored.
             let mut gone = (**object).clone();
-            if let Err(error) = pause::delete_hpa(core, id, &item, &mut gone).await {
+            if let Err(error) = pause::delete_hpa(context, id, &entry, &mut gone).await {
                 tracing::warn!(object = %id, error, "failed to delete the HPA of an object that goes");
             }
         }
-        if let Err(error) = restore(core, object).await {
+        if let Err(error) = restore(context, object).await {
             tracing::warn!(object = %id, error, "failed to restore the first count of a target");
             // A server that is away for a moment is no reason to leave the target as it is for good; one that never lets us is
             // none to keep the object.
-            let failures = item.notes().failures;
-            if failures < RESTORES && !core.settings.compat.is_strict() {
-                return Reconciled::Failed;
+            let failures = entry.state().failures;
+            if failures < RESTORES && !context.settings.compat.is_strict() {
+                return ReconcileOutcome::Failed;
             }
         }
     }
-    let place = Place::keda("scaledobjects", &id.namespace, &id.name);
+    let path = ResourcePath::keda("scaledobjects", &id.namespace, &id.name);
     let event = Event::warning("ScaledObjectDeleted", "ScaledObject was deleted");
-    end(core, Owner::Object(Arc::clone(object)), place, Subject::Object, &event).await
+    end(context, ScaledResource::Object(Arc::clone(object)), path, EventSubject::Object, &event).await
 }
 
 /// Cleans up behind a ScaledJob and lets it go; its jobs go with it.
-pub(super) async fn job(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Reconciled {
+pub(super) async fn job(context: &OperatorContext, id: &Id, job: &Arc<ScaledJob>) -> ReconcileOutcome {
     if !is_held(&job.metadata) {
-        return Reconciled::Ended;
+        return ReconcileOutcome::Ended;
     }
-    stop(core, &core.item(id), Subject::Job, &job.metadata);
-    let place = Place::keda("scaledjobs", &id.namespace, &id.name);
+    stop(context, &context.entry(id), EventSubject::Job, &job.metadata);
+    let path = ResourcePath::keda("scaledjobs", &id.namespace, &id.name);
     let event = Event::warning("ScaledJobDeleted", "ScaledJob was deleted");
-    end(core, Owner::Job(Arc::clone(job)), place, Subject::Job, &event).await
+    end(context, ScaledResource::Job(Arc::clone(job)), path, EventSubject::Job, &event).await
 }
 
 /// Nobody asks its sources from now on; that is told if somebody did.
-pub(super) fn stop(core: &Core, item: &Item, subject: Subject, metadata: &ObjectMeta) {
-    item.drop_triggers();
-    if std::mem::take(&mut item.notes().polled) {
+pub(super) fn stop(
+    context: &OperatorContext,
+    entry: &ObjectEntry,
+    subject: EventSubject,
+    metadata: &ObjectMeta,
+) {
+    entry.drop_triggers();
+    if std::mem::take(&mut entry.state().polled) {
         let event = Event::normal("KEDAScalersStopped", "Stopped scalers watch");
-        core.tell.round(subject, metadata, &event);
+        context.events.record_poll(subject, metadata, &event);
     }
 }
 
-async fn end(core: &Core, owner: Owner, place: Place<'_>, subject: Subject, event: &Event) -> Reconciled {
-    if let Err(error) = release(core, place, owner.metadata()).await {
+async fn end(
+    context: &OperatorContext,
+    owner: ScaledResource,
+    path: ResourcePath<'_>,
+    subject: EventSubject,
+    event: &Event,
+) -> ReconcileOutcome {
+    if let Err(error) = release(context, path, owner.metadata()).await {
         tracing::warn!(object = %owner.id(), %error, "failed to let an object go");
-        return Reconciled::Failed;
+        return ReconcileOutcome::Failed;
     }
-    users::remove(core, &owner).await;
-    core.tell.controller(subject, owner.metadata(), event);
-    Reconciled::Ended
+    users::remove(context, &owner).await;
+    context.events.record_reconcile(subject, owner.metadata(), event);
+    ReconcileOutcome::Ended
 }
 
 pub(super) fn is_held(metadata: &ObjectMeta) -> bool {
@@ -84,10 +99,14 @@ pub(super) fn is_held(metadata: &ObjectMeta) -> bool {
 }
 
 /// Lets an object go, as far as it is for us to say.
-pub(super) async fn release(core: &Core, place: Place<'_>, metadata: &ObjectMeta) -> Result<(), ApiError> {
+pub(super) async fn release(
+    context: &OperatorContext,
+    path: ResourcePath<'_>,
+    metadata: &ObjectMeta,
+) -> Result<(), ApiError> {
     let others: Vec<&String> = metadata.finalizers.iter().filter(|own| *own != FINALIZER).collect();
     let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": others}});
-    match core.hand.merge::<Value>(place, "", &patch).await {
+    match context.client.merge::<Value>(path, "", &patch).await {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
     }
@@ -98,20 +117,20 @@ fn wants_first_count(object: &ScaledObject) -> bool {
 }
 
 /// The first count comes back; where nobody may bring it back, or there is nothing left, that is all.
-async fn restore(core: &Core, object: &ScaledObject) -> Result<(), String> {
+async fn restore(context: &OperatorContext, object: &ScaledObject) -> Result<(), String> {
     let (Some(target), Some(count)) =
         (&object.status.scale_target_gvkr, object.status.original_replica_count)
     else {
         return Ok(());
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    match core.hand.scale(namespace, name, target).await {
+    match context.client.scale(namespace, name, target).await {
         Ok(held) if held.scale.spec_replicas == count => return Ok(()),
         Ok(_) => {}
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.message),
     }
-    match core.hand.scale_to(namespace, name, target, count).await {
+    match context.client.scale_to(namespace, name, target, count).await {
         Scaled::Written { .. } => Ok(()),
         Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => Err(error),
     }

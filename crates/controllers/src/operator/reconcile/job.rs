@@ -8,40 +8,40 @@ use keda::jobs::{Outdated, outdated};
 use keda::{admission, status};
 use serde_json::{Value, json};
 
-use super::{Fault, Reconciled, end, users};
-use crate::operator::core::{Core, Item};
-use crate::operator::hand::Place;
+use super::{ReconcileOutcome, StepFailure, end, users};
+use crate::operator::context::{ObjectEntry, OperatorContext};
+use crate::operator::event_recorder::EventSubject;
 use crate::operator::id::Id;
-use crate::operator::tell::Subject;
-use crate::operator::triggers::Owner;
+use crate::operator::leader_client::ResourcePath;
+use crate::operator::scalers_cache::ScaledResource;
 
 const READY: &str = "ScaledJob is defined correctly and is ready to scaling";
 const PAUSED: &str = "ScaledJob is paused, skipping reconcile loop";
 
-pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
-    let item = core.item(id);
-    let _alone = item.gate.lock().await;
-    let Some(job) = core.world().scaled_job(id) else { return Reconciled::Ended };
+pub(super) async fn reconcile(context: &OperatorContext, id: &Id) -> ReconcileOutcome {
+    let entry = context.entry(id);
+    let _alone = entry.gate.lock().await;
+    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Ended };
     if job.metadata.deletion_timestamp.is_some() {
-        return end::job(core, id, &job).await;
+        return end::job(context, id, &job).await;
     }
-    if let Err(error) = adopt(core, id, &job).await {
-        return super::unwritten(core, Subject::Job, &job.metadata, &error);
+    if let Err(error) = adopt(context, id, &job).await {
+        return super::unwritten(context, EventSubject::Job, &job.metadata, &error);
     }
-    let Some(job) = core.world().scaled_job(id) else { return Reconciled::Ended };
+    let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Ended };
     let mut new = (*job).clone();
     if !new.status.conditions.are_complete() {
         new.status.conditions = Conditions::initial();
     }
-    let found = steps(core, id, &item, &mut new).await;
-    let outcome = judge(core, &job, &mut new, found);
+    let found = steps(context, id, &entry, &mut new).await;
+    let outcome = judge(context, &job, &mut new, found);
     if let Some(patch) = difference(&job, &new)
-        && let Err(error) = core.write_job(id, &patch, "status").await
+        && let Err(error) = context.write_job(id, &patch, "status").await
     {
-        return super::unwritten(core, Subject::Job, &job.metadata, &error);
+        return super::unwritten(context, EventSubject::Job, &job.metadata, &error);
     }
     let before = job.status.authentications_types.clone().unwrap_or_default();
-    users::add(core, &Owner::Job(job), &before).await;
+    users::add(context, &ScaledResource::Job(job), &before).await;
     outcome
 }
 
@@ -50,7 +50,11 @@ fn difference(old: &ScaledJob, new: &ScaledJob) -> Option<Value> {
     Some(json!({"status": status::merge_patch(&old, &new)?}))
 }
 
-async fn adopt(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Result<(), cluster::request::ApiError> {
+async fn adopt(
+    context: &OperatorContext,
+    id: &Id,
+    job: &Arc<ScaledJob>,
+) -> Result<(), cluster::request::ApiError> {
     let metadata = &job.metadata;
     if end::is_held(metadata) {
         return Ok(());
@@ -58,43 +62,48 @@ async fn adopt(core: &Core, id: &Id, job: &Arc<ScaledJob>) -> Result<(), cluster
     let mut finalizers = metadata.finalizers.clone();
     finalizers.push(FINALIZER.to_owned());
     let patch = json!({"metadata": {"resourceVersion": metadata.resource_version, "finalizers": finalizers}});
-    core.write_job(id, &patch, "").await
+    context.write_job(id, &patch, "").await
 }
 
 /// Whether it is paused, or else ready.
-async fn steps(core: &Core, id: &Id, item: &Item, job: &mut ScaledJob) -> Result<bool, Fault> {
+async fn steps(
+    context: &OperatorContext,
+    id: &Id,
+    entry: &ObjectEntry,
+    job: &mut ScaledJob,
+) -> Result<bool, StepFailure> {
     if job.spec.job_target_ref.is_none() {
         let event = Event::warning("ScaledJobCheckFailed", "ScaledJob.spec.jobTargetRef not found");
-        core.tell.controller(Subject::Job, &job.metadata, &event);
-        return Err(Fault::new("ScaledJob.spec.jobTargetRef not found", "it is missing"));
+        context.events.record_reconcile(EventSubject::Job, &job.metadata, &event);
+        return Err(StepFailure::new("ScaledJob.spec.jobTargetRef not found", "it is missing"));
     }
     let is_paused = annotations::is_set(&job.metadata.annotations, annotations::PAUSED);
-    turn(core, job, is_paused);
+    turn(context, job, is_paused);
     if is_paused {
-        end::stop(core, item, Subject::Job, &job.metadata);
+        end::stop(context, entry, EventSubject::Job, &job.metadata);
         return Ok(true);
     }
     admission::check_triggers(&job.spec.triggers)
-        .map_err(|cause| Fault::new("ScaledJob doesn't have correct triggers specification", cause))?;
+        .map_err(|cause| StepFailure::new("ScaledJob doesn't have correct triggers specification", cause))?;
     let (types, names) = super::types(&job.spec.triggers);
     (job.status.triggers_types, job.status.authentications_types) = (Some(types), Some(names));
-    roll_out(core, id, job).await?;
-    build(core, item, job).await?;
+    roll_out(context, id, job).await?;
+    build(context, entry, job).await?;
     if job.spec.triggers.iter().any(|trigger| !trigger.metric_type.is_empty()) {
         let cause = "jobs have no HPA that would look at it";
-        return Err(Fault::new("Cannot set metricType in ScaledJob triggers", cause));
+        return Err(StepFailure::new("Cannot set metricType in ScaledJob triggers", cause));
     }
-    let was_polled = std::mem::replace(&mut item.notes().polled, true);
-    let is_restart = !item.notes().known && job.status.conditions.state(types::READY) == State::True;
+    let was_polled = std::mem::replace(&mut entry.state().polled, true);
+    let is_restart = !entry.state().known && job.status.conditions.state(types::READY) == State::True;
     if !was_polled && !is_restart {
         let mut event = Event::normal("KEDAScalersStarted", "Started scalers watch");
         event.action = Some("ScalersWatchStarted");
-        core.tell.round(Subject::Job, &job.metadata, &event);
+        context.events.record_poll(EventSubject::Job, &job.metadata, &event);
     }
     Ok(false)
 }
 
-fn turn(core: &Core, job: &mut ScaledJob, is_paused: bool) {
+fn turn(context: &OperatorContext, job: &mut ScaledJob, is_paused: bool) {
     let was = job.status.conditions.state(types::PAUSED) == State::True;
     if was == is_paused {
         return;
@@ -105,36 +114,40 @@ fn turn(core: &Core, job: &mut ScaledJob, is_paused: bool) {
         (State::False, "ScaledJobUnpaused", "ScaledJob is unpaused")
     };
     job.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
-    core.tell.controller(Subject::Job, &job.metadata, &Event::normal(reason, message));
+    context.events.record_reconcile(EventSubject::Job, &job.metadata, &Event::normal(reason, message));
 }
 
 /// Jobs of an older generation go.
-async fn roll_out(core: &Core, id: &Id, job: &ScaledJob) -> Result<(), Fault> {
-    let jobs = core.world().jobs.of(&id.full_name());
+async fn roll_out(context: &OperatorContext, id: &Id, job: &ScaledJob) -> Result<(), StepFailure> {
+    let jobs = context.store().jobs.of(&id.full_name());
     let Some(old) = outdated(job, &jobs) else { return Ok(()) };
-    core.tell.controller(Subject::Job, &job.metadata, &old.started());
+    context.events.record_reconcile(EventSubject::Job, &job.metadata, &old.started());
     for name in &old.jobs {
-        let place = Place::job(&id.namespace, name);
-        if let Err(error) = core.hand.delete(place, old.propagation.as_str()).await {
-            core.tell.controller(Subject::Job, &job.metadata, &Outdated::failed(name, &error.message));
-            return Err(Fault::new(format!("Not able to delete job: {name}"), error.message));
+        let path = ResourcePath::job(&id.namespace, name);
+        if let Err(error) = context.client.delete(path, old.propagation.as_str()).await {
+            context.events.record_reconcile(
+                EventSubject::Job,
+                &job.metadata,
+                &Outdated::failed(name, &error.message),
+            );
+            return Err(StepFailure::new(format!("Not able to delete job: {name}"), error.message));
         }
     }
-    core.tell.controller(Subject::Job, &job.metadata, &old.completed());
+    context.events.record_reconcile(EventSubject::Job, &job.metadata, &old.completed());
     Ok(())
 }
 
-async fn build(core: &Core, item: &Item, job: &ScaledJob) -> Result<(), Fault> {
-    let owner = Owner::Job(Arc::new(job.clone()));
-    let is_new = !item.triggers().is_some_and(|known| known.are_of(&owner));
-    let is_restart = !item.notes().known && job.status.conditions.state(types::READY) == State::True;
-    let triggers = core.triggers(item, &owner);
-    let told = triggers.specs(&core.maker, &owner, core.settings.source_deadline).await;
+async fn build(context: &OperatorContext, entry: &ObjectEntry, job: &ScaledJob) -> Result<(), StepFailure> {
+    let owner = ScaledResource::Job(Arc::new(job.clone()));
+    let is_new = !entry.triggers().is_some_and(|known| known.are_of(&owner));
+    let is_restart = !entry.state().known && job.status.conditions.state(types::READY) == State::True;
+    let triggers = context.triggers(entry, &owner);
+    let told = triggers.specs(&context.builder, &owner, context.settings.source_deadline).await;
     let (mut failed, mut worked) = (None, false);
     for (slot, told) in triggers.slots().iter().zip(told) {
         // To the original it is enough that a trigger can be built.
         let told = told.map(drop).or_else(|error| {
-            if slot.is_built() && core.settings.compat.is_strict() { Ok(()) } else { Err(error) }
+            if slot.is_built() && context.settings.compat.is_strict() { Ok(()) } else { Err(error) }
         });
         match told {
             Ok(()) => {
@@ -142,43 +155,51 @@ async fn build(core: &Core, item: &Item, job: &ScaledJob) -> Result<(), Fault> {
                 if is_new && !is_restart {
                     let note = format!("Scaler {} is built", slot.trigger().type_);
                     let event = Event::normal("KEDAScalersStarted", note);
-                    core.tell.round(Subject::Job, &job.metadata, &event);
+                    context.events.record_poll(EventSubject::Job, &job.metadata, &event);
                 }
             }
             Err(error) => {
-                core.counters.failed(&job.metadata, Subject::Job);
+                context.counters.failed(&job.metadata, EventSubject::Job);
                 let event = Event::warning("KEDAScalerFailed", error.clone());
-                core.tell.round(Subject::Job, &job.metadata, &event);
+                context.events.record_poll(EventSubject::Job, &job.metadata, &event);
                 failed.get_or_insert(error);
             }
         }
     }
     match failed {
         // One that works is worth polling; the poll says which does not.
-        Some(error) if !worked || core.settings.compat.is_strict() => {
-            Err(Fault::new("Failed to ensure ScaledJob is correctly created", error))
+        Some(error) if !worked || context.settings.compat.is_strict() => {
+            Err(StepFailure::new("Failed to ensure ScaledJob is correctly created", error))
         }
         _ => Ok(()),
     }
 }
 
-fn judge(core: &Core, old: &ScaledJob, new: &mut ScaledJob, found: Result<bool, Fault>) -> Reconciled {
+fn judge(
+    context: &OperatorContext,
+    old: &ScaledJob,
+    new: &mut ScaledJob,
+    found: Result<bool, StepFailure>,
+) -> ReconcileOutcome {
     let metadata = &old.metadata;
     let conditions = &mut new.status.conditions;
     match found {
         Ok(is_paused) => {
             if old.status.conditions.state(types::READY) != State::True {
                 let event = Event::normal("ScaledJobReady", "ScaledJob is ready for scaling");
-                core.tell.controller(Subject::Job, metadata, &event);
+                context.events.record_reconcile(EventSubject::Job, metadata, &event);
             }
             let message = if is_paused { PAUSED } else { READY };
             conditions.set(Condition::new(types::READY, State::True, "ScaledJobReady", message));
-            if is_paused { Reconciled::Still } else { Reconciled::Polled }
+            if is_paused { ReconcileOutcome::Still } else { ReconcileOutcome::Polled }
         }
-        Err(Fault { step, cause }) => {
+        Err(StepFailure { step, cause }) => {
             // The original does not say why.
-            let message =
-                if core.settings.compat.is_strict() { step.into_owned() } else { format!("{step}: {cause}") };
+            let message = if context.settings.compat.is_strict() {
+                step.into_owned()
+            } else {
+                format!("{step}: {cause}")
+            };
             tracing::warn!(
                 namespace = metadata.namespace,
                 name = metadata.name,
@@ -186,11 +207,11 @@ fn judge(core: &Core, old: &ScaledJob, new: &mut ScaledJob, found: Result<bool, 
                 "a ScaledJob is not right"
             );
             let event = Event::warning("ScaledJobCheckFailed", message.clone());
-            core.tell.controller(Subject::Job, metadata, &event);
+            context.events.record_reconcile(EventSubject::Job, metadata, &event);
             conditions.set(Condition::new(types::READY, State::False, "ScaledJobCheckFailed", message));
             let unknown = "ScaledJob check failed";
             conditions.set(Condition::new(types::ACTIVE, State::Unknown, "UnknownState", unknown));
-            Reconciled::Failed
+            ReconcileOutcome::Failed
         }
     }
 }

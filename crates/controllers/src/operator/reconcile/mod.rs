@@ -21,16 +21,16 @@ mod users;
 use std::borrow::Cow;
 use std::time::Duration;
 
-pub(crate) use object::act;
+pub(crate) use object::scaling_mode;
 pub(crate) use users::authentication;
 
 use api::meta::ObjectMeta;
 use cluster::request::ApiError;
 use keda::event::Event;
 
-use super::core::Core;
+use super::context::OperatorContext;
+use super::event_recorder::EventSubject;
 use super::id::{Id, Kind};
-use super::tell::Subject;
 
 /// First pause after a failure; twice as long after each further one.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reconciled {
+pub(crate) enum ReconcileOutcome {
     /// It is as it is meant, and is polled.
     Polled,
     /// It is as it is meant, and is not polled.
@@ -52,38 +52,43 @@ pub(crate) enum Reconciled {
 
 /// A step that failed: what it was for, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct StepFailure {
     pub(crate) step: Cow<'static, str>,
     pub(crate) cause: String,
 }
 
-impl Fault {
+impl StepFailure {
     pub(crate) fn new(step: impl Into<Cow<'static, str>>, cause: impl std::fmt::Display) -> Self {
         Self { step: step.into(), cause: cause.to_string() }
     }
 }
 
 /// Makes an object as it is meant.
-pub(crate) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
+pub(crate) async fn reconcile(context: &OperatorContext, id: &Id) -> ReconcileOutcome {
     match id.kind {
-        Kind::Object => object::reconcile(core, id).await,
-        Kind::Job => job::reconcile(core, id).await,
+        Kind::Object => object::reconcile(context, id).await,
+        Kind::Job => job::reconcile(context, id).await,
     }
 }
 
 /// What a write that failed means. One that lost a race is tried again, and nobody need know; what is gone is gone.
-fn unwritten(core: &Core, subject: Subject, metadata: &ObjectMeta, error: &ApiError) -> Reconciled {
+fn unwritten(
+    context: &OperatorContext,
+    subject: EventSubject,
+    metadata: &ObjectMeta,
+    error: &ApiError,
+) -> ReconcileOutcome {
     if error.is_not_found() {
-        return Reconciled::Ended;
+        return ReconcileOutcome::Ended;
     }
     if !error.is_conflict() {
         let reason = match subject {
-            Subject::Job => "ScaledJobUpdateFailed",
+            EventSubject::Job => "ScaledJobUpdateFailed",
             _ => "ScaledObjectUpdateFailed",
         };
-        core.tell.controller(subject, metadata, &Event::warning(reason, error.message.clone()));
+        context.events.record_reconcile(subject, metadata, &Event::warning(reason, error.message.clone()));
     }
-    Reconciled::Failed
+    ReconcileOutcome::Failed
 }
 
 /// After how long it is tried again.

@@ -7,12 +7,12 @@ use keda::event::Event;
 use keda::{admission, fallback, status};
 use serde_json::json;
 
-use super::{Fault, Reconciled, end, hpa, pause, target, users};
-use crate::operator::core::Core;
+use super::{ReconcileOutcome, StepFailure, end, hpa, pause, target, users};
+use crate::operator::context::OperatorContext;
+use crate::operator::event_recorder::EventSubject;
 use crate::operator::id::Id;
-use crate::operator::settings::Act;
-use crate::operator::tell::Subject;
-use crate::operator::triggers::Owner;
+use crate::operator::scalers_cache::ScaledResource;
+use crate::operator::settings::ScalingMode;
 
 /// What is said when all is well.
 const READY: &str = "ScaledObject is defined correctly and is ready for scaling";
@@ -26,36 +26,40 @@ pub(super) enum Found {
     Ready { broken: Option<String> },
 }
 
-pub(super) async fn reconcile(core: &Core, id: &Id) -> Reconciled {
-    let item = core.item(id);
-    let _alone = item.gate.lock().await;
-    let Some(object) = core.world().object(id) else { return Reconciled::Ended };
+pub(super) async fn reconcile(context: &OperatorContext, id: &Id) -> ReconcileOutcome {
+    let entry = context.entry(id);
+    let _alone = entry.gate.lock().await;
+    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Ended };
     if object.metadata.deletion_timestamp.is_some() {
-        return end::object(core, id, &object).await;
+        return end::object(context, id, &object).await;
     }
-    if let Err(error) = adopt(core, id, &object).await {
-        return super::unwritten(core, Subject::Object, &object.metadata, &error);
+    if let Err(error) = adopt(context, id, &object).await {
+        return super::unwritten(context, EventSubject::Object, &object.metadata, &error);
     }
     // As it is after that.
-    let Some(object) = core.world().object(id) else { return Reconciled::Ended };
+    let Some(object) = context.store().object(id) else { return ReconcileOutcome::Ended };
     let mut new = (*object).clone();
     if !new.status.conditions.are_complete() {
         new.status.conditions = Conditions::initial();
     }
-    let found = steps(core, id, &item, &mut new).await;
-    let outcome = judge(core, &object, &mut new, found);
+    let found = steps(context, id, &entry, &mut new).await;
+    let outcome = judge(context, &object, &mut new, found);
     if let Some(patch) = status::difference(&object.status, &new.status)
-        && let Err(error) = core.write_object(id, &patch, "status").await
+        && let Err(error) = context.write_object(id, &patch, "status").await
     {
-        return super::unwritten(core, Subject::Object, &object.metadata, &error);
+        return super::unwritten(context, EventSubject::Object, &object.metadata, &error);
     }
     let before = object.status.authentications_types.clone().unwrap_or_default();
-    users::add(core, &Owner::Object(object), &before).await;
+    users::add(context, &ScaledResource::Object(object), &before).await;
     outcome
 }
 
 /// Holds the object until we have cleaned up behind it, and labels it with its name: both in one write.
-async fn adopt(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> Result<(), cluster::request::ApiError> {
+async fn adopt(
+    context: &OperatorContext,
+    id: &Id,
+    object: &Arc<ScaledObject>,
+) -> Result<(), cluster::request::ApiError> {
     let metadata = &object.metadata;
     let held = metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
     let labelled = metadata.labels.get(annotations::SCALED_OBJECT_NAME) == Some(&metadata.name);
@@ -72,51 +76,60 @@ async fn adopt(core: &Core, id: &Id, object: &Arc<ScaledObject>) -> Result<(), c
         "finalizers": finalizers,
         "labels": {annotations::SCALED_OBJECT_NAME: metadata.name},
     }});
-    core.write_object(id, &patch, "").await
+    context.write_object(id, &patch, "").await
 }
 
 /// Spec 2.3: the first failure wins.
 async fn steps(
-    core: &Core,
+    context: &OperatorContext,
     id: &Id,
-    item: &crate::operator::core::Item,
+    entry: &crate::operator::context::ObjectEntry,
     object: &mut ScaledObject,
-) -> Result<Found, Fault> {
+) -> Result<Found, StepFailure> {
     if object.is_paused() {
-        pause::stop(core, id, item, object).await?;
+        pause::stop(context, id, entry, object).await?;
         return Ok(Found::Paused);
     }
-    pause::note(core, object);
+    pause::note(context, object);
     if object.spec.scale_target_ref.name.is_empty() {
         let cause = "ScaledObject.spec.scaleTargetRef.name is missing";
-        return Err(Fault::new("ScaledObject doesn't have correct scaleTargetRef specification", cause));
+        return Err(StepFailure::new(
+            "ScaledObject doesn't have correct scaleTargetRef specification",
+            cause,
+        ));
     }
-    target::resolve(core, object).await.map_err(|cause| {
-        Fault::new("ScaledObject doesn't have correct scaleTargetRef specification", cause)
+    target::resolve(context, object).await.map_err(|cause| {
+        StepFailure::new("ScaledObject doesn't have correct scaleTargetRef specification", cause)
     })?;
     admission::check_bounds(object).map_err(|cause| {
-        Fault::new("ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification", cause)
+        StepFailure::new("ScaledObject doesn't have correct Idle/Min/Max Replica Counts specification", cause)
     })?;
-    admission::check_triggers(&object.spec.triggers)
-        .map_err(|cause| Fault::new("ScaledObject doesn't have correct triggers specification", cause))?;
+    admission::check_triggers(&object.spec.triggers).map_err(|cause| {
+        StepFailure::new("ScaledObject doesn't have correct triggers specification", cause)
+    })?;
     let (types, names) = super::types(&object.spec.triggers);
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));
-    let broken = hpa::ensure(core, item, object)
-        .await
-        .map_err(|cause| Fault::new("failed to ensure HPA is correctly created for ScaledObject", cause))?;
+    let broken = hpa::ensure(context, entry, object).await.map_err(|cause| {
+        StepFailure::new("failed to ensure HPA is correctly created for ScaledObject", cause)
+    })?;
     Ok(Found::Ready { broken })
 }
 
 /// Conditions and events that follow (docs/spec/keda.md 2.2, steps 7 to 9), and whether it is polled.
-fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<Found, Fault>) -> Reconciled {
+fn judge(
+    context: &OperatorContext,
+    old: &ScaledObject,
+    new: &mut ScaledObject,
+    found: Result<Found, StepFailure>,
+) -> ReconcileOutcome {
     let metadata = &old.metadata;
     let was_ready = old.status.conditions.state(types::READY) == State::True;
     let conditions = &mut new.status.conditions;
     let outcome = match found {
         Ok(found) => {
             let (message, outcome) = match &found {
-                Found::Paused => (PAUSED, Reconciled::Still),
-                Found::Ready { .. } => (READY, Reconciled::Polled),
+                Found::Paused => (PAUSED, ReconcileOutcome::Still),
+                Found::Ready { .. } => (READY, ReconcileOutcome::Polled),
             };
             let broken = match found {
                 Found::Ready { broken } => broken,
@@ -129,13 +142,13 @@ fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<
             } else {
                 if !was_ready {
                     let event = Event::normal("ScaledObjectReady", "ScaledObject is ready for scaling");
-                    core.tell.controller(Subject::Object, metadata, &event);
+                    context.events.record_reconcile(EventSubject::Object, metadata, &event);
                 }
                 conditions.set(Condition::new(types::READY, State::True, "ScaledObjectReady", message));
             }
             outcome
         }
-        Err(Fault { step, cause }) => {
+        Err(StepFailure { step, cause }) => {
             let message = format!("{step}: {cause}");
             tracing::warn!(
                 namespace = metadata.namespace,
@@ -144,14 +157,14 @@ fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<
                 "a ScaledObject is not right"
             );
             let event = Event::warning("ScaledObjectCheckFailed", message.clone());
-            core.tell.controller(Subject::Object, metadata, &event);
+            context.events.record_reconcile(EventSubject::Object, metadata, &event);
             conditions.set(Condition::new(types::READY, State::False, "ScaledObjectCheckFailed", message));
             let unknown = "ScaledObject check failed";
             conditions.set(Condition::new(types::ACTIVE, State::Unknown, "UnknownState", unknown));
-            Reconciled::Failed
+            ReconcileOutcome::Failed
         }
     };
-    if fallback::configured(new, core.settings.compat).is_none() {
+    if fallback::configured(new, context.settings.compat).is_none() {
         let message = "No fallbacks are active on this scaled object";
         let none = Condition::new(types::FALLBACK, State::False, "NoFallbackFound", message);
         new.status.conditions.set(none);
@@ -159,8 +172,8 @@ fn judge(core: &Core, old: &ScaledObject, new: &mut ScaledObject, found: Result<
     outcome
 }
 
-/// How an object acts.
-pub(crate) fn act(core: &Core, object: &ScaledObject) -> Act {
+/// SampleQuery an object acts.
+pub(crate) fn scaling_mode(context: &OperatorContext, object: &ScaledObject) -> ScalingMode {
     let said = object.metadata.annotations.get(annotations::ACT);
-    said.and_then(|said| Act::read(said)).unwrap_or(core.settings.act)
+    said.and_then(|said| ScalingMode::parse(said)).unwrap_or(context.settings.scaling_mode)
 }

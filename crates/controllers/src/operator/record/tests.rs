@@ -26,7 +26,7 @@ fn value(name: &str, text: &str) -> activity::MetricValue {
 fn round(object: &ScaledObject, told: &[Told]) -> Round {
     let facts = Facts { current: Ok(2), ready_pods: Ok(2) };
     let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
-    Said { now, object, told, facts: &facts, formula: None, active: true, compat }.round()
+    RoundRecord { now, object, told, facts: &facts, formula: None, active: true, compat }.round()
 }
 
 #[test]

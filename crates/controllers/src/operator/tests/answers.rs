@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, trigger};
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
     ExternalMetricQuery {
@@ -90,7 +90,7 @@ async fn figures_are_those_of_keda() {
     bench.script.say("orders", Says::Value(25));
     bench.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
     bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "True").await;
-    let page = bench.handle.figures();
+    let page = bench.handle.exported_metrics();
     let labels = r#"namespace="shop",metric="s0-orders",scaledObject="worker",scaler="scripted",triggerIndex="0",type="scaledobject""#;
     for line in [
         format!("keda_scaler_metrics_value{{{labels}}} 25"),
@@ -109,7 +109,7 @@ async fn figures_are_those_of_keda() {
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_answers_but_writes_nothing() {
     let mut kept = None;
-    let bench = Bench::led(Settings::default(), |client, clock| {
+    let bench = Bench::led(OperatorSettings::default(), |client, clock| {
         // Somebody else holds the lease, for longer than this takes.
         let lease = lease::Settings {
             lease_duration: Duration::from_hours(10),

@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep};
 
 use super::script::Script;
 use super::wire::Wire;
-use crate::operator::{Handle, Operator, Parts, Settings};
+use crate::operator::{Operator, OperatorHandle, OperatorParts, OperatorSettings};
 
-/// How long anything may take, in the cluster's time.
+/// SampleQuery long anything may take, in the cluster's time.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) struct Bench {
@@ -28,7 +28,7 @@ pub(super) struct Bench {
     pub(super) client: Client,
     pub(super) script: Script,
     pub(super) wire: Wire,
-    pub(super) handle: Handle,
+    pub(super) handle: OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -49,16 +49,16 @@ fn definitions() -> Vec<Value> {
 
 impl Bench {
     pub(super) async fn start() -> Self {
-        Self::with(Settings::default()).await
+        Self::with(OperatorSettings::default()).await
     }
 
-    pub(super) async fn with(settings: Settings) -> Self {
+    pub(super) async fn with(settings: OperatorSettings) -> Self {
         Self::led(settings, |_, _| Leadership::alone()).await
     }
 
     /// An operator that leads or not.
     pub(super) async fn led(
-        settings: Settings,
+        settings: OperatorSettings,
         leadership: impl FnOnce(Client, Clock) -> Leadership,
     ) -> Self {
         let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
@@ -74,7 +74,7 @@ impl Bench {
         let own = wire.client(&client);
         let time = running.clock();
         let clock = Clock::new(move || time.now());
-        let parts = Parts {
+        let parts = OperatorParts {
             client: own.clone(),
             discovery: Discovery::new(own),
             leadership: leadership(client.clone(), clock.clone()),

@@ -7,12 +7,13 @@ use tokio::time::sleep;
 
 use super::bench::Bench;
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_asked_between_two_polls() {
     // Without it, every question would go to the source.
-    let bench = Bench::with(Settings { sample_age: Duration::ZERO, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { sample_age: Duration::ZERO, ..OperatorSettings::default() }).await;
     bench.deployment("worker", 1).await;
     bench.script.say("orders", Says::Value(25));
     bench.script.say("mails", Says::Value(1));

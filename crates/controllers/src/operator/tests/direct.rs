@@ -7,11 +7,13 @@ use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, deployments, objects, trigger};
 use super::script::Says;
-use crate::operator::{Act, Settings};
+use crate::operator::{OperatorSettings, ScalingMode};
 
 #[tokio::test(start_paused = true)]
 async fn our_own_engine_does_all_of_it() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "maxReplicaCount": 8, "triggers": [trigger("orders")]});
     bench.scaled_object("worker", spec).await;
@@ -69,7 +71,9 @@ fn pushed(interval: u32) -> serde_json::Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_pushed_is_sized_at_once() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 0).await;
     bench.scaled_object("worker", pushed(3600)).await;
     bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
@@ -89,7 +93,9 @@ async fn what_is_pushed_is_sized_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_slow_to_say_how_much_there_is_does_not_delay_the_waking() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 0).await;
     bench.scaled_object("worker", pushed(3600)).await;
     bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
@@ -105,7 +111,9 @@ async fn who_is_slow_to_say_how_much_there_is_does_not_delay_the_waking() {
 
 #[tokio::test(start_paused = true)]
 async fn however_often_it_is_pushed_a_source_is_not_flooded() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 0).await;
     bench.scaled_object("worker", pushed(3600)).await;
     bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;
@@ -125,7 +133,9 @@ async fn however_often_it_is_pushed_a_source_is_not_flooded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_trigger_that_is_broken_by_an_edit_scales_nothing_in() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 1).await;
     bench.script.say("orders", Says::Value(20));
     bench.script.say("mails", Says::Value(80));

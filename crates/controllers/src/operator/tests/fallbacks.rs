@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::bench::{Bench, trigger};
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 #[tokio::test(start_paused = true)]
 async fn each_behavior_has_its_number() {
@@ -65,7 +65,7 @@ async fn a_source_that_does_not_even_say_which_metrics_it_has_is_replaced_too() 
 
 #[tokio::test(start_paused = true)]
 async fn to_be_strict_it_is_not() {
-    let bench = Bench::with(Settings { compat: Compat::Strict, ..Settings::default() }).await;
+    let bench = Bench::with(OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() }).await;
     bench.deployment("worker", 0).await;
     bench.scaled_object("worker", mute_spec()).await;
     bench.until("it was polled", async || bench.condition("worker", "Active").await.0 == "False").await;

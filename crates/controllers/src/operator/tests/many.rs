@@ -7,12 +7,17 @@ use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, trigger};
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 #[tokio::test(start_paused = true)]
 async fn sources_that_hang_do_not_make_others_late() {
     // Fewer places than objects that hang.
-    let bench = Bench::with(Settings { concurrency: 16, slow_concurrency: 16, ..Settings::default() }).await;
+    let bench = Bench::with(OperatorSettings {
+        concurrency: 16,
+        slow_concurrency: 16,
+        ..OperatorSettings::default()
+    })
+    .await;
     bench.script.say("hung", Says::Hangs);
     for number in 0..200 {
         let name = format!("w{number}");

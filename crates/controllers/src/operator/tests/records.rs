@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::bench::{Bench, deployments, objects, trigger};
 use super::script::Says;
-use crate::operator::{Act, Settings};
+use crate::operator::{OperatorSettings, ScalingMode};
 
 fn said(bench: &Bench) -> Vec<String> {
     let records = bench.handle.records().of("shop", "so.worker");
@@ -62,7 +62,9 @@ async fn rest_and_work_are_kept_where_an_hpa_does_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn one_record_tells_of_all_of_it_where_no_hpa_does() {
-    let bench = Bench::with(Settings { act: Act::Direct, ..Settings::default() }).await;
+    let bench =
+        Bench::with(OperatorSettings { scaling_mode: ScalingMode::Direct, ..OperatorSettings::default() })
+            .await;
     bench.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "maxReplicaCount": 8, "triggers": [trigger("orders")]});
     bench.scaled_object("worker", spec).await;

@@ -11,7 +11,7 @@ use quantity::Quantity;
 use scalers::{Answer, Error, Reading, Scaler, Trigger};
 use tokio::sync::{mpsc, watch};
 
-use crate::operator::Build;
+use crate::operator::BuildScaler;
 
 /// What a source says.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) enum Says {
 #[derive(Debug, Default)]
 struct Source {
     says: Option<Says>,
-    /// How often it was asked for a value, and how often it was built.
+    /// SampleQuery often it was asked for a value, and how often it was built.
     asked: u64,
     built: u64,
 }
@@ -69,7 +69,7 @@ impl Script {
         self.pushes.send_modify(|count| *count += 1);
     }
 
-    pub(super) fn build(&self) -> Build {
+    pub(super) fn build(&self) -> BuildScaler {
         let script = self.clone();
         Arc::new(move |trigger, _| {
             if !trigger.type_.starts_with("scripted") {

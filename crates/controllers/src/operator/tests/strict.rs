@@ -8,10 +8,10 @@ use tokio::time::sleep;
 
 use super::bench::{Bench, trigger};
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 async fn strict() -> Bench {
-    Bench::with(Settings { compat: Compat::Strict, ..Settings::default() }).await
+    Bench::with(OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() }).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -169,7 +169,7 @@ async fn the_webhook_takes_what_the_operator_can_scale() {
             object: &object,
             old: None,
         };
-        match admission.judge(&request).await {
+        match admission.review(&request).await {
             Verdict::Allowed(_) => None,
             Verdict::Denied(denial) => Some(denial.message),
         }

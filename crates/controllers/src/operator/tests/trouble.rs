@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::bench::{Bench, objects, trigger};
 use super::script::Says;
-use crate::operator::Settings;
+use crate::operator::OperatorSettings;
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_dies_is_replaced_by_a_number_and_nothing_sleeps_for_it() {
@@ -145,7 +145,7 @@ async fn a_secret_that_changes_is_read_again() {
 
 #[tokio::test(start_paused = true)]
 async fn to_be_strict_what_works_goes_on_with_the_credentials_it_has() {
-    let bench = Bench::with(Settings { compat: Compat::Strict, ..Settings::default() }).await;
+    let bench = Bench::with(OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() }).await;
     bench.deployment("worker", 0).await;
     bench.script.say("orders", Says::Value(3));
     let secret = json!({
@@ -204,7 +204,7 @@ async fn an_object_that_cannot_be_read_is_told_and_others_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn to_be_strict_one_broken_trigger_is_the_end_of_all() {
-    let settings = Settings { compat: Compat::Strict, ..Settings::default() };
+    let settings = OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() };
     let bench = Bench::with(settings).await;
     bench.deployment("worker", 0).await;
     bench.script.say("orders", Says::Value(3));
@@ -222,9 +222,9 @@ async fn to_be_strict_one_broken_trigger_is_the_end_of_all() {
     bench.stop().await;
 }
 
-/// How often the event of a source that fails at every poll, for a minute, is written; and how often it was told by then.
+/// SampleQuery often the event of a source that fails at every poll, for a minute, is written; and how often it was told by then.
 async fn written_in_a_minute(compat: Compat) -> (usize, u64) {
-    let bench = Bench::with(Settings { compat, ..Settings::default() }).await;
+    let bench = Bench::with(OperatorSettings { compat, ..OperatorSettings::default() }).await;
     bench.deployment("worker", 4).await;
     bench.script.say("orders", Says::Value(1));
     bench.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;

@@ -23,7 +23,7 @@ struct Refusal {
     /// A part of their path.
     part: String,
     code: u16,
-    /// How many more.
+    /// SampleQuery many more.
     times: u32,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Wire {
     seen: Arc<Mutex<Vec<(Method, String)>>>,
     /// Requests that take long: method, part of the path, how long.
     slow: Arc<Mutex<Vec<(Method, String, Duration)>>>,
-    /// Parts of the paths of watches that tell nothing at the moment.
+    /// OperatorParts of the paths of watches that tell nothing at the moment.
     held: Arc<watch::Sender<Vec<String>>>,
 }
 
@@ -71,7 +71,7 @@ impl Wire {
         self.held.send_modify(Vec::clear);
     }
 
-    /// How many requests of a method to paths with this part were made, refused ones too.
+    /// SampleQuery many requests of a method to paths with this part were made, refused ones too.
     pub(super) fn count(&self, method: &Method, part: &str) -> usize {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|(own, path)| own == method && path.contains(part)).count()

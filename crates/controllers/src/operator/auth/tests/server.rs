@@ -26,7 +26,7 @@ async fn objects_and_tokens_come_from_the_server() {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     create(&client, &core("serviceaccounts"), &account).await;
 
-    let server = Server::new(client);
+    let server = ApiServerObjects::new(client);
     assert_eq!(server.secret("default", "x").await.unwrap()["key"], [0, 255]);
     assert_eq!(server.config_map("default", "x").await.unwrap()["key"], "value");
     assert_eq!(server.service_account("default", "me").await.unwrap()["a"], "b");
@@ -34,16 +34,16 @@ async fn objects_and_tokens_come_from_the_server() {
     assert_eq!(server.token("default", "me", lasting).await.unwrap().split('.').count(), 3);
 
     let gone = server.secret("default", "y").await.unwrap_err();
-    assert_eq!(gone, Failure { not_found: true, text: "secrets \"y\" not found".to_owned() });
+    assert_eq!(gone, FetchError { not_found: true, text: "secrets \"y\" not found".to_owned() });
     assert!(server.token("default", "nobody", lasting).await.unwrap_err().not_found);
     assert!(server.authentication(None, "ta").await.unwrap_err().not_found);
     assert!(server.secret("default", "../configmaps/x").await.unwrap_err().not_found);
 }
 
-/// Manifests, but accounts have tokens.
-struct WithTokens(Manifests, Server);
+/// ManifestObjects, but accounts have tokens.
+struct WithTokens(ManifestObjects, ApiServerObjects);
 
-impl Objects for WithTokens {
+impl AuthObjects for WithTokens {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         self.0.secret(namespace, name)
     }
@@ -81,12 +81,12 @@ async fn tokens_of_service_accounts_are_parameters() {
     create(&client, "/api/v1/namespaces", &namespace).await;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "me"}});
     create(&client, "/api/v1/namespaces/ns/serviceaccounts", &account).await;
-    let server = Server::new(client);
+    let server = ApiServerObjects::new(client);
     let with = |account: &str, compat| {
         let spec =
             json!({"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": account}]});
-        let objects = WithTokens(Manifests::new(vec![authentication(&spec)]), server.clone());
-        Auth::new(Arc::new(objects), rules(compat))
+        let objects = WithTokens(ManifestObjects::new(vec![authentication(&spec)]), server.clone());
+        AuthResolver::new(Arc::new(objects), rules(compat))
     };
     let resolved = resolve_as(&with("me", Compat::Better), "").await.unwrap();
     assert_eq!(resolved.parameters["token"].split('.').count(), 3);

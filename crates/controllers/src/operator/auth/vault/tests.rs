@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::super::tests::{auth, reference};
-use super::super::{Asked, Resolved, Unresolved};
+use super::super::{AuthError, AuthQuery, ResolvedAuth};
 use super::query::{answer, groups};
 
 /// What a fake Vault was asked: method, path, token, body.
@@ -83,14 +83,19 @@ async fn receive(stream: &TcpStream) -> Option<String> {
     }
 }
 
-async fn resolve(vault: Value, compat: Compat) -> Result<Resolved, Unresolved> {
+async fn resolve(vault: Value, compat: Compat) -> Result<ResolvedAuth, AuthError> {
     let object = json!({
         "kind": "TriggerAuthentication", "metadata": {"name": "ta", "namespace": "ns"}, "spec": {"hashiCorpVault": vault},
     });
     let auth = auth(&[object], compat);
     let reference = reference("");
-    auth.resolve(Asked { namespace: "ns", authentication: Some(&reference), template: None, container: "" })
-        .await
+    auth.resolve(AuthQuery {
+        namespace: "ns",
+        authentication: Some(&reference),
+        template: None,
+        container: "",
+    })
+    .await
 }
 
 fn drain(mut told: mpsc::UnboundedReceiver<Question>) -> Vec<Question> {

@@ -14,12 +14,12 @@ use scalers::Scaler;
 use scalers::web::{Account, accounted, no_older_than};
 use tokio::time::{Instant, timeout};
 
-use super::make::{Made, Maker};
+use super::builder::{BuiltScaler, ScalerBuilder};
 use super::metrics::Metrics;
-use super::owner::Owner;
+use super::owner::ScaledResource;
 use super::push::{Line, Stream};
 use super::samples::Samples;
-use super::{Heard, How};
+use super::{SampleQuery, TriggerSamples};
 
 /// After a failure a scaler is not built anew before so much has passed; twice as long with each further one.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,11 +33,11 @@ const LONGEST_PATIENCE: Duration = Duration::from_mins(2);
 const MOST_METRICS: usize = 64;
 
 /// One trigger.
-pub(crate) struct Slot {
+pub(crate) struct CachedScaler {
     index: usize,
     /// Without its parameters, which are in the object.
     trigger: Trigger,
-    /// How long it says that it may take.
+    /// SampleQuery long it says that it may take.
     timeout: Option<Duration>,
     line: Option<Line>,
     /// Held while it is built, so that it is built once.
@@ -52,7 +52,7 @@ struct Inner {
     used: Vec<(ObjectRef, String)>,
     specs: Option<(Instant, Metrics)>,
     samples: Samples,
-    /// How often in a row it was built in vain.
+    /// SampleQuery often in a row it was built in vain.
     failures: u32,
     /// Until when it is not built anew.
     pause: Option<Instant>,
@@ -60,7 +60,7 @@ struct Inner {
     asked: Option<Instant>,
     /// Whether it was told that it is built.
     announced: bool,
-    /// How often it failed, for figures.
+    /// SampleQuery often it failed, for figures.
     errors: u64,
     /// Requests that it has sent over HTTP, by the code of the answer (0: none), for figures.
     sent: Vec<(u16, u64)>,
@@ -70,16 +70,16 @@ struct Inner {
 
 /// What was said of a metric.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedSample {
     /// When.
     pub(crate) at: Instant,
     /// What, or why nothing.
     pub(crate) reading: Result<Reading, String>,
-    /// How long it took.
+    /// SampleQuery long it took.
     pub(crate) latency: Duration,
 }
 
-impl Slot {
+impl CachedScaler {
     pub(super) fn new(index: usize, trigger: &Trigger, line: Option<Line>) -> Self {
         let (building, inner) = (tokio::sync::Mutex::default(), Mutex::default());
         let timeout = trigger.metadata.get("timeout").and_then(|text| match text.parse::<u64>() {
@@ -102,7 +102,7 @@ impl Slot {
         &self.trigger
     }
 
-    /// How long it may take: as long as it says itself, and a moment more, if that is longer.
+    /// SampleQuery long it may take: as long as it says itself, and a moment more, if that is longer.
     fn patience(&self, deadline: Duration) -> Duration {
         self.timeout.map_or(deadline, |said| deadline.max(said.saturating_add(MOMENT)).min(LONGEST_PATIENCE))
     }
@@ -125,7 +125,7 @@ impl Slot {
     }
 
     /// What was last said of its metrics, and how often it failed.
-    pub(crate) fn samples(&self) -> (BTreeMap<String, Kept>, u64) {
+    pub(crate) fn samples(&self) -> (BTreeMap<String, CachedSample>, u64) {
         let inner = self.inner();
         (inner.samples.all(), inner.errors)
     }
@@ -151,8 +151,8 @@ impl Slot {
     /// Its metrics; what was said no longer than `age` ago is good enough.
     pub(super) async fn specs(
         &self,
-        maker: &Maker,
-        owner: &Owner,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
         age: Duration,
         deadline: Duration,
     ) -> Result<Vec<MetricSpec>, String> {
@@ -166,11 +166,11 @@ impl Slot {
                 return Ok(specs.specs());
             }
         }
-        let scaler = self.scaler(maker, owner).await?;
+        let scaler = self.scaler(builder, owner).await?;
         let mut told = specs_of(&scaler, deadline).await;
         if !matches!(&told, Ok(specs) if !specs.is_empty())
             && !matches!(told, Err(Refusal::Late(_)))
-            && let Some(scaler) = self.again(maker, owner, &scaler).await
+            && let Some(scaler) = self.again(builder, owner, &scaler).await
         {
             told = specs_of(&scaler, deadline).await;
         }
@@ -192,20 +192,25 @@ impl Slot {
     }
 
     /// What it says.
-    pub(super) async fn ask(&self, maker: &Maker, owner: &Owner, how: How<'_>) -> Heard {
+    pub(super) async fn ask(
+        &self,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
+        how: SampleQuery<'_>,
+    ) -> TriggerSamples {
         let was_built = self.is_built();
-        let specs = match self.specs(maker, owner, how.age, how.deadline).await {
+        let specs = match self.specs(builder, owner, how.age, how.deadline).await {
             Ok(specs) => specs,
             Err(error) => {
                 let samples = self.silent(&error, how);
-                return Heard { specs: Err(error), samples, is_built: was_built || self.is_built() };
+                return TriggerSamples { specs: Err(error), samples, is_built: was_built || self.is_built() };
             }
         };
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
         let asked =
-            wanted.take(MOST_METRICS).map(|(name, target)| self.sample(maker, owner, name, target, how));
+            wanted.take(MOST_METRICS).map(|(name, target)| self.sample(builder, owner, name, target, how));
         let samples = futures::future::join_all(asked).await;
-        Heard { specs: Ok(specs), samples, is_built: true }
+        TriggerSamples { specs: Ok(specs), samples, is_built: true }
     }
 
     /// Whether it is to be told that it is built: once.
@@ -219,7 +224,7 @@ impl Slot {
     }
 
     /// The metrics it had fail, since it does not even say which it has.
-    fn silent(&self, error: &str, how: How<'_>) -> Vec<Sample> {
+    fn silent(&self, error: &str, how: SampleQuery<'_>) -> Vec<Sample> {
         let specs = self.last_specs();
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
         let mut inner = self.inner();
@@ -229,7 +234,7 @@ impl Slot {
                 kept.is_some_and(|kept| kept.reading.is_err() && kept.at.elapsed() < how.failures);
             if !is_remembered {
                 let reading = Err(error.to_owned());
-                let kept = Kept { at: Instant::now(), reading, latency: Duration::ZERO };
+                let kept = CachedSample { at: Instant::now(), reading, latency: Duration::ZERO };
                 inner.samples.insert(name, kept);
             }
             let (name, target) = (name.to_owned(), target.clone());
@@ -240,11 +245,11 @@ impl Slot {
 
     async fn sample(
         &self,
-        maker: &Maker,
-        owner: &Owner,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
         name: &str,
         target: &MetricTarget,
-        how: How<'_>,
+        how: SampleQuery<'_>,
     ) -> Sample {
         let told = |reading, is_remembered| Sample {
             name: name.to_owned(),
@@ -262,12 +267,12 @@ impl Slot {
             return told(kept.reading.clone(), true);
         }
         let began = Instant::now();
-        let reading = no_older_than(how.others, self.read(maker, owner, name, how.deadline));
+        let reading = no_older_than(how.others, self.read(builder, owner, name, how.deadline));
         let ((reading, since), account) = Box::pin(accounted(reading)).await;
-        maker.durations.count(&self.trigger.type_, &account);
+        builder.durations.count(&self.trigger.type_, &account);
         let now = Instant::now();
         // What somebody else asked for is as old as it is.
-        let kept = Kept { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };
+        let kept = CachedSample { at: since.unwrap_or(now), reading: reading.clone(), latency: now - began };
         let mut inner = self.inner();
         if reading.is_err() {
             inner.errors += 1;
@@ -282,15 +287,15 @@ impl Slot {
 
     async fn read(
         &self,
-        maker: &Maker,
-        owner: &Owner,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
         name: &str,
         deadline: Duration,
     ) -> Result<Reading, String> {
         let deadline = self.patience(deadline);
-        let scaler = self.scaler(maker, owner).await?;
+        let scaler = self.scaler(builder, owner).await?;
         match reading_of(&scaler, name, deadline).await {
-            Err(Refusal::Said(error)) => match self.again(maker, owner, &scaler).await {
+            Err(Refusal::Said(error)) => match self.again(builder, owner, &scaler).await {
                 Some(scaler) => reading_of(&scaler, name, deadline).await.map_err(Refusal::text),
                 None => Err(error),
             },
@@ -299,7 +304,11 @@ impl Slot {
     }
 
     /// The scaler, built if it is not; one that could not be built is not tried again for a while.
-    async fn scaler(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
+    async fn scaler(
+        &self,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
+    ) -> Result<Arc<dyn Scaler>, String> {
         if let Some(known) = self.known() {
             return known;
         }
@@ -307,7 +316,7 @@ impl Slot {
         match self.known() {
             Some(known) => known,
             // Rare, and as large as the largest of all types: not a part of every question.
-            None => Box::pin(self.build(maker, owner)).await,
+            None => Box::pin(self.build(builder, owner)).await,
         }
     }
 
@@ -320,7 +329,12 @@ impl Slot {
     }
 
     /// The scaler, built anew because `failed` did; none if that was tried a moment ago.
-    async fn again(&self, maker: &Maker, owner: &Owner, failed: &Arc<dyn Scaler>) -> Option<Arc<dyn Scaler>> {
+    async fn again(
+        &self,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
+        failed: &Arc<dyn Scaler>,
+    ) -> Option<Arc<dyn Scaler>> {
         let _alone = self.building.lock().await;
         if let Some(Ok(known)) = &self.inner().scaler
             && !Arc::ptr_eq(known, failed)
@@ -335,14 +349,18 @@ impl Slot {
             }
             inner.rest();
         }
-        Box::pin(self.build(maker, owner)).await.ok()
+        Box::pin(self.build(builder, owner)).await.ok()
     }
 
-    async fn build(&self, maker: &Maker, owner: &Owner) -> Result<Arc<dyn Scaler>, String> {
+    async fn build(
+        &self,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
+    ) -> Result<Arc<dyn Scaler>, String> {
         let Some(trigger) = owner.triggers().get(self.index) else {
             return Err("the object was edited meanwhile".to_owned());
         };
-        let Made { scaler, used } = maker.make(owner, self.index, trigger).await;
+        let BuiltScaler { scaler, used } = builder.build_scaler(owner, self.index, trigger).await;
         let stream = match (&scaler, &self.line) {
             (Ok(scaler), Some(line)) => line.listen(scaler),
             _ => None,
@@ -422,7 +440,7 @@ mod tests {
         fn size<A, B, C, D, E, F>(_: impl FnOnce(A, B, C, D, E) -> F) -> usize {
             size_of::<F>()
         }
-        let size = size(Slot::read);
+        let size = size(CachedScaler::read);
         assert!(size < 2048, "{size}");
     }
 
@@ -436,7 +454,7 @@ mod tests {
             if !said.is_empty() {
                 trigger.metadata.insert("timeout".to_owned(), said.to_owned());
             }
-            let slot = Slot::new(0, &trigger, None);
+            let slot = CachedScaler::new(0, &trigger, None);
             assert_eq!(slot.patience(deadline), Duration::from_secs(expected), "{said}");
         }
     }

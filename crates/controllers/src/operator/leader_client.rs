@@ -14,10 +14,10 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How long one request may take.
+/// SampleQuery long one request may take.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// How often a count is written anew when somebody else wrote in between.
+/// SampleQuery often a count is written anew when somebody else wrote in between.
 const ATTEMPTS: u32 = 3;
 
 const JSON: &str = "application/json";
@@ -25,17 +25,17 @@ const MERGE: &str = "application/merge-patch+json";
 
 /// Reads and writes, the latter for as long as we lead.
 #[derive(Clone)]
-pub(crate) struct Hand {
-    pub(crate) client: Client,
+pub(crate) struct LeaderClient {
+    pub(crate) kube: Client,
     pub(crate) leadership: Leadership,
     pub(crate) scales: Scales,
     pub(crate) discovery: Discovery,
 }
 
-/// The place of an object: `/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker`.
+/// The path of an object: `/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    /// Empty for the core.
+pub(crate) struct ResourcePath<'a> {
+    /// Empty for the context.
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) plural: &'a str,
@@ -45,7 +45,7 @@ pub(crate) struct Place<'a> {
     pub(crate) name: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ResourcePath<'a> {
     pub(crate) fn keda(plural: &'a str, namespace: &'a str, name: &'a str) -> Self {
         Self { group: api::keda::GROUP, version: "v1alpha1", plural, namespace, name }
     }
@@ -78,70 +78,73 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Hand {
-    pub(crate) fn new(client: Client, discovery: Discovery, leadership: Leadership) -> Self {
-        let scales = Scales::new(client.clone(), discovery.clone());
-        Self { client, leadership, scales, discovery }
+impl LeaderClient {
+    pub(crate) fn new(kube: Client, discovery: Discovery, leadership: Leadership) -> Self {
+        let scales = Scales::new(kube.clone(), discovery.clone());
+        Self { kube, leadership, scales, discovery }
     }
 
     /// Reads an object.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, place: Place<'_>) -> Result<T, ApiError> {
-        let request = Request::get(place.uri(""), place.resource(), DEADLINE).named(place.name);
-        read(&request::send(&self.client, request).await?)
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: ResourcePath<'_>) -> Result<T, ApiError> {
+        let request = Request::get(path.uri(""), path.resource(), DEADLINE).named(path.name);
+        read(&request::send(&self.kube, request).await?)
     }
 
     /// Reads the metadata of an object alone.
-    pub(crate) async fn get_metadata<T: DeserializeOwned>(&self, place: Place<'_>) -> Result<T, ApiError> {
-        let request = Request::get(place.uri(""), place.resource(), DEADLINE).named(place.name);
-        read(&request::metadata(&self.client, &request).await?.body)
+    pub(crate) async fn get_metadata<T: DeserializeOwned>(
+        &self,
+        path: ResourcePath<'_>,
+    ) -> Result<T, ApiError> {
+        let request = Request::get(path.uri(""), path.resource(), DEADLINE).named(path.name);
+        read(&request::metadata(&self.kube, &request).await?.body)
     }
 
     /// Reads a collection, as the server remembers it.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        path: ResourcePath<'_>,
         selector: &str,
     ) -> Result<T, ApiError> {
-        let uri = with_query(&place.uri(""), [("labelSelector", selector), ("resourceVersion", "0")]);
-        read(&request::send(&self.client, Request::get(uri, place.resource(), DEADLINE)).await?)
+        let uri = with_query(&path.uri(""), [("labelSelector", selector), ("resourceVersion", "0")]);
+        read(&request::send(&self.kube, Request::get(uri, path.resource(), DEADLINE)).await?)
     }
 
     /// Merges into an object, or into a subresource of it.
     pub(crate) async fn merge<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        path: ResourcePath<'_>,
         subresource: &str,
         patch: &Value,
     ) -> Result<T, ApiError> {
         let body = Some((MERGE, patch.to_string().into_bytes()));
-        let answer = self.write(Method::PATCH, place, place.uri(subresource), body).await?;
+        let answer = self.write(Method::PATCH, path, path.uri(subresource), body).await?;
         slim(&answer).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
     }
 
     /// Creates an object in the collection.
     pub(crate) async fn create<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        path: ResourcePath<'_>,
         body: Vec<u8>,
     ) -> Result<T, ApiError> {
-        let uri = Place { name: "", ..place }.uri("");
-        read(&self.write(Method::POST, place, uri, Some((JSON, body))).await?)
+        let uri = ResourcePath { name: "", ..path }.uri("");
+        read(&self.write(Method::POST, path, uri, Some((JSON, body))).await?)
     }
 
     /// Replaces an object.
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        path: ResourcePath<'_>,
         body: Vec<u8>,
     ) -> Result<T, ApiError> {
-        read(&self.write(Method::PUT, place, place.uri(""), Some((JSON, body))).await?)
+        read(&self.write(Method::PUT, path, path.uri(""), Some((JSON, body))).await?)
     }
 
     /// Deletes an object; one that is gone already is deleted.
-    pub(crate) async fn delete(&self, place: Place<'_>, propagation: &str) -> Result<(), ApiError> {
+    pub(crate) async fn delete(&self, path: ResourcePath<'_>, propagation: &str) -> Result<(), ApiError> {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation});
         let body = Some((JSON, options.to_string().into_bytes()));
-        match self.write(Method::DELETE, place, place.uri(""), body).await {
+        match self.write(Method::DELETE, path, path.uri(""), body).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
@@ -150,14 +153,14 @@ impl Hand {
     async fn write(
         &self,
         method: Method,
-        place: Place<'_>,
+        path: ResourcePath<'_>,
         uri: String,
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Vec<u8>, ApiError> {
         self.lead()?;
         let request =
-            Request { method, body, ..Request::get(uri, place.resource(), DEADLINE).named(place.name) };
-        request::send(&self.client, request).await.map(|bytes| bytes.to_vec())
+            Request { method, body, ..Request::get(uri, path.resource(), DEADLINE).named(path.name) };
+        request::send(&self.kube, request).await.map(|bytes| bytes.to_vec())
     }
 
     fn lead(&self) -> Result<(), ApiError> {
@@ -247,12 +250,15 @@ mod tests {
 
     #[test]
     fn places_are_paths() {
-        let place = Place::keda("scaledobjects", "shop", "worker");
-        assert_eq!(place.uri("status"), "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker/status");
-        assert_eq!(place.resource(), "scaledobjects.keda.sh");
-        let cluster = Place::keda("clustertriggerauthentications", "", "vault");
+        let path = ResourcePath::keda("scaledobjects", "shop", "worker");
+        assert_eq!(path.uri("status"), "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker/status");
+        assert_eq!(path.resource(), "scaledobjects.keda.sh");
+        let cluster = ResourcePath::keda("clustertriggerauthentications", "", "vault");
         assert_eq!(cluster.uri(""), "/apis/keda.sh/v1alpha1/clustertriggerauthentications/vault");
-        assert_eq!(Place::core("secrets", "a", "b").uri(""), "/api/v1/namespaces/a/secrets/b");
-        assert_eq!(Place { name: "", ..Place::job("a", "b") }.uri(""), "/apis/batch/v1/namespaces/a/jobs");
+        assert_eq!(ResourcePath::core("secrets", "a", "b").uri(""), "/api/v1/namespaces/a/secrets/b");
+        assert_eq!(
+            ResourcePath { name: "", ..ResourcePath::job("a", "b") }.uri(""),
+            "/apis/batch/v1/namespaces/a/jobs"
+        );
     }
 }

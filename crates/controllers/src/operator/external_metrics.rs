@@ -9,12 +9,12 @@ use keda::activity::{self, MetricValue, Question, Told};
 use keda::fallback;
 use keda::status::Changes;
 
-use super::core::Core;
-use super::ears::Asker;
+use super::context::OperatorContext;
+use super::event_recorder::EventSubject;
 use super::id::Id;
 use super::poll::after_query;
-use super::tell::Subject;
-use super::triggers::{How, Owner, told};
+use super::raw_metrics::MetricRequester;
+use super::scalers_cache::{SampleQuery, ScaledResource, told};
 
 /// What discovery shows: the metrics themselves are known to their HPAs.
 const PLACEHOLDER: &str = "externalmetrics";
@@ -22,12 +22,12 @@ const PLACEHOLDER: &str = "externalmetrics";
 /// Answers for the metrics of all ScaledObjects.
 #[derive(Clone)]
 pub(crate) struct Answers {
-    core: Arc<Core>,
+    context: Arc<OperatorContext>,
 }
 
 impl Answers {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core }
+    pub(crate) fn new(context: Arc<OperatorContext>) -> Self {
+        Self { context }
     }
 
     /// The values of a metric of a ScaledObject, or why there are none.
@@ -37,18 +37,18 @@ impl Answers {
         name: &str,
         metric: &str,
     ) -> Result<Vec<MetricValue>, String> {
-        let core = &self.core;
+        let context = &self.context;
         let id = Id::object(namespace, name);
-        let Some(object) = core.world().object(&id) else {
+        let Some(object) = context.store().object(&id) else {
             return Err(format!("error getting scalers: scaledobjects.keda.sh {name:?} not found"));
         };
-        let item = core.item(&id);
-        let owner = Owner::Object(Arc::clone(&object));
-        let triggers = core.triggers(&item, &owner);
-        let records = item.notes().records.clone();
+        let entry = context.entry(&id);
+        let owner = ScaledResource::Object(Arc::clone(&object));
+        let triggers = context.triggers(&entry, &owner);
+        let records = entry.state().records.clone();
         let wanted = |name: &str| activity::is_wanted(&object, metric, name);
-        let settings = &core.settings;
-        let how = How {
+        let settings = &context.settings;
+        let how = SampleQuery {
             age: settings.age(settings.sample_age),
             failures: settings.age(settings.sample_age),
             others: settings.age(settings.sample_age),
@@ -56,22 +56,22 @@ impl Answers {
             wanted: &wanted,
             records: Some(&records),
         };
-        let heard = triggers.ask(&core.maker, &owner, how).await;
-        core.ears.hear(Asker::Hpa, core.clock.now(), &id, &triggers, &heard);
+        let heard = triggers.ask(&context.builder, &owner, how).await;
+        context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &triggers, &heard);
         let told: Vec<Told> = told(heard, settings.compat);
         let needs = fallback::needs(&object, &told, settings.compat);
-        let facts = core.eyes.facts(&object, needs).await;
+        let facts = context.reader.facts(&object, needs).await;
         let question =
-            Question { now: core.clock.now(), object: &object, metric, formula: triggers.formula() };
+            Question { now: context.clock.now(), object: &object, metric, formula: triggers.formula() };
         let answer = activity::answer(&question, &told, &facts, settings.compat);
-        if core.hand.leadership.leads() {
+        if context.client.leadership.leads() {
             for event in &answer.events {
-                core.tell.round(Subject::Object, &object.metadata, event);
+                context.events.record_poll(EventSubject::Object, &object.metadata, event);
             }
             self.report(&id, answer.changes);
         }
         if answer.values.is_err() {
-            *item.notes().errors.get_or_insert(0) += 1;
+            *entry.state().errors.get_or_insert(0) += 1;
         }
         answer.values
     }
@@ -81,11 +81,11 @@ impl Answers {
         if changes == Changes::default() {
             return;
         }
-        let (core, id) = (Arc::clone(&self.core), id.clone());
+        let (context, id) = (Arc::clone(&self.context), id.clone());
         tokio::spawn(async move {
-            let Some(item) = core.known_item(&id) else { return };
-            let _alone = item.gate.lock().await;
-            after_query(&core, &id, &changes).await;
+            let Some(entry) = context.known_entry(&id) else { return };
+            let _alone = entry.gate.lock().await;
+            after_query(&context, &id, &changes).await;
         });
     }
 
@@ -94,11 +94,11 @@ impl Answers {
         let found = self.metric(&question.namespace, &name, &question.metric).await;
         let found = found.map_err(|error| {
             let text = format!("error when getting metric values {error}");
-            let is_strict = self.core.settings.compat.is_strict();
+            let is_strict = self.context.settings.compat.is_strict();
             // The original has a process in between.
             Failure::Plain(if is_strict { format!("rpc error: code = Unknown desc = {text}") } else { text })
         })?;
-        let now = self.core.clock.now();
+        let now = self.context.clock.now();
         let value = |value: MetricValue| ExternalValue {
             metric: value.name,
             labels: None,

@@ -9,13 +9,13 @@ const FEW: usize = 64;
 
 /// Lists of conditions. Thousands of objects that are well have the same.
 #[derive(Debug, Default)]
-pub(super) struct Alike {
+pub(super) struct ConditionInterner {
     conditions: HashSet<Conditions>,
-    /// How many there may be before those that nobody has any more are forgotten.
+    /// SampleQuery many there may be before those that nobody has any more are forgotten.
     most: usize,
 }
 
-impl Alike {
+impl ConditionInterner {
     /// Replaces what another object has said before by that.
     pub(super) fn share(&mut self, object: &mut ScaledObject) {
         let said = &mut object.status.conditions;
@@ -45,19 +45,19 @@ mod tests {
 
     #[test]
     fn what_is_alike_is_kept_once_and_what_is_gone_not_at_all() {
-        let mut alike = Alike::default();
+        let mut interner = ConditionInterner::default();
         let (mut one, mut other) = (object("well"), object("well"));
-        alike.share(&mut one);
-        alike.share(&mut other);
+        interner.share(&mut one);
+        interner.share(&mut other);
         assert!(std::ptr::eq(
             one.status.conditions.iter().as_slice(),
             other.status.conditions.iter().as_slice()
         ));
         for number in 0..10 * FEW {
-            alike.share(&mut object(&number.to_string()));
+            interner.share(&mut object(&number.to_string()));
         }
-        assert!(alike.conditions.len() <= FEW, "{}", alike.conditions.len());
-        assert!(alike.conditions.contains(&one.status.conditions));
+        assert!(interner.conditions.len() <= FEW, "{}", interner.conditions.len());
+        assert!(interner.conditions.contains(&one.status.conditions));
 
         // Who changes what it says does not change what others say.
         one.status.conditions.set(Condition::new(types::READY, State::False, "", "ill"));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::keyed;
-use super::shelf::{Done, Shelf, Versioned};
+use super::object_store::{ObjectStore, StoreChange, Versioned};
 use crate::operator::id::Name;
 
 /// So many names of jobs that are gone are remembered: more than can be under way at once.
@@ -95,8 +95,8 @@ impl Versioned for JobPod {
 /// All jobs of ScaledJobs, and their pods.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    all: Shelf<Job>,
-    pods: Shelf<JobPod>,
+    all: ObjectStore<Job>,
+    pods: ObjectStore<JobPod>,
     /// Names of jobs by ScaledJob, and of pods by job.
     of_scaled_job: Index,
     of_job: Index,
@@ -152,7 +152,7 @@ impl Jobs {
     pub(crate) fn take_job(&mut self, scope: &str, change: Change<Job>) {
         let named = |job: Job| (Name::new(&job.namespace, &job.view.name), job);
         match self.all.take(scope, keyed(change, named)) {
-            Done::Applied(name, old) => {
+            StoreChange::Applied(name, old) => {
                 if let Some(old) = old {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
@@ -160,7 +160,7 @@ impl Jobs {
                     self.of_scaled_job.add(&name.namespace, &job.of, &name.name);
                 }
             }
-            Done::Gone(gone) => {
+            StoreChange::Removed(gone) => {
                 for (name, old) in gone {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                     self.gone.push_back(name);
@@ -168,12 +168,12 @@ impl Jobs {
                 let many = self.gone.len().saturating_sub(REMEMBERED);
                 self.gone.drain(..many);
             }
-            Done::Unreadable(name, old, _) => {
+            StoreChange::Undecodable(name, old, _) => {
                 if let Some(old) = old {
                     self.of_scaled_job.remove(&name.namespace, &old.of, &name.name);
                 }
             }
-            Done::Nothing => {}
+            StoreChange::Unchanged => {}
         }
     }
 
@@ -181,7 +181,7 @@ impl Jobs {
     pub(crate) fn take_pod(&mut self, scope: &str, change: Change<JobPod>) {
         let named = |pod: JobPod| (Name::new(&pod.namespace, &pod.name), pod);
         match self.pods.take(scope, keyed(change, named)) {
-            Done::Applied(name, old) => {
+            StoreChange::Applied(name, old) => {
                 if let Some(old) = old {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }
@@ -189,17 +189,17 @@ impl Jobs {
                     self.of_job.add(&name.namespace, &pod.job, &name.name);
                 }
             }
-            Done::Gone(gone) => {
+            StoreChange::Removed(gone) => {
                 for (name, old) in gone {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }
             }
-            Done::Unreadable(name, old, _) => {
+            StoreChange::Undecodable(name, old, _) => {
                 if let Some(old) = old {
                     self.of_job.remove(&name.namespace, &old.job, &name.name);
                 }
             }
-            Done::Nothing => {}
+            StoreChange::Unchanged => {}
         }
     }
 }

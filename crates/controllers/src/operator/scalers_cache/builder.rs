@@ -10,28 +10,29 @@ use scalers::backends::Backends;
 use scalers::{Error, Scaler};
 use serde_json::Value;
 
-use super::owner::Owner;
-use crate::operator::auth::{Asked, Auth, Resolved, names_variables};
-use crate::operator::figures::Durations;
-use crate::operator::hand::{Hand, Place};
-use crate::operator::reader::Reader;
+use super::owner::ScaledResource;
+use crate::operator::auth::{AuthQuery, AuthResolver, ResolvedAuth, names_variables};
+use crate::operator::credential_reader::CredentialReader;
+use crate::operator::exported_metrics::HttpRequestDurations;
+use crate::operator::leader_client::{LeaderClient, ResourcePath};
 
 /// Makes the scaler of a trigger; tests have their own.
-pub type Build = Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error> + Send + Sync>;
+pub type BuildScaler =
+    Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error> + Send + Sync>;
 
 /// Makes scalers.
-pub(crate) struct Maker {
-    pub(crate) build: Build,
+pub(crate) struct ScalerBuilder {
+    pub(crate) build: BuildScaler,
     pub(crate) backends: Backends,
-    pub(crate) auth: Auth,
-    pub(crate) reader: Reader,
-    pub(crate) hand: Hand,
+    pub(crate) auth: AuthResolver,
+    pub(crate) credentials: CredentialReader,
+    pub(crate) client: LeaderClient,
     pub(crate) http_timeout: Duration,
-    pub(crate) durations: Durations,
+    pub(crate) durations: HttpRequestDurations,
 }
 
 /// A scaler, or why there is none; and what it was made of.
-pub(super) struct Made {
+pub(super) struct BuiltScaler {
     pub(super) scaler: Result<Arc<dyn Scaler>, String>,
     pub(super) used: Vec<(ObjectRef, String)>,
 }
@@ -41,17 +42,22 @@ pub(crate) fn display(type_: &str) -> &str {
     scalers::table::find(type_).map_or(type_, |known| known.display)
 }
 
-impl Maker {
-    pub(super) async fn make(&self, owner: &Owner, index: usize, trigger: &Trigger) -> Made {
+impl ScalerBuilder {
+    pub(super) async fn build_scaler(
+        &self,
+        owner: &ScaledResource,
+        index: usize,
+        trigger: &Trigger,
+    ) -> BuiltScaler {
         let mut seen = Vec::new();
         let scaler = self.scaler(owner, index, trigger, &mut seen).await;
-        let used = seen.into_iter().map(|object| (self.reader.version(&object), object));
-        Made { scaler, used: used.map(|(version, object)| (object, version)).collect() }
+        let used = seen.into_iter().map(|object| (self.credentials.version(&object), object));
+        BuiltScaler { scaler, used: used.map(|(version, object)| (object, version)).collect() }
     }
 
     async fn scaler(
         &self,
-        owner: &Owner,
+        owner: &ScaledResource,
         index: usize,
         trigger: &Trigger,
         seen: &mut Vec<ObjectRef>,
@@ -73,8 +79,8 @@ impl Maker {
             BTreeMap::new()
         };
         let authentication = trigger.authentication_ref.as_ref();
-        let asked = Asked { namespace, authentication, template: template.as_ref(), container };
-        let Resolved { parameters, identity, .. } = match self.auth.resolve(asked).await {
+        let asked = AuthQuery { namespace, authentication, template: template.as_ref(), container };
+        let ResolvedAuth { parameters, identity, .. } = match self.auth.resolve(asked).await {
             Ok(mut resolved) => {
                 seen.append(&mut resolved.seen);
                 resolved
@@ -106,14 +112,20 @@ impl Maker {
     }
 
     /// The pods of the target, if anybody asks for them.
-    async fn template(&self, owner: &Owner, trigger: &Trigger) -> Result<Option<PodTemplate>, String> {
+    async fn template(
+        &self,
+        owner: &ScaledResource,
+        trigger: &Trigger,
+    ) -> Result<Option<PodTemplate>, String> {
         let object = match owner {
-            Owner::Job(job) => return Ok(job.spec.job_target_ref.as_ref().and_then(PodTemplate::of_job)),
-            Owner::Object(object) => object,
+            ScaledResource::Job(job) => {
+                return Ok(job.spec.job_target_ref.as_ref().and_then(PodTemplate::of_job));
+            }
+            ScaledResource::Object(object) => object,
         };
         let namespace = &object.metadata.namespace;
         let wants = |reference| {
-            let found = self.reader.known_authentication(namespace, reference);
+            let found = self.credentials.known_authentication(namespace, reference);
             found.is_some_and(|found| !found.spec.env.is_empty() || found.spec.pod_identity.is_some())
         };
         let is_wanted = names_variables(&trigger.metadata)
@@ -125,14 +137,14 @@ impl Maker {
         let Some(target) = &object.status.scale_target_gvkr else {
             return Err(keda::executor::NO_TARGET.to_owned());
         };
-        let place = Place {
+        let path = ResourcePath {
             group: &target.group,
             version: &target.version,
             plural: &target.resource,
             namespace,
             name: &object.spec.scale_target_ref.name,
         };
-        let workload: Value = self.hand.get(place).await.map_err(|error| error.message)?;
+        let workload: Value = self.client.get(path).await.map_err(|error| error.message)?;
         Ok(PodTemplate::of_workload(&workload))
     }
 }

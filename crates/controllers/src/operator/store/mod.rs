@@ -1,9 +1,9 @@
 //! What was watched: plain data; changes go in, signals come out.
 
-mod alike;
 mod hpa;
+mod interner;
 mod jobs;
-mod shelf;
+mod object_store;
 #[cfg(test)]
 mod tests;
 
@@ -20,18 +20,18 @@ use api::meta::ObjectMeta;
 use cluster::index::{CachedScale, Target, TargetKind, Targets};
 use cluster::watch::Change;
 
-use super::core::Small as _;
+use super::context::Small as _;
 use super::id::{Id, Kind, Name};
-use super::triggers::{group, interval};
-use super::wheel::Pace;
-use alike::Alike;
-pub(crate) use hpa::{Hpa, print};
+use super::poll_scheduler::PollSchedule;
+use super::scalers_cache::{group, interval};
+pub(crate) use hpa::{Hpa, fingerprint};
+use interner::ConditionInterner;
 pub(crate) use jobs::{Job, JobPod, Jobs};
-pub(crate) use shelf::{Done, Shelf, Versioned};
+pub(crate) use object_store::{ObjectStore, StoreChange, Versioned};
 
 /// What a change means for the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(crate) enum StoreEvent {
     /// An object that was not known.
     New(Id),
     /// What an object asks for has changed, or something it depends on.
@@ -64,28 +64,28 @@ versioned!(ScaledObject, ScaledJob, TriggerAuthentication, CloudEventSource);
 
 /// Everything that was watched.
 #[derive(Debug, Default)]
-pub(crate) struct World {
-    pub(crate) objects: Shelf<Arc<ScaledObject>>,
-    pub(crate) scaled_jobs: Shelf<Arc<ScaledJob>>,
+pub(crate) struct Store {
+    pub(crate) objects: ObjectStore<Arc<ScaledObject>>,
+    pub(crate) scaled_jobs: ObjectStore<Arc<ScaledJob>>,
     /// Of all namespaces, and, without one, those of the cluster.
-    pub(crate) authentications: Shelf<Arc<TriggerAuthentication>>,
-    pub(crate) destinations: Shelf<Arc<CloudEventSource>>,
-    pub(crate) cluster_destinations: Shelf<Arc<CloudEventSource>>,
-    pub(crate) hpas: Shelf<Hpa>,
+    pub(crate) authentications: ObjectStore<Arc<TriggerAuthentication>>,
+    pub(crate) destinations: ObjectStore<Arc<CloudEventSource>>,
+    pub(crate) cluster_destinations: ObjectStore<Arc<CloudEventSource>>,
+    pub(crate) hpas: ObjectStore<Hpa>,
     pub(crate) targets: Targets,
     pub(crate) jobs: Jobs,
-    cluster_authentications: Shelf<Arc<TriggerAuthentication>>,
+    cluster_authentications: ObjectStore<Arc<TriggerAuthentication>>,
     /// Who uses a TriggerAuthentication; without namespace, one of the cluster.
     users: HashMap<Name, HashSet<Id>>,
     /// Who scales a target.
     scalers_of: HashMap<Name, Vec<Id>>,
     /// What many objects say in the same words.
-    alike: Alike,
+    interner: ConditionInterner,
     /// The kinds of targets, until another object comes or one changes.
     kinds: Option<Arc<HashSet<TargetKind>>>,
 }
 
-impl World {
+impl Store {
     /// A ScaledObject.
     pub(crate) fn object(&self, id: &Id) -> Option<Arc<ScaledObject>> {
         self.objects.get(&id.full_name()).filter(|_| id.kind == Kind::Object).cloned()
@@ -97,13 +97,14 @@ impl World {
     }
 
     /// All objects, and how they are polled.
-    pub(crate) fn ids(&self) -> Vec<(Id, Pace)> {
-        let pace = |seconds, triggers| Pace { interval: interval(seconds), group: group(triggers) };
+    pub(crate) fn ids(&self) -> Vec<(Id, PollSchedule)> {
+        let schedule =
+            |seconds, triggers| PollSchedule { interval: interval(seconds), group: group(triggers) };
         let objects = self.objects.iter().map(|(name, object)| {
-            (Id::of(Kind::Object, name), pace(object.spec.polling_interval, &object.spec.triggers))
+            (Id::of(Kind::Object, name), schedule(object.spec.polling_interval, &object.spec.triggers))
         });
         let jobs = self.scaled_jobs.iter().map(|(name, job)| {
-            (Id::of(Kind::Job, name), pace(job.spec.polling_interval, &job.spec.triggers))
+            (Id::of(Kind::Job, name), schedule(job.spec.polling_interval, &job.spec.triggers))
         });
         objects.chain(jobs).collect()
     }
@@ -115,9 +116,9 @@ impl World {
         of: &AuthenticationRef,
     ) -> Option<Arc<TriggerAuthentication>> {
         let name = authentication_name(namespace, of);
-        let shelf =
+        let object_store =
             if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
-        shelf.get(&name).cloned()
+        object_store.get(&name).cloned()
     }
 
     /// All of them, those of the cluster last.
@@ -128,9 +129,10 @@ impl World {
     /// Our own write to one of them.
     pub(crate) fn wrote_authentication(&mut self, name: &Name, object: TriggerAuthentication) {
         let of_cluster = name.namespace.is_empty();
-        let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
-        if shelf.get(name).is_some_and(|held| held.spec == object.spec) {
-            shelf.wrote(name, Arc::new(object));
+        let object_store =
+            if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
+        if object_store.get(name).is_some_and(|held| held.spec == object.spec) {
+            object_store.wrote(name, Arc::new(object));
         }
     }
 
@@ -138,7 +140,7 @@ impl World {
     /// watch, which tells it as the news that it is.
     pub(crate) fn wrote_object(&mut self, name: &Name, mut object: ScaledObject) {
         if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
-            self.alike.share(&mut object);
+            self.interner.share(&mut object);
             self.objects.wrote(name, Arc::new(object));
         }
     }
@@ -171,16 +173,16 @@ impl World {
     }
 
     /// A change of ScaledObjects.
-    pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<Signal> {
+    pub(crate) fn take_object(&mut self, scope: &str, change: Change<ScaledObject>) -> Vec<StoreEvent> {
         let change = keyed(change, |object| {
             let mut object = object.small();
-            self.alike.share(&mut object);
+            self.interner.share(&mut object);
             (name_of(&object.metadata), Arc::new(object))
         });
         let done = self.objects.take(scope, change);
         match done {
-            Done::Nothing => Vec::new(),
-            Done::Applied(name, old) => {
+            StoreChange::Unchanged => Vec::new(),
+            StoreChange::Applied(name, old) => {
                 let Some(new) = self.objects.get(&name).cloned() else { return Vec::new() };
                 let id = Id::of(Kind::Object, &name);
                 let was = old.as_ref().map(|old| (users_of(&name, &old.spec.triggers), target_of(old)));
@@ -197,33 +199,33 @@ impl World {
                 }
                 applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
             }
-            Done::Gone(gone) => {
+            StoreChange::Removed(gone) => {
                 self.kinds = None;
                 let mut signals = Vec::new();
                 for (name, old) in gone {
                     let id = Id::of(Kind::Object, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
-                    signals.push(Signal::Gone(id));
+                    signals.push(StoreEvent::Gone(id));
                 }
                 signals
             }
-            Done::Unreadable(name, old, error) => {
+            StoreChange::Undecodable(name, old, error) => {
                 let id = Id::of(Kind::Object, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), Some(&target_of(&old)));
                 }
-                vec![Signal::Unreadable(id, error)]
+                vec![StoreEvent::Unreadable(id, error)]
             }
         }
     }
 
     /// A change of ScaledJobs.
-    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: Change<ScaledJob>) -> Vec<Signal> {
+    pub(crate) fn take_scaled_job(&mut self, scope: &str, change: Change<ScaledJob>) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object.small())));
         let done = self.scaled_jobs.take(scope, change);
         match done {
-            Done::Nothing => Vec::new(),
-            Done::Applied(name, old) => {
+            StoreChange::Unchanged => Vec::new(),
+            StoreChange::Applied(name, old) => {
                 let Some(new) = self.scaled_jobs.get(&name).cloned() else { return Vec::new() };
                 let id = Id::of(Kind::Job, &name);
                 if let Some(old) = &old {
@@ -232,21 +234,21 @@ impl World {
                 self.link(&id, users_of(&name, &new.spec.triggers), None);
                 applied(id, old.map(|old| differs(&old.metadata, &new.metadata)))
             }
-            Done::Gone(gone) => {
+            StoreChange::Removed(gone) => {
                 let mut signals = Vec::new();
                 for (name, old) in gone {
                     let id = Id::of(Kind::Job, &name);
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
-                    signals.push(Signal::Gone(id));
+                    signals.push(StoreEvent::Gone(id));
                 }
                 signals
             }
-            Done::Unreadable(name, old, error) => {
+            StoreChange::Undecodable(name, old, error) => {
                 let id = Id::of(Kind::Job, &name);
                 if let Some(old) = old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);
                 }
-                vec![Signal::Unreadable(id, error)]
+                vec![StoreEvent::Unreadable(id, error)]
             }
         }
     }
@@ -257,17 +259,18 @@ impl World {
         of_cluster: bool,
         scope: &str,
         change: Change<TriggerAuthentication>,
-    ) -> Vec<Signal> {
+    ) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
-        let shelf = if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
-        let done = shelf.take(scope, change);
+        let object_store =
+            if of_cluster { &mut self.cluster_authentications } else { &mut self.authentications };
+        let done = object_store.take(scope, change);
         let mut is_edited = false;
         let names = match done {
-            Done::Nothing => return Vec::new(),
-            Done::Applied(name, old) => {
+            StoreChange::Unchanged => return Vec::new(),
+            StoreChange::Applied(name, old) => {
                 // Our own notes in its status are nothing new.
                 let same = |old: &Arc<TriggerAuthentication>| {
-                    shelf.get(&name).is_some_and(|new| {
+                    object_store.get(&name).is_some_and(|new| {
                         new.spec == old.spec
                             && new.metadata.finalizers == old.metadata.finalizers
                             && new.metadata.deletion_timestamp == old.metadata.deletion_timestamp
@@ -276,13 +279,14 @@ impl World {
                 if old.as_ref().is_some_and(same) {
                     return Vec::new();
                 }
-                is_edited = old.is_some_and(|old| shelf.get(&name).is_some_and(|new| new.spec != old.spec));
+                is_edited =
+                    old.is_some_and(|old| object_store.get(&name).is_some_and(|new| new.spec != old.spec));
                 vec![name]
             }
-            Done::Gone(gone) => gone.into_iter().map(|(name, _)| name).collect(),
-            Done::Unreadable(name, ..) => vec![name],
+            StoreChange::Removed(gone) => gone.into_iter().map(|(name, _)| name).collect(),
+            StoreChange::Undecodable(name, ..) => vec![name],
         };
-        names.into_iter().map(|name| Signal::Authentication(name, is_edited)).collect()
+        names.into_iter().map(|name| StoreEvent::Authentication(name, is_edited)).collect()
     }
 
     /// A change of CloudEventSources, or of those of the cluster.
@@ -291,51 +295,55 @@ impl World {
         of_cluster: bool,
         scope: &str,
         change: Change<CloudEventSource>,
-    ) -> Vec<Signal> {
+    ) -> Vec<StoreEvent> {
         let change = keyed(change, |object| (name_of(&object.metadata), Arc::new(object)));
-        let shelf = if of_cluster { &mut self.cluster_destinations } else { &mut self.destinations };
-        match shelf.take(scope, change) {
-            Done::Nothing => Vec::new(),
-            _ => vec![Signal::Destination],
+        let object_store = if of_cluster { &mut self.cluster_destinations } else { &mut self.destinations };
+        match object_store.take(scope, change) {
+            StoreChange::Unchanged => Vec::new(),
+            _ => vec![StoreEvent::Destination],
         }
     }
 
     /// A change of HPAs; only those of ScaledObjects are told.
-    pub(crate) fn take_hpa(&mut self, scope: &str, change: Change<HorizontalPodAutoscaler>) -> Vec<Signal> {
+    pub(crate) fn take_hpa(
+        &mut self,
+        scope: &str,
+        change: Change<HorizontalPodAutoscaler>,
+    ) -> Vec<StoreEvent> {
         let change = keyed(change, |hpa| (name_of(&hpa.metadata), Hpa::of(hpa)));
         match self.hpas.take(scope, change) {
-            Done::Applied(name, old) => {
+            StoreChange::Applied(name, old) => {
                 let Some(new) = self.hpas.get_mut(&name) else { return Vec::new() };
-                let known = old.as_ref().is_some_and(|old| old.print == new.print);
-                if known && old.as_ref().is_some_and(|old| old.whole.is_none()) {
+                let known = old.as_ref().is_some_and(|old| old.fingerprint == new.fingerprint);
+                if known && old.as_ref().is_some_and(|old| old.full.is_none()) {
                     // It was found to be right, and only its status has changed.
-                    new.whole = None;
+                    new.full = None;
                 }
                 if known {
                     return Vec::new();
                 }
                 let before = old.and_then(|old| old.owner).filter(|old| new.owner.as_ref() != Some(old));
-                let now = new.owner.clone().map(|owner| Signal::Hpa(owner, Some(new.print)));
-                before.map(|owner| Signal::Hpa(owner, None)).into_iter().chain(now).collect()
+                let now = new.owner.clone().map(|owner| StoreEvent::Hpa(owner, Some(new.fingerprint)));
+                before.map(|owner| StoreEvent::Hpa(owner, None)).into_iter().chain(now).collect()
             }
-            Done::Gone(gone) => gone
+            StoreChange::Removed(gone) => gone
                 .into_iter()
                 .filter_map(|(_, old)| old.owner)
-                .map(|owner| Signal::Hpa(owner, None))
+                .map(|owner| StoreEvent::Hpa(owner, None))
                 .collect(),
-            Done::Nothing | Done::Unreadable(..) => Vec::new(),
+            StoreChange::Unchanged | StoreChange::Undecodable(..) => Vec::new(),
         }
     }
 
     /// An HPA was found to be as it should: all of it need not be kept.
-    pub(crate) fn checked_hpa(&mut self, name: &Name, print: u64) {
-        if let Some(hpa) = self.hpas.get_mut(name).filter(|hpa| hpa.print == print) {
-            hpa.whole = None;
+    pub(crate) fn checked_hpa(&mut self, name: &Name, fingerprint: u64) {
+        if let Some(hpa) = self.hpas.get_mut(name).filter(|hpa| hpa.fingerprint == fingerprint) {
+            hpa.full = None;
         }
     }
 
     /// A change of targets of one kind: who scales a target that comes or goes is told.
-    pub(crate) fn take_target(&mut self, kind: TargetKind, change: Change<Target>) -> Vec<Signal> {
+    pub(crate) fn take_target(&mut self, kind: TargetKind, change: Change<Target>) -> Vec<StoreEvent> {
         let (namespace, name) = match change {
             Change::Listing => {
                 self.targets.listing(kind);
@@ -360,7 +368,7 @@ impl World {
             }
         };
         let scalers = self.scalers_of.get(&Name::new(&namespace, &name));
-        scalers.into_iter().flatten().cloned().map(Signal::Target).collect()
+        scalers.into_iter().flatten().cloned().map(StoreEvent::Target).collect()
     }
 
     fn link(&mut self, id: &Id, users: HashSet<Name>, target: Option<Name>) {
@@ -417,10 +425,10 @@ fn name_of(metadata: &ObjectMeta) -> Name {
     Name::new(&metadata.namespace, &metadata.name)
 }
 
-fn applied(id: Id, changed: Option<bool>) -> Vec<Signal> {
+fn applied(id: Id, changed: Option<bool>) -> Vec<StoreEvent> {
     match changed {
-        None => vec![Signal::New(id)],
-        Some(true) => vec![Signal::Changed(id)],
+        None => vec![StoreEvent::New(id)],
+        Some(true) => vec![StoreEvent::Changed(id)],
         Some(false) => Vec::new(),
     }
 }

@@ -21,19 +21,19 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::direct::engine_pods;
-use super::hand::{Hand, Place};
-use super::world::World;
+use super::leader_client::{LeaderClient, ResourcePath};
+use super::store::Store;
 
-/// How long a list of pods is as good as new: many triggers ask for the same.
+/// SampleQuery long a list of pods is as good as new: many triggers ask for the same.
 const FRESH: Duration = Duration::from_secs(1);
 /// No more lists are remembered.
 const MOST: usize = 1024;
 
 /// Looks things up. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Eyes {
-    hand: Hand,
-    world: Arc<Mutex<World>>,
+pub(crate) struct ClusterReader {
+    client: LeaderClient,
+    store: Arc<Mutex<Store>>,
     /// The kinds of targets that are watched, all of which were seen.
     seen: Arc<Mutex<HashSet<TargetKind>>>,
     pods: Arc<Mutex<Lists>>,
@@ -131,18 +131,18 @@ struct Port {
 }
 
 /// What scalers ask of a cluster, for whoever is no operator.
-pub fn of_cluster(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
-    let hand = Hand::new(client, discovery, Leadership::alone());
-    Arc::new(Eyes::new(hand, Arc::default(), compat))
+pub fn cluster_reader(client: Client, discovery: Discovery, compat: Compat) -> Arc<dyn Cluster> {
+    let client = LeaderClient::new(client, discovery, Leadership::alone());
+    Arc::new(ClusterReader::new(client, Arc::default(), compat))
 }
 
-impl Eyes {
-    pub(crate) fn new(hand: Hand, world: Arc<Mutex<World>>, compat: Compat) -> Self {
-        Self { hand, world, seen: Arc::default(), pods: Arc::default(), compat }
+impl ClusterReader {
+    pub(crate) fn new(client: LeaderClient, store: Arc<Mutex<Store>>, compat: Compat) -> Self {
+        Self { client, store, seen: Arc::default(), pods: Arc::default(), compat }
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// These kinds of targets are watched, and all of them were seen.
@@ -156,7 +156,7 @@ impl Eyes {
         if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind) {
             return None;
         }
-        self.world().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
+        self.store().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas)
     }
 
     /// Replicas the target is to have (docs/spec/keda.md 3.6).
@@ -170,17 +170,17 @@ impl Eyes {
         if !is_workload && !self.compat.is_strict() {
             // What the scale says is what is scaled; `spec.replicas` may be something else (trap 55), and reading objects of
             // any kind is a right that nobody else here needs.
-            let scale = self.hand.scale(namespace, name, target).await;
+            let scale = self.client.scale(namespace, name, target).await;
             return scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message);
         }
-        let place = Place {
+        let path = ResourcePath {
             group: &target.group,
             version: &target.version,
             plural: &target.resource,
             namespace,
             name,
         };
-        let found: Value = self.hand.get(place).await.map_err(|error| {
+        let found: Value = self.client.get(path).await.map_err(|error| {
             // In the words of the original, whose cache knows kinds, not resources.
             let absent = is_workload && error.is_not_found();
             if absent {
@@ -195,7 +195,7 @@ impl Eyes {
             // One is what these have when nobody says.
             None if is_workload => Ok(1),
             None => {
-                let scale = self.hand.scale(namespace, name, target).await;
+                let scale = self.client.scale(namespace, name, target).await;
                 scale.map(|held| held.scale.spec_replicas).map_err(|error| error.message)
             }
         }
@@ -216,7 +216,7 @@ impl Eyes {
     async fn ready_pods(&self, object: &ScaledObject) -> Result<u32, String> {
         let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
         let namespace = &object.metadata.namespace;
-        let scale = self.hand.scale(namespace, &object.spec.scale_target_ref.name, target).await;
+        let scale = self.client.scale(namespace, &object.spec.scale_target_ref.name, target).await;
         let selector = scale.map_err(|error| error.message)?.scale.selector;
         let pods = self.list(namespace, &selector).await?;
         let ready = pods.iter().filter(|pod| {
@@ -229,9 +229,9 @@ impl Eyes {
     /// The pods that a selector takes, as the engine sees them.
     pub(crate) async fn pods_of(&self, namespace: &str, selector: &str) -> Result<Vec<engine::Pod>, String> {
         let parsed = Selector::parse(selector).map_err(|error| error.to_string())?;
-        let place = Place::core("pods", namespace, "");
+        let path = ResourcePath::core("pods", namespace, "");
         let list: List<api::pod::Pod> =
-            self.hand.list(place, selector).await.map_err(|error| error.message)?;
+            self.client.list(path, selector).await.map_err(|error| error.message)?;
         Ok(engine_pods(namespace, &parsed, &list.items))
     }
 
@@ -242,8 +242,8 @@ impl Eyes {
         {
             return Ok(Arc::clone(known));
         }
-        let place = Place::core("pods", namespace, "");
-        let list: List<SlimPod> = self.hand.list(place, selector).await.map_err(|error| error.message)?;
+        let path = ResourcePath::core("pods", namespace, "");
+        let list: List<SlimPod> = self.client.list(path, selector).await.map_err(|error| error.message)?;
         let pods = Arc::new(list.items);
         let mut lists = self.lists();
         if lists.len() >= MOST {
@@ -260,7 +260,7 @@ impl Eyes {
     }
 }
 
-impl Cluster for Eyes {
+impl Cluster for ClusterReader {
     fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
         Box::pin(async move {
             let pods = self.list(namespace, &selector.to_string()).await?;
@@ -276,7 +276,7 @@ impl Cluster for Eyes {
         service: &'a str,
     ) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
         Box::pin(async move {
-            let place = Place {
+            let path = ResourcePath {
                 group: "discovery.k8s.io",
                 version: "v1",
                 plural: "endpointslices",
@@ -284,7 +284,7 @@ impl Cluster for Eyes {
                 name: "",
             };
             let selector = format!("kubernetes.io/service-name={service}");
-            let list: List<Slice> = self.hand.list(place, &selector).await.map_err(|error| error.message)?;
+            let list: List<Slice> = self.client.list(path, &selector).await.map_err(|error| error.message)?;
             let mut found = Vec::new();
             for slice in list.items {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
@@ -309,8 +309,11 @@ impl Cluster for Eyes {
                 Holder::ConfigMap => "configmaps",
                 Holder::Secret => "secrets",
             };
-            let held: Held =
-                self.hand.get(Place::core(plural, namespace, name)).await.map_err(|error| error.message)?;
+            let held: Held = self
+                .client
+                .get(ResourcePath::core(plural, namespace, name))
+                .await
+                .map_err(|error| error.message)?;
             held.entry(holder, key)
         })
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 
 use super::id::Id;
-use super::triggers::{Heard, Triggers, display};
+use super::scalers_cache::{ScalersCache, TriggerSamples, display};
 
 /// Who has asked the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum MetricRequester {
     /// The operator, once per interval.
     Poll,
     /// An HPA, or whoever else asks for the metric.
@@ -18,9 +18,9 @@ pub enum Asker {
 
 /// What was read of one metric of a ScaledObject.
 #[derive(Clone, Copy, Debug)]
-pub struct Overheard<'a> {
+pub struct RawMetric<'a> {
     /// Who has asked.
-    pub by: Asker,
+    pub by: MetricRequester,
     /// When.
     pub at: Timestamp,
     /// Namespace of the ScaledObject.
@@ -36,33 +36,40 @@ pub struct Overheard<'a> {
 }
 
 /// Hears every value as it is read. It must not take long: somebody waits for the value.
-pub trait Listener: Send + Sync {
+pub trait RawMetricsSubscriber: Send + Sync {
     /// Whether anybody would hear: mostly nobody does.
-    fn is_heard(&self) -> bool;
+    fn is_subscribed(&self) -> bool;
 
     /// One metric was read.
-    fn heard(&self, told: &Overheard<'_>);
+    fn publish(&self, told: &RawMetric<'_>);
 }
 
 /// The one who listens, if anybody does.
 #[derive(Default)]
-pub(crate) struct Ears(OnceLock<Arc<dyn Listener>>);
+pub(crate) struct RawMetricsSubscribers(OnceLock<Arc<dyn RawMetricsSubscriber>>);
 
-impl Ears {
+impl RawMetricsSubscribers {
     /// From now on this one listens; the first stays.
-    pub(crate) fn open(&self, listener: Arc<dyn Listener>) {
+    pub(crate) fn subscribe(&self, subscriber: Arc<dyn RawMetricsSubscriber>) {
         // An error says that somebody listens already.
-        let _ = self.0.set(listener);
+        let _ = self.0.set(subscriber);
     }
 
     /// Passes on what triggers said; what cannot be read is not a value.
-    pub(crate) fn hear(&self, by: Asker, at: Timestamp, id: &Id, triggers: &Triggers, heard: &[Heard]) {
-        let Some(listener) = self.0.get().filter(|listener| listener.is_heard()) else { return };
+    pub(crate) fn publish(
+        &self,
+        by: MetricRequester,
+        at: Timestamp,
+        id: &Id,
+        triggers: &ScalersCache,
+        heard: &[TriggerSamples],
+    ) {
+        let Some(subscriber) = self.0.get().filter(|subscriber| subscriber.is_subscribed()) else { return };
         for (slot, heard) in triggers.slots().iter().zip(heard) {
             let trigger = slot.trigger();
             let name = if trigger.name.is_empty() { display(&trigger.type_) } else { &trigger.name };
             for reading in heard.samples.iter().filter_map(|sample| sample.reading.as_ref().ok()) {
-                listener.heard(&Overheard {
+                subscriber.publish(&RawMetric {
                     by,
                     at,
                     namespace: &id.namespace,

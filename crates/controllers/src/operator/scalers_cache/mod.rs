@@ -9,12 +9,12 @@
 //! push    triggers that tell of activity themselves
 //! ```
 
-mod make;
+mod builder;
+mod cached_scaler;
 mod metrics;
 mod owner;
 mod push;
 mod samples;
-mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -29,33 +29,33 @@ use keda::environment::ObjectRef;
 use keda::modifiers::Compiled;
 use tokio::time::Instant;
 
-pub use make::Build;
-pub(crate) use make::{Maker, display};
-pub(crate) use owner::{Owner, group, interval};
-pub(crate) use push::{Pushed, Sender as PushSender, Ticket};
-pub(crate) use slot::Slot;
+pub use builder::BuildScaler;
+pub(crate) use builder::{ScalerBuilder, display};
+pub(crate) use cached_scaler::CachedScaler;
+pub(crate) use owner::{ScaledResource, group, interval};
+pub(crate) use push::{PendingPush, PushNotification, Sender as PushSender};
 
 /// The triggers of an object in one generation.
-pub(crate) struct Triggers {
+pub(crate) struct ScalersCache {
     /// Whose they are, and in which generation.
     uid: String,
     generation: i64,
     /// The same for all that ask the same.
     group: u64,
-    slots: Vec<Slot>,
+    slots: Vec<CachedScaler>,
     formula: Option<Result<Compiled, String>>,
 }
 
-/// How a trigger is asked.
+/// SampleQuery a trigger is asked.
 #[derive(Clone, Copy)]
-pub(crate) struct How<'a> {
+pub(crate) struct SampleQuery<'a> {
     /// Samples that are no older are as good as new ones.
     pub(crate) age: Duration,
     /// The same of failures: whoever asks to notice that a source works again does not take old ones.
     pub(crate) failures: Duration,
     /// Answers that others got to the same question do as well if they are no older.
     pub(crate) others: Duration,
-    /// How long one question may take.
+    /// SampleQuery long one question may take.
     pub(crate) deadline: Duration,
     /// Which metrics are asked for.
     pub(crate) wanted: &'a (dyn Fn(&str) -> bool + Send + Sync),
@@ -65,7 +65,7 @@ pub(crate) struct How<'a> {
 
 /// What a trigger told.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct TriggerSamples {
     /// All its metrics, or why they are not known.
     pub(crate) specs: Result<Vec<MetricSpec>, String>,
     /// What was said of the external ones that were wanted; if it does not say which it has, the same error of each that
@@ -75,7 +75,7 @@ pub(crate) struct Heard {
     pub(crate) is_built: bool,
 }
 
-impl Heard {
+impl TriggerSamples {
     /// For the rules of ScaledObjects. A source that went away fails in the metrics it had, so that a fallback is there for
     /// it; to the original it has none, and there is no fallback.
     fn told(self, trigger: usize, compat: Compat) -> activity::Told {
@@ -111,17 +111,16 @@ impl Heard {
 }
 
 /// What all triggers of a ScaledObject told, for its rules.
-pub(crate) fn told(heard: Vec<Heard>, compat: Compat) -> Vec<activity::Told> {
+pub(crate) fn told(heard: Vec<TriggerSamples>, compat: Compat) -> Vec<activity::Told> {
     heard.into_iter().enumerate().map(|(trigger, heard)| heard.told(trigger, compat)).collect()
 }
 
-impl Triggers {
+impl ScalersCache {
     /// Nothing is built yet.
-    pub(crate) fn new(owner: &Owner, compat: Compat, push: Option<&push::Sender>) -> Arc<Self> {
-        let slots =
-            owner.triggers().iter().enumerate().map(|(index, trigger)| {
-                Slot::new(index, trigger, push.map(|push| push.of(&owner.id(), index)))
-            });
+    pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&push::Sender>) -> Arc<Self> {
+        let slots = owner.triggers().iter().enumerate().map(|(index, trigger)| {
+            CachedScaler::new(index, trigger, push.map(|push| push.of(&owner.id(), index)))
+        });
         Arc::new(Self {
             uid: owner.metadata().uid.clone(),
             generation: owner.metadata().generation,
@@ -132,7 +131,7 @@ impl Triggers {
     }
 
     /// Whether they are those of the object as it is now.
-    pub(crate) fn are_of(&self, owner: &Owner) -> bool {
+    pub(crate) fn are_of(&self, owner: &ScaledResource) -> bool {
         let metadata = owner.metadata();
         self.uid == metadata.uid && self.generation == metadata.generation
     }
@@ -148,35 +147,40 @@ impl Triggers {
     }
 
     /// All of them, in order.
-    pub(crate) fn slots(&self) -> &[Slot] {
+    pub(crate) fn slots(&self) -> &[CachedScaler] {
         &self.slots
     }
 
     /// Asks all of them at once for their metrics alone.
     pub(crate) async fn specs(
         &self,
-        maker: &Maker,
-        owner: &Owner,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
         deadline: Duration,
     ) -> Vec<Result<Vec<MetricSpec>, String>> {
-        let one = |slot: &'_ Slot| {
+        let one = |slot: &'_ CachedScaler| {
             let index = slot.index();
             async move {
                 let Some(slot) = self.slots.get(index) else { return Ok(Vec::new()) };
-                slot.specs(maker, owner, Duration::ZERO, deadline).await
+                slot.specs(builder, owner, Duration::ZERO, deadline).await
             }
         };
         futures::future::join_all(self.slots.iter().map(one)).await
     }
 
     /// Asks all of them at once.
-    pub(crate) async fn ask(&self, maker: &Maker, owner: &Owner, how: How<'_>) -> Vec<Heard> {
-        futures::future::join_all(self.slots.iter().map(|slot| slot.ask(maker, owner, how))).await
+    pub(crate) async fn ask(
+        &self,
+        builder: &ScalerBuilder,
+        owner: &ScaledResource,
+        how: SampleQuery<'_>,
+    ) -> Vec<TriggerSamples> {
+        futures::future::join_all(self.slots.iter().map(|slot| slot.ask(builder, owner, how))).await
     }
 
     /// The objects that credentials were read from, and their versions.
     pub(crate) fn used(&self) -> Vec<(ObjectRef, String)> {
-        self.slots.iter().flat_map(Slot::used).collect()
+        self.slots.iter().flat_map(CachedScaler::used).collect()
     }
 
     /// Builds anew, before they are next asked, those that were made of an object that has another version by now.
@@ -199,11 +203,11 @@ impl Triggers {
 
     /// Whether one of them tells of activity itself.
     pub(crate) fn are_pushed(&self) -> bool {
-        self.slots.iter().any(Slot::is_pushed)
+        self.slots.iter().any(CachedScaler::is_pushed)
     }
 
     /// When one of them was last asked.
     pub(crate) fn last_used(&self) -> Option<Instant> {
-        self.slots.iter().filter_map(Slot::last_asked).max()
+        self.slots.iter().filter_map(CachedScaler::last_asked).max()
     }
 }

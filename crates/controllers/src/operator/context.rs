@@ -1,4 +1,4 @@
-//! What all parts of the operator share: the world, the hand, and what is remembered of each object.
+//! What all parts of the operator share: the store, the client, and what is remembered of each object.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,48 +12,48 @@ use keda::activity::Record;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::ears::Ears;
-use super::eyes::Eyes;
-use super::figures::Counters;
-use super::hand::{Hand, Place};
+use super::cluster_reader::ClusterReader;
+use super::event_recorder::EventRecorder;
+use super::exported_metrics::OperatorCounters;
 use super::id::{Id, Kind};
-use super::settings::Settings;
-use super::tell::Tell;
-use super::triggers::{Maker, Owner, PushSender, Triggers};
-use super::world::World;
+use super::leader_client::{LeaderClient, ResourcePath};
+use super::raw_metrics::RawMetricsSubscribers;
+use super::scalers_cache::{PushSender, ScaledResource, ScalerBuilder, ScalersCache};
+use super::settings::OperatorSettings;
+use super::store::Store;
 use crate::hpa::Records;
 
 /// What all parts share.
-pub(crate) struct Core {
-    pub(crate) world: Arc<Mutex<World>>,
-    pub(crate) settings: Arc<Settings>,
+pub(crate) struct OperatorContext {
+    pub(crate) store: Arc<Mutex<Store>>,
+    pub(crate) settings: Arc<OperatorSettings>,
     pub(crate) clock: Clock,
-    pub(crate) hand: Hand,
-    pub(crate) eyes: Eyes,
-    pub(crate) maker: Maker,
+    pub(crate) client: LeaderClient,
+    pub(crate) reader: ClusterReader,
+    pub(crate) builder: ScalerBuilder,
     /// Whom to ask for metrics of pods, where we act ourselves.
     pub(crate) samples: Option<cluster::metrics::Metrics>,
-    pub(crate) tell: Tell,
+    pub(crate) events: EventRecorder,
     pub(crate) push: PushSender,
-    pub(crate) ears: Ears,
-    pub(crate) counters: Counters,
+    pub(crate) raw_metrics: RawMetricsSubscribers,
+    pub(crate) counters: OperatorCounters,
     /// What was decided, for people who ask why.
     pub(crate) records: Records,
-    pub(crate) items: Mutex<HashMap<Id, Arc<Item>>>,
+    pub(crate) entries: Mutex<HashMap<Id, Arc<ObjectEntry>>>,
 }
 
 /// What is remembered of one object.
 #[derive(Default)]
-pub(crate) struct Item {
+pub(crate) struct ObjectEntry {
     /// Held while something is decided and written about the object.
     pub(crate) gate: tokio::sync::Mutex<()>,
-    triggers: Mutex<Option<Arc<Triggers>>>,
-    notes: Mutex<Notes>,
+    triggers: Mutex<Option<Arc<ScalersCache>>>,
+    object_state: Mutex<ObjectState>,
 }
 
 /// Whether a source that told of activity by itself is asked how much there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Pushing {
+pub(crate) enum PushState {
     /// Not now.
     #[default]
     Idle,
@@ -65,12 +65,12 @@ pub(crate) enum Pushing {
 
 /// Small things that are remembered of one object.
 #[derive(Default)]
-pub(crate) struct Notes {
+pub(crate) struct ObjectState {
     /// Whether it was reconciled since we lead.
     pub(crate) known: bool,
     /// Whether it was reconciled, and nothing has changed since.
     pub(crate) settled: bool,
-    /// How often in a row that failed.
+    /// SampleQuery often in a row that failed.
     pub(crate) failures: u32,
     /// Whether it is polled.
     pub(crate) polled: bool,
@@ -81,16 +81,16 @@ pub(crate) struct Notes {
     /// When it was last active, as far as we have seen.
     pub(crate) last_active: Option<Timestamp>,
     /// Whether it acts on what was pushed.
-    pub(crate) pushing: Pushing,
+    pub(crate) pushing: PushState,
     /// When its sources were last asked because of that.
     pub(crate) pushed: Option<Instant>,
     /// When its triggers were last asked by a poll.
     pub(crate) asked: Option<Instant>,
     /// The generation in which it was last polled.
     pub(crate) generation: Option<i64>,
-    /// How late the last poll began.
+    /// SampleQuery late the last poll began.
     pub(crate) late: Option<Duration>,
-    /// How often something failed.
+    /// SampleQuery often something failed.
     pub(crate) errors: Option<u64>,
     /// Whether its formula was active in the last poll, if it has one.
     pub(crate) composite: Option<bool>,
@@ -100,13 +100,13 @@ pub(crate) struct Notes {
     pub(crate) direct: Option<Box<super::direct::Memory>>,
 }
 
-impl Item {
-    pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+impl ObjectEntry {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ObjectState> {
+        self.object_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its triggers, if they are built.
-    pub(crate) fn triggers(&self) -> Option<Arc<Triggers>> {
+    pub(crate) fn triggers(&self) -> Option<Arc<ScalersCache>> {
         self.triggers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -116,76 +116,76 @@ impl Item {
     }
 }
 
-impl Core {
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+impl OperatorContext {
+    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn items(&self) -> MutexGuard<'_, HashMap<Id, Arc<Item>>> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, HashMap<Id, Arc<ObjectEntry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is remembered of an object.
-    pub(crate) fn item(&self, id: &Id) -> Arc<Item> {
-        Arc::clone(self.items().entry(id.clone()).or_default())
+    pub(crate) fn entry(&self, id: &Id) -> Arc<ObjectEntry> {
+        Arc::clone(self.entries().entry(id.clone()).or_default())
     }
 
     /// What is remembered of an object, if anything is.
-    pub(crate) fn known_item(&self, id: &Id) -> Option<Arc<Item>> {
-        self.items().get(id).cloned()
+    pub(crate) fn known_entry(&self, id: &Id) -> Option<Arc<ObjectEntry>> {
+        self.entries().get(id).cloned()
     }
 
     /// What is remembered of all objects.
-    pub(crate) fn all_items(&self) -> Vec<(Id, Arc<Item>)> {
-        self.items().iter().map(|(id, item)| (id.clone(), Arc::clone(item))).collect()
+    pub(crate) fn all_entries(&self) -> Vec<(Id, Arc<ObjectEntry>)> {
+        self.entries().iter().map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
     }
 
     /// An object is gone.
     pub(crate) fn forget(&self, id: &Id) {
-        self.items().remove(id);
+        self.entries().remove(id);
     }
 
     /// Another term begins or ends: what others did meanwhile is not known.
     pub(crate) fn forget_all(&self) {
-        self.items().clear();
+        self.entries().clear();
         self.records.forget_all();
     }
 
     /// An object as it was last seen.
-    pub(crate) fn owner(&self, id: &Id) -> Option<Owner> {
-        let world = self.world();
+    pub(crate) fn owner(&self, id: &Id) -> Option<ScaledResource> {
+        let store = self.store();
         match id.kind {
-            Kind::Object => world.object(id).map(Owner::Object),
-            Kind::Job => world.scaled_job(id).map(Owner::Job),
+            Kind::Object => store.object(id).map(ScaledResource::Object),
+            Kind::Job => store.scaled_job(id).map(ScaledResource::Job),
         }
     }
 
     /// The triggers of an object in its generation; those of an older one are dropped.
-    pub(crate) fn triggers(&self, item: &Item, owner: &Owner) -> Arc<Triggers> {
-        let mut held = item.triggers.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn triggers(&self, entry: &ObjectEntry, owner: &ScaledResource) -> Arc<ScalersCache> {
+        let mut held = entry.triggers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = held.as_ref().filter(|known| known.are_of(owner)) {
             return Arc::clone(known);
         }
         // Only who leads acts on what is pushed.
-        let push = self.hand.leadership.leads().then_some(&self.push);
-        let new = Triggers::new(owner, self.settings.compat, push);
+        let push = self.client.leadership.leads().then_some(&self.push);
+        let new = ScalersCache::new(owner, self.settings.compat, push);
         *held = Some(Arc::clone(&new));
         new
     }
 
-    /// Merges into the status of a ScaledObject; the world knows it at once.
+    /// Merges into the status of a ScaledObject; the store knows it at once.
     pub(crate) async fn write_object(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
-        let place = Place::keda(Kind::Object.plural(), &id.namespace, &id.name);
-        let written: ScaledObject = self.hand.merge(place, of, patch).await?;
-        self.world().wrote_object(&id.full_name(), written.small());
+        let path = ResourcePath::keda(Kind::Object.plural(), &id.namespace, &id.name);
+        let written: ScaledObject = self.client.merge(path, of, patch).await?;
+        self.store().wrote_object(&id.full_name(), written.small());
         Ok(())
     }
 
-    /// Merges into the status of a ScaledJob; the world knows it at once.
+    /// Merges into the status of a ScaledJob; the store knows it at once.
     pub(crate) async fn write_job(&self, id: &Id, patch: &Value, of: &str) -> Result<(), ApiError> {
-        let place = Place::keda(Kind::Job.plural(), &id.namespace, &id.name);
-        let written: ScaledJob = self.hand.merge(place, of, patch).await?;
-        self.world().wrote_scaled_job(&id.full_name(), Arc::new(written.small()));
+        let path = ResourcePath::keda(Kind::Job.plural(), &id.namespace, &id.name);
+        let written: ScaledJob = self.client.merge(path, of, patch).await?;
+        self.store().wrote_scaled_job(&id.full_name(), Arc::new(written.small()));
         Ok(())
     }
 }

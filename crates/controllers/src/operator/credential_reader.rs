@@ -10,19 +10,19 @@ use base64::engine::general_purpose::STANDARD;
 use keda::environment::{Kind, ObjectRef};
 use serde::Deserialize;
 
-use super::auth::{Failure, Fetch, Objects, Server};
-use super::hand::{Hand, Place};
-use super::world::World;
+use super::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError};
+use super::leader_client::{LeaderClient, ResourcePath};
+use super::store::Store;
 
 /// No more versions are remembered.
 const MOST: usize = 65_536;
 
 /// Reads objects for credentials. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Reader {
-    hand: Hand,
-    server: Server,
-    world: Arc<Mutex<World>>,
+pub(crate) struct CredentialReader {
+    client: LeaderClient,
+    server: ApiServerObjects,
+    store: Arc<Mutex<Store>>,
     /// Versions of secrets and config maps when they were last read; empty: it was not there.
     versions: Arc<Mutex<HashMap<ObjectRef, String>>>,
 }
@@ -46,10 +46,10 @@ struct Version {
     resource_version: String,
 }
 
-impl Reader {
-    pub(crate) fn new(hand: Hand, world: Arc<Mutex<World>>) -> Self {
-        let server = Server::new(hand.client.clone());
-        Self { hand, server, world, versions: Arc::default() }
+impl CredentialReader {
+    pub(crate) fn new(client: LeaderClient, store: Arc<Mutex<Store>>) -> Self {
+        let server = ApiServerObjects::new(client.kube.clone());
+        Self { client, server, store, versions: Arc::default() }
     }
 
     /// A TriggerAuthentication, if it is there.
@@ -58,7 +58,7 @@ impl Reader {
         namespace: &str,
         of: &AuthenticationRef,
     ) -> Option<Arc<TriggerAuthentication>> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner).authentication(namespace, of)
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).authentication(namespace, of)
     }
 
     /// The version in which an object was last read; empty if it was not there.
@@ -76,8 +76,8 @@ impl Reader {
             // They are watched.
             Kind::TriggerAuthentication | Kind::ClusterTriggerAuthentication => return None,
         };
-        let place = Place::core(plural, &object.namespace, &object.name);
-        match self.hand.get_metadata::<Bare>(place).await {
+        let path = ResourcePath::core(plural, &object.namespace, &object.name);
+        match self.client.get_metadata::<Bare>(path).await {
             Ok(found) => Some(found.metadata.resource_version),
             Err(error) if error.is_not_found() => Some(String::new()),
             Err(_) => None,
@@ -90,8 +90,8 @@ impl Reader {
         plural: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<BTreeMap<String, String>, Failure> {
-        let read = self.hand.get::<Keyed>(Place::core(plural, namespace, name)).await;
+    ) -> Result<BTreeMap<String, String>, FetchError> {
+        let read = self.client.get::<Keyed>(ResourcePath::core(plural, namespace, name)).await;
         let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
         let version = match &read {
             Ok(keyed) => keyed.metadata.resource_version.clone(),
@@ -108,7 +108,7 @@ impl Reader {
     }
 }
 
-impl Objects for Reader {
+impl AuthObjects for CredentialReader {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
             let data = self.keyed(Kind::Secret, "secrets", namespace, name).await?;
@@ -116,7 +116,7 @@ impl Objects for Reader {
                 Ok(value) => Ok((key, value)),
                 Err(_) => {
                     let text = format!("secrets {name:?}: the value of {key:?} is not base64");
-                    Err(Failure { not_found: false, text })
+                    Err(FetchError { not_found: false, text })
                 }
             };
             data.into_iter().map(decode).collect()
@@ -146,7 +146,7 @@ impl Objects for Reader {
         };
         let of = AuthenticationRef { name: name.to_owned(), kind: kind.to_owned() };
         let found = self.known_authentication(namespace.unwrap_or_default(), &of);
-        let found = found.map(|found| (*found).clone()).ok_or_else(|| Failure::not_found(resource, name));
+        let found = found.map(|found| (*found).clone()).ok_or_else(|| FetchError::not_found(resource, name));
         Box::pin(std::future::ready(found))
     }
 

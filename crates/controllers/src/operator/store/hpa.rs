@@ -14,9 +14,9 @@ use crate::operator::id::Id;
 pub(crate) struct Hpa {
     pub(crate) version: String,
     /// What makes it different for us: labels, annotations, owners and spec.
-    pub(crate) print: u64,
+    pub(crate) fingerprint: u64,
     /// All of it, until it was found to be as it should.
-    pub(crate) whole: Option<Arc<HorizontalPodAutoscaler>>,
+    pub(crate) full: Option<Arc<HorizontalPodAutoscaler>>,
     /// What it says of itself.
     pub(crate) scaling_active: Option<Box<HorizontalPodAutoscalerCondition>>,
     /// The ScaledObject that owns it.
@@ -41,16 +41,16 @@ impl Hpa {
         let said = hpa.status.conditions.iter().find(|condition| condition.type_ == "ScalingActive").cloned();
         Self {
             version: meta.resource_version.clone(),
-            print: print(&hpa),
+            fingerprint: fingerprint(&hpa),
             scaling_active: said.map(Box::new),
-            whole: owner.is_some().then(|| Arc::new(hpa)),
+            full: owner.is_some().then(|| Arc::new(hpa)),
             owner,
         }
     }
 }
 
 /// What makes an HPA different for us.
-pub(crate) fn print(hpa: &HorizontalPodAutoscaler) -> u64 {
+pub(crate) fn fingerprint(hpa: &HorizontalPodAutoscaler) -> u64 {
     let meta = &hpa.metadata;
     let mut hasher = DefaultHasher::new();
     (&meta.uid, &meta.labels, &meta.annotations).hash(&mut hasher);

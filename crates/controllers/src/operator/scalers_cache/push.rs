@@ -1,4 +1,4 @@
-//! Triggers that tell of activity themselves. However much one tells, no more than one of its tells waits to be acted on: the
+//! ScalersCache that tell of activity themselves. However much one tells, no more than one of its tells waits to be acted on: the
 //! others say the same.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use crate::operator::id::Id;
 
-/// How many tells of one trigger are taken in before it has to wait.
+/// SampleQuery many tells of one trigger are taken in before it has to wait.
 const WAITING: usize = 4;
 
 /// Tells of one trigger are this far apart at least: what tells without end must not keep us from everything else.
@@ -19,27 +19,27 @@ const APART: Duration = Duration::from_millis(50);
 
 /// A trigger has told that there is something to do.
 #[derive(Debug)]
-pub(crate) struct Pushed {
+pub(crate) struct PushNotification {
     /// Whose.
     pub(crate) id: Id,
     /// Which.
     pub(crate) trigger: usize,
     /// To be dropped when it is acted on: what is told from then on is news.
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: PendingPush,
 }
 
 /// Says, for as long as it lives, that a tell of a trigger waits.
 #[derive(Debug)]
-pub(crate) struct Ticket(Arc<AtomicBool>);
+pub(crate) struct PendingPush(Arc<AtomicBool>);
 
-impl Ticket {
+impl PendingPush {
     /// None while another one lives.
     fn take(waits: &Arc<AtomicBool>) -> Option<Self> {
         (!waits.swap(true, Ordering::Relaxed)).then(|| Self(Arc::clone(waits)))
     }
 }
 
-impl Drop for Ticket {
+impl Drop for PendingPush {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -47,7 +47,7 @@ impl Drop for Ticket {
 
 /// Where tells go.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender(pub(crate) mpsc::UnboundedSender<Pushed>);
+pub(crate) struct Sender(pub(crate) mpsc::UnboundedSender<PushNotification>);
 
 impl Sender {
     /// For one trigger.
@@ -77,9 +77,10 @@ impl Drop for Stream {
 
 impl Line {
     fn tell(&self) {
-        if let Some(ticket) = Ticket::take(&self.waits) {
+        if let Some(ticket) = PendingPush::take(&self.waits) {
             // Nobody is left to act only when everything ends.
-            let _ = self.sender.0.send(Pushed { id: self.id.clone(), trigger: self.trigger, ticket });
+            let _ =
+                self.sender.0.send(PushNotification { id: self.id.clone(), trigger: self.trigger, ticket });
         }
     }
 

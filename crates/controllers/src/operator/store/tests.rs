@@ -21,51 +21,51 @@ fn gone(name: &str) -> Change<ScaledObject> {
 
 #[test]
 fn what_is_asked_for_is_told_and_what_we_wrote_is_not() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let id = Id::object("ns", "a");
     let one = object("a", 1, &spec());
-    assert_eq!(world.take_object("", Change::Applied(one.clone())), [Signal::New(id.clone())]);
+    assert_eq!(store.take_object("", Change::Applied(one.clone())), [StoreEvent::New(id.clone())]);
     let mut status = one.clone();
     status.metadata.resource_version = "2".into();
     status.status.hpa_name = "keda-hpa-a".into();
-    assert_eq!(world.take_object("", Change::Applied(status.clone())), []);
+    assert_eq!(store.take_object("", Change::Applied(status.clone())), []);
     let mut edited = status;
     edited.metadata.resource_version = "3".into();
     edited.metadata.generation = 2;
-    assert_eq!(world.take_object("", Change::Applied(edited.clone())), [Signal::Changed(id.clone())]);
+    assert_eq!(store.take_object("", Change::Applied(edited.clone())), [StoreEvent::Changed(id.clone())]);
     edited.metadata.resource_version = "4".into();
     edited.metadata.annotations.insert(api::keda::annotations::PAUSED.into(), "true".into());
-    assert_eq!(world.take_object("", Change::Applied(edited)), [Signal::Changed(id.clone())]);
-    assert_eq!(world.take_object("", gone("a")), [Signal::Gone(id)]);
+    assert_eq!(store.take_object("", Change::Applied(edited)), [StoreEvent::Changed(id.clone())]);
+    assert_eq!(store.take_object("", gone("a")), [StoreEvent::Gone(id)]);
 }
 
 #[test]
 fn who_uses_an_authentication_is_known_until_it_does_not() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let name = Name::new("ns", "creds");
-    world.take_object("", Change::Applied(object("a", 1, &spec())));
-    world.take_object("", Change::Applied(object("b", 2, &spec())));
-    assert_eq!(world.users(&name).len(), 2);
+    store.take_object("", Change::Applied(object("a", 1, &spec())));
+    store.take_object("", Change::Applied(object("b", 2, &spec())));
+    assert_eq!(store.users(&name).len(), 2);
     let mut other = spec();
     other["triggers"][0]["authenticationRef"] =
         json!({"name": "creds", "kind": "ClusterTriggerAuthentication"});
-    world.take_object("", Change::Applied(object("b", 3, &other)));
-    assert_eq!(world.users(&name), [Id::object("ns", "a")]);
-    assert_eq!(world.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
-    world.take_object("", gone("a"));
-    world.take_object("", gone("b"));
-    assert!(world.users.is_empty() && world.scalers_of.is_empty());
+    store.take_object("", Change::Applied(object("b", 3, &other)));
+    assert_eq!(store.users(&name), [Id::object("ns", "a")]);
+    assert_eq!(store.users(&Name::new("", "creds")), [Id::object("ns", "b")]);
+    store.take_object("", gone("a"));
+    store.take_object("", gone("b"));
+    assert!(store.users.is_empty() && store.scalers_of.is_empty());
 }
 
 #[test]
 fn what_cannot_be_read_uses_and_scales_nothing() {
-    let mut world = World::default();
+    let mut store = Store::default();
     for version in [1, 2, 3] {
-        world.take_object("", Change::Applied(object("a", version, &spec())));
-        assert_eq!(world.scalers_of[&Name::new("ns", "web")], [Id::object("ns", "a")]);
+        store.take_object("", Change::Applied(object("a", version, &spec())));
+        assert_eq!(store.scalers_of[&Name::new("ns", "web")], [Id::object("ns", "a")]);
         let odd = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
-        assert_eq!(world.take_object("", odd), [Signal::Unreadable(Id::object("ns", "a"), "odd".into())]);
-        assert!(world.users.is_empty() && world.scalers_of.is_empty());
+        assert_eq!(store.take_object("", odd), [StoreEvent::Unreadable(Id::object("ns", "a"), "odd".into())]);
+        assert!(store.users.is_empty() && store.scalers_of.is_empty());
     }
 }
 
@@ -99,29 +99,29 @@ fn hpa(version: u32, owner: bool, max: i32, active: &str) -> HorizontalPodAutosc
 
 #[test]
 fn an_hpa_is_kept_whole_only_until_it_was_looked_at() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let (id, name) = (Id::object("ns", "a"), Name::new("ns", "keda-hpa-a"));
-    let signals = world.take_hpa("", Change::Applied(hpa(1, true, 5, "True")));
-    let print = world.hpas.get(&name).unwrap().print;
-    assert_eq!(signals, [Signal::Hpa(id.clone(), Some(print))]);
-    world.checked_hpa(&name, print + 1);
-    assert!(world.hpas.get(&name).unwrap().whole.is_some(), "another one was looked at");
-    world.checked_hpa(&name, print);
+    let signals = store.take_hpa("", Change::Applied(hpa(1, true, 5, "True")));
+    let fingerprint = store.hpas.get(&name).unwrap().fingerprint;
+    assert_eq!(signals, [StoreEvent::Hpa(id.clone(), Some(fingerprint))]);
+    store.checked_hpa(&name, fingerprint + 1);
+    assert!(store.hpas.get(&name).unwrap().full.is_some(), "another one was looked at");
+    store.checked_hpa(&name, fingerprint);
     assert_eq!(
-        world.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))),
+        store.take_hpa("", Change::Applied(hpa(2, true, 5, "False"))),
         [],
         "only its status has changed"
     );
-    let held = world.hpas.get(&name).unwrap();
-    assert!(held.whole.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
-    assert_eq!(world.take_hpa("", Change::Applied(hpa(3, true, 6, "False"))).len(), 1);
-    assert!(world.hpas.get(&name).unwrap().whole.is_some());
-    assert_eq!(world.take_hpa("", Change::Applied(hpa(4, false, 6, "False"))), [Signal::Hpa(id, None)]);
+    let held = store.hpas.get(&name).unwrap();
+    assert!(held.full.is_none() && held.scaling_active.as_ref().unwrap().status == "False");
+    assert_eq!(store.take_hpa("", Change::Applied(hpa(3, true, 6, "False"))).len(), 1);
+    assert!(store.hpas.get(&name).unwrap().full.is_some());
+    assert_eq!(store.take_hpa("", Change::Applied(hpa(4, false, 6, "False"))), [StoreEvent::Hpa(id, None)]);
 }
 
 #[test]
 fn jobs_are_found_with_their_pods() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let name = Name::new("ns", "sj");
     let job = |name: &str, version: &str, conditions: Value| -> Change<Job> {
         Change::Applied(
@@ -132,36 +132,36 @@ fn jobs_are_found_with_their_pods() {
             .unwrap(),
         )
     };
-    world.jobs.take_job("", job("sj-1", "1", json!([])));
-    world.jobs.take_job("", job("sj-2", "2", json!([])));
+    store.jobs.take_job("", job("sj-1", "1", json!([])));
+    store.jobs.take_job("", job("sj-2", "2", json!([])));
     let pod = serde_json::from_value(json!({
         "metadata": {"name": "sj-1-x", "namespace": "ns", "resourceVersion": "3", "labels": {"job-name": "sj-1"}},
         "status": {"phase": "Running"},
     }));
-    world.jobs.take_pod("", Change::Applied(pod.unwrap()));
-    let jobs = world.jobs.of(&name);
+    store.jobs.take_pod("", Change::Applied(pod.unwrap()));
+    let jobs = store.jobs.of(&name);
     assert_eq!(jobs.len(), 2);
     assert_eq!(jobs[0].pods.as_ref().unwrap()[0].phase, "Running");
     assert_eq!(jobs[1].pods, Some(Vec::new()));
-    world.jobs.take_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
-    assert_eq!(world.jobs.of(&name)[0].state, keda::jobs::JobState::Complete);
-    world.jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: "sj-1".into() });
-    assert_eq!(world.jobs.of(&name).len(), 1);
+    store.jobs.take_job("", job("sj-1", "4", json!([{"type": "Complete", "status": "True"}])));
+    assert_eq!(store.jobs.of(&name)[0].state, keda::jobs::JobState::Complete);
+    store.jobs.take_job("", Change::Deleted { namespace: "ns".into(), name: "sj-1".into() });
+    assert_eq!(store.jobs.of(&name).len(), 1);
 }
 
 #[test]
 fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let (id, name) = (Id::object("ns", "a"), Name::new("ns", "a"));
     let one = object("a", 1, &spec());
-    world.take_object("", Change::Applied(one.clone()));
+    store.take_object("", Change::Applied(one.clone()));
     // Ours alone: the watch has nothing to add.
     let mut written = one.clone();
     written.metadata.resource_version = "2".into();
     written.metadata.finalizers.push(FINALIZER.to_owned());
-    world.wrote_object(&name, written.clone());
-    assert_eq!(world.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
-    assert_eq!(world.take_object("", Change::Applied(written.clone())), []);
+    store.wrote_object(&name, written.clone());
+    assert_eq!(store.object(&id).unwrap().metadata.finalizers, [FINALIZER]);
+    assert_eq!(store.take_object("", Change::Applied(written.clone())), []);
     // Somebody edits it at 3, we write its status at 4.
     let mut edited = written;
     edited.metadata.resource_version = "3".into();
@@ -169,14 +169,14 @@ fn an_edit_that_comes_back_with_our_own_write_is_still_news() {
     let mut written = edited.clone();
     written.metadata.resource_version = "4".into();
     written.status.hpa_name = "keda-hpa-a".into();
-    world.wrote_object(&name, written.clone());
-    assert_eq!(world.take_object("", Change::Applied(edited)), [Signal::Changed(id)]);
-    assert_eq!(world.take_object("", Change::Applied(written)), []);
+    store.wrote_object(&name, written.clone());
+    assert_eq!(store.take_object("", Change::Applied(edited)), [StoreEvent::Changed(id)]);
+    assert_eq!(store.take_object("", Change::Applied(written)), []);
 }
 
 #[test]
 fn only_another_spec_of_an_authentication_is_an_edit() {
-    let mut world = World::default();
+    let mut store = Store::default();
     let name = Name::new("ns", "creds");
     let authentication = |version: u32, finalizers: &[&str], key: &str| -> TriggerAuthentication {
         let metadata = json!({
@@ -185,9 +185,9 @@ fn only_another_spec_of_an_authentication_is_an_edit() {
         let secret = json!([{"parameter": "password", "name": "secret", "key": key}]);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"secretTargetRef": secret}})).unwrap()
     };
-    let mut take = |authentication| world.take_authentication(false, "", Change::Applied(authentication));
-    assert_eq!(take(authentication(1, &[], "a")), [Signal::Authentication(name.clone(), false)]);
-    assert_eq!(take(authentication(2, &[FINALIZER], "a")), [Signal::Authentication(name.clone(), false)]);
+    let mut take = |authentication| store.take_authentication(false, "", Change::Applied(authentication));
+    assert_eq!(take(authentication(1, &[], "a")), [StoreEvent::Authentication(name.clone(), false)]);
+    assert_eq!(take(authentication(2, &[FINALIZER], "a")), [StoreEvent::Authentication(name.clone(), false)]);
     assert_eq!(take(authentication(3, &[FINALIZER], "a")), []);
-    assert_eq!(take(authentication(4, &[FINALIZER], "b")), [Signal::Authentication(name, true)]);
+    assert_eq!(take(authentication(4, &[FINALIZER], "b")), [StoreEvent::Authentication(name, true)]);
 }

@@ -9,23 +9,23 @@ use api::meta::ObjectMeta;
 
 use scalers::web::Account;
 
-use super::core::Core;
+use super::context::OperatorContext;
+use super::event_recorder::EventSubject;
 use super::id::{Id, Kind};
-use super::tell::Subject;
-use super::triggers::{Owner, display};
+use super::scalers_cache::{ScaledResource, display};
 use crate::metrics::figures::Figures;
 
 /// What is counted and not remembered elsewhere.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct OperatorCounters {
     polls: AtomicU64,
     /// Builds that failed, by what they were for.
     failures: Mutex<BTreeMap<(bool, String, String), u64>>,
 }
 
-/// How long requests of scalers over HTTP took, by type of trigger and code of the answer.
+/// SampleQuery long requests of scalers over HTTP took, by type of trigger and code of the answer.
 #[derive(Debug, Default)]
-pub(crate) struct Durations(Mutex<BTreeMap<(String, u16), Taken>>);
+pub(crate) struct HttpRequestDurations(Mutex<BTreeMap<(String, u16), Taken>>);
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -37,7 +37,7 @@ struct Taken {
 /// Seconds.
 const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-impl Durations {
+impl HttpRequestDurations {
     pub(crate) fn count(&self, type_: &str, account: &Account) {
         if account.sent.is_empty() {
             return;
@@ -76,15 +76,15 @@ fn code_of(code: u16) -> String {
 /// No more objects are counted; those are names that users choose.
 const MOST: usize = 100_000;
 
-impl Counters {
+impl OperatorCounters {
     pub(crate) fn polled(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A scaler could not be built.
-    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: Subject) {
+    pub(crate) fn failed(&self, metadata: &ObjectMeta, subject: EventSubject) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (subject == Subject::Job, metadata.namespace.clone(), metadata.name.clone());
+        let key = (subject == EventSubject::Job, metadata.namespace.clone(), metadata.name.clone());
         if failures.len() < MOST || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
         }
@@ -129,7 +129,7 @@ impl Series {
 }
 
 /// The page.
-pub(crate) fn text(core: &Core) -> String {
+pub(crate) fn text(context: &OperatorContext) -> String {
     let mut page = Figures::default();
     page.family("gauge", "keda_build_info", "Info metric, with static information about KEDA build.").value(
         &[
@@ -141,22 +141,22 @@ pub(crate) fn text(core: &Core) -> String {
         ],
         1,
     );
-    let items = core.all_items();
-    let series: Vec<Series> = items.iter().flat_map(|(id, _)| series(core, id)).collect();
+    let entries = context.all_entries();
+    let series: Vec<Series> = entries.iter().flat_map(|(id, _)| series(context, id)).collect();
     scalers(&mut page, &series);
-    requests(core, &mut page, &items);
-    objects(core, &mut page, &items);
-    registered(core, &mut page);
-    core.tell.cloud_events.figures(&mut page);
-    let polls = core.counters.polls.load(Ordering::Relaxed);
+    requests(context, &mut page, &entries);
+    objects(context, &mut page, &entries);
+    registered(context, &mut page);
+    context.events.cloud_events.figures(&mut page);
+    let polls = context.counters.polls.load(Ordering::Relaxed);
     page.family("counter", "plimsoll_operator_polls_total", "Rounds over the triggers of an object.")
         .value(&[], polls);
     page.finish()
 }
 
-fn series(core: &Core, id: &Id) -> Vec<Series> {
-    let (Some(owner), Some(item)) = (core.owner(id), core.known_item(id)) else { return Vec::new() };
-    let Some(triggers) = item.triggers() else { return Vec::new() };
+fn series(context: &OperatorContext, id: &Id) -> Vec<Series> {
+    let (Some(owner), Some(entry)) = (context.owner(id), context.known_entry(id)) else { return Vec::new() };
+    let Some(triggers) = entry.triggers() else { return Vec::new() };
     let mut all = Vec::new();
     let is_composed = owner.has_formula();
     for slot in triggers.slots() {
@@ -193,8 +193,8 @@ fn series(core: &Core, id: &Id) -> Vec<Series> {
     }
     // Apart: a guard would live as long as what follows it.
     let (composite, yielded) = {
-        let notes = item.notes();
-        (notes.composite, notes.yielded)
+        let object_state = entry.state();
+        (object_state.composite, object_state.yielded)
     };
     if let Some(active) = composite {
         all.push(Series {
@@ -242,15 +242,19 @@ fn scalers(page: &mut Figures, series: &[Series]) {
 }
 
 /// What scalers have sent over HTTP.
-fn requests(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::core::Item>)]) {
+fn requests(
+    context: &OperatorContext,
+    page: &mut Figures,
+    entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
+) {
     let mut empty = Vec::new();
     page.family(
         "counter",
         "keda_scaler_http_requests_total",
         "The total number of HTTP requests made by each scaler.",
     );
-    for (id, item) in items {
-        let Some(triggers) = item.triggers() else { continue };
+    for (id, entry) in entries {
+        let Some(triggers) = entry.triggers() else { continue };
         for slot in triggers.slots() {
             let ((sent, lacking), trigger) = (slot.sent(), slot.trigger());
             if sent.is_empty() {
@@ -275,7 +279,7 @@ fn requests(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super:
             }
         }
     }
-    core.maker.durations.write(page);
+    context.builder.durations.write(page);
     page.family(
         "counter",
         "keda_scaler_empty_upstream_responses_total",
@@ -294,12 +298,16 @@ fn requests(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super:
     }
 }
 
-fn objects(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::core::Item>)]) {
+fn objects(
+    context: &OperatorContext,
+    page: &mut Figures,
+    entries: &[(Id, std::sync::Arc<super::context::ObjectEntry>)],
+) {
     let errors = |page: &mut Figures, kind: Kind, label: &'static str| {
-        for (id, item) in items.iter().filter(|(id, _)| id.kind == kind) {
-            if let Some(errors) = item.notes().errors {
+        for (id, entry) in entries.iter().filter(|(id, _)| id.kind == kind) {
+            if let Some(errors) = entry.state().errors {
                 let labels = [("namespace", &*id.namespace), (label, &*id.name)];
-                page.value(&labels, errors + core.counters.of(id));
+                page.value(&labels, errors + context.counters.of(id));
             }
         }
     };
@@ -320,8 +328,8 @@ fn objects(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::
         "keda_scaled_object_paused",
         "Indicates whether a ScaledObject is paused (1), or not (0).",
     );
-    for (id, _) in items.iter().filter(|(id, _)| id.kind == Kind::Object) {
-        if let Some(Owner::Object(object)) = core.owner(id) {
+    for (id, _) in entries.iter().filter(|(id, _)| id.kind == Kind::Object) {
+        if let Some(ScaledResource::Object(object)) = context.owner(id) {
             let paused = object.status.conditions.state(types::PAUSED) == State::True;
             let labels = [("namespace", &*id.namespace), ("scaledObject", &*id.name)];
             page.value(&labels, u8::from(paused));
@@ -329,36 +337,36 @@ fn objects(core: &Core, page: &mut Figures, items: &[(Id, std::sync::Arc<super::
     }
     let help = "Total deviation (in seconds) between the expected execution time and the actual execution time for the scaling loop.";
     page.family("gauge", "keda_internal_scale_loop_latency_seconds", help);
-    for (id, item) in items {
-        if let Some(late) = item.notes().late {
+    for (id, entry) in entries {
+        if let Some(late) = entry.state().late {
             let labels = [("namespace", &*id.namespace), ("type", id.kind.label()), ("resource", &*id.name)];
             page.value(&labels, late.as_secs_f64());
         }
     }
 }
 
-fn registered(core: &Core, page: &mut Figures) {
+fn registered(context: &OperatorContext, page: &mut Figures) {
     let (mut triggers, mut resources) =
         (BTreeMap::<String, u64>::new(), BTreeMap::<(&'static str, String), u64>::new());
     {
-        let world = core.world();
+        let store = context.store();
         let mut count = |type_: &'static str, namespace: &str| {
             let namespace = if namespace.is_empty() { "default" } else { namespace };
             *resources.entry((type_, namespace.to_owned())).or_default() += 1;
         };
-        for (name, object) in world.objects.iter() {
+        for (name, object) in store.objects.iter() {
             count("scaled_object", &name.namespace);
             for trigger in &object.spec.triggers {
                 *triggers.entry(trigger.type_.clone()).or_default() += 1;
             }
         }
-        for (name, job) in world.scaled_jobs.iter() {
+        for (name, job) in store.scaled_jobs.iter() {
             count("scaled_job", &name.namespace);
             for trigger in &job.spec.triggers {
                 *triggers.entry(trigger.type_.clone()).or_default() += 1;
             }
         }
-        for (name, _) in world.all_authentications() {
+        for (name, _) in store.all_authentications() {
             let type_ = if name.namespace.is_empty() {
                 "cluster_trigger_authentication"
             } else {
@@ -366,7 +374,7 @@ fn registered(core: &Core, page: &mut Figures) {
             };
             count(type_, &name.namespace);
         }
-        for (name, _) in world.destinations.iter().chain(world.cluster_destinations.iter()) {
+        for (name, _) in store.destinations.iter().chain(store.cluster_destinations.iter()) {
             count("cloudevent_source", &name.namespace);
         }
     }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::slot::Kept;
+use super::cached_scaler::CachedSample;
 
 /// What was last said, by metric.
 #[derive(Debug, Default)]
-pub(super) struct Samples(Vec<(Box<str>, Kept)>);
+pub(super) struct Samples(Vec<(Box<str>, CachedSample)>);
 
 impl Samples {
-    pub(super) fn get(&self, metric: &str) -> Option<&Kept> {
+    pub(super) fn get(&self, metric: &str) -> Option<&CachedSample> {
         self.0.iter().find(|(name, _)| **name == *metric).map(|(_, kept)| kept)
     }
 
-    pub(super) fn insert(&mut self, metric: &str, kept: Kept) {
+    pub(super) fn insert(&mut self, metric: &str, kept: CachedSample) {
         match self.0.iter_mut().find(|(name, _)| **name == *metric) {
             Some((_, old)) => *old = kept,
             None => {
@@ -29,7 +29,7 @@ impl Samples {
     }
 
     /// All of them, in order.
-    pub(super) fn all(&self) -> BTreeMap<String, Kept> {
+    pub(super) fn all(&self) -> BTreeMap<String, CachedSample> {
         self.0.iter().map(|(name, kept)| (name.to_string(), kept.clone())).collect()
     }
 }

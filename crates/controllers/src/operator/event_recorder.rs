@@ -13,14 +13,14 @@ use super::cloud_events::CloudEvents;
 
 /// Who is told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum EventSubject {
     Object,
     Job,
     Authentication,
     ClusterAuthentication,
 }
 
-impl Subject {
+impl EventSubject {
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Object => "ScaledObject",
@@ -33,7 +33,7 @@ impl Subject {
 
 /// Tells in the background; never waits, never fails.
 #[derive(Clone)]
-pub(crate) struct Tell {
+pub(crate) struct EventRecorder {
     operator: Recorder,
     /// The loops of ScaledJobs have a name of their own.
     handler: Recorder,
@@ -48,7 +48,7 @@ const LONGEST_ACTION: usize = 128;
 /// gone, the API server has enough to do. The original writes every time.
 const PAUSE: Duration = Duration::from_secs(20);
 
-impl Tell {
+impl EventRecorder {
     pub(crate) fn new(recorder: &Recorder, cloud_events: Arc<CloudEvents>, compat: Compat) -> Self {
         let pause = if compat.is_strict() { Duration::ZERO } else { PAUSE };
         let recorder = recorder.clone().with_pause(pause);
@@ -62,7 +62,7 @@ impl Tell {
 
     /// What a reconcile tells: it becomes a CloudEvent too. Its action is its text; the original loses those whose text is
     /// too long for that.
-    pub(crate) fn controller(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
+    pub(crate) fn record_reconcile(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
         let fits = event.note.len() <= LONGEST_ACTION;
         if fits || event.action.is_some() || !self.compat.is_strict() {
             let action = if fits { event.note.as_str() } else { event.reason };
@@ -72,19 +72,19 @@ impl Tell {
     }
 
     /// What a round tells.
-    pub(crate) fn round(&self, subject: Subject, metadata: &ObjectMeta, event: &Event) {
-        let recorder = if subject == Subject::Job { &self.handler } else { &self.operator };
+    pub(crate) fn record_poll(&self, subject: EventSubject, metadata: &ObjectMeta, event: &Event) {
+        let recorder = if subject == EventSubject::Job { &self.handler } else { &self.operator };
         record(recorder, subject, metadata, event, event.action.unwrap_or(event.reason));
     }
 
     /// What our own engine tells of a ScaledObject.
-    pub(crate) fn engine(&self, metadata: &ObjectMeta, event: &engine::Event) {
-        let about = about(Subject::Object, metadata);
+    pub(crate) fn record_engine(&self, metadata: &ObjectMeta, event: &engine::Event) {
+        let about = about(EventSubject::Object, metadata);
         self.operator.record_action(&about, event, &event.reason);
     }
 }
 
-fn about(subject: Subject, metadata: &ObjectMeta) -> About {
+fn about(subject: EventSubject, metadata: &ObjectMeta) -> About {
     About {
         api_version: API_VERSION,
         kind: subject.kind(),
@@ -95,7 +95,7 @@ fn about(subject: Subject, metadata: &ObjectMeta) -> About {
     }
 }
 
-fn record(recorder: &Recorder, subject: Subject, metadata: &ObjectMeta, event: &Event, action: &str) {
+fn record(recorder: &Recorder, subject: EventSubject, metadata: &ObjectMeta, event: &Event, action: &str) {
     let about = about(subject, metadata);
     let told = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
     recorder.record_action(&about, &told, action);

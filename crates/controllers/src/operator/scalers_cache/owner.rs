@@ -16,12 +16,12 @@ const EARLY: u32 = 30;
 
 /// A ScaledObject or a ScaledJob.
 #[derive(Clone, Debug)]
-pub(crate) enum Owner {
+pub(crate) enum ScaledResource {
     Object(Arc<ScaledObject>),
     Job(Arc<ScaledJob>),
 }
 
-impl Owner {
+impl ScaledResource {
     pub(crate) fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Object(object) => &object.metadata,
@@ -72,7 +72,7 @@ impl Owner {
         interval(seconds)
     }
 
-    /// How long we wait from poll to poll: at rest a little less than the interval, so that within it work is not only noticed
+    /// SampleQuery long we wait from poll to poll: at rest a little less than the interval, so that within it work is not only noticed
     /// but has somebody to do it.
     pub(crate) fn period(&self) -> Duration {
         let interval = self.interval();

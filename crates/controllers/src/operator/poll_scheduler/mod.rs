@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Objects that were there when we began have their first turn within this time, whatever their interval.
 const SPREAD: Duration = Duration::from_secs(30);
 
-/// Polls begin at so many moments of an interval: those that come together find each other's code and data at hand, and the
+/// Polls begin at so many moments of an interval: those that come together find each other's code and data at client, and the
 /// process may sleep between them.
 const MOMENTS: u32 = 256;
 
@@ -36,35 +36,35 @@ const TOGETHER: Duration = Duration::from_secs(3);
 
 /// When each object is due.
 #[derive(Debug)]
-pub struct Wheel {
-    limits: Limits,
+pub struct PollScheduler {
+    limits: ConcurrencyLimits,
     /// From when moments are counted: when the first object came.
     began: Option<Instant>,
-    slots: HashMap<Id, Slot>,
+    entries: HashMap<Id, ScheduleEntry>,
     /// Those who wait, by lane.
     quick: BTreeSet<(Instant, Id)>,
     slow: BTreeSet<(Instant, Id)>,
     /// Those who run and are not slow, by their start.
     running: BTreeSet<(Instant, Id)>,
     running_slow: usize,
-    /// How many ask the same, by group.
+    /// SampleQuery many ask the same, by group.
     groups: HashMap<u64, u32>,
     /// Which groups were hurried a moment ago.
     hurried: HashMap<u64, Instant>,
 }
 
-/// How many turns run at once.
+/// SampleQuery many turns run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConcurrencyLimits {
     /// Of objects whose sources are quick.
     pub quick: usize,
     /// Of others.
     pub slow: usize,
 }
 
-/// How an object is polled.
+/// SampleQuery an object is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct PollSchedule {
     /// From one poll to the next.
     pub interval: Duration,
     /// The same for all that ask the same.
@@ -73,17 +73,17 @@ pub struct Pace {
 
 /// A turn that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct DueObject {
     /// Whose.
     pub id: Id,
-    /// How late its poll begins; none if no poll is due.
+    /// SampleQuery late its poll begins; none if no poll is due.
     pub poll: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    /// How it is polled; none: not at all.
-    pace: Option<Pace>,
+struct ScheduleEntry {
+    /// SampleQuery it is polled; none: not at all.
+    schedule: Option<PollSchedule>,
     /// When the next poll is due.
     tick: Option<Instant>,
     /// When a turn was asked for.
@@ -98,14 +98,14 @@ struct Slot {
     gone: bool,
 }
 
-impl Wheel {
+impl PollScheduler {
     /// Empty.
-    pub fn new(limits: Limits) -> Self {
-        let limits = Limits { quick: limits.quick.max(1), slow: limits.slow.max(1) };
+    pub fn new(limits: ConcurrencyLimits) -> Self {
+        let limits = ConcurrencyLimits { quick: limits.quick.max(1), slow: limits.slow.max(1) };
         Self {
             limits,
             began: None,
-            slots: HashMap::new(),
+            entries: HashMap::new(),
             quick: BTreeSet::new(),
             slow: BTreeSet::new(),
             running: BTreeSet::new(),
@@ -116,9 +116,9 @@ impl Wheel {
     }
 
     /// An object that was there when we began: at its place in the first interval.
-    pub fn spread(&mut self, id: &Id, now: Instant, pace: Pace) {
-        let pace = Pace { interval: pace.interval.min(SPREAD), ..pace };
-        let first = self.rhythm(now).next(id, pace, now);
+    pub fn spread(&mut self, id: &Id, now: Instant, schedule: PollSchedule) {
+        let schedule = PollSchedule { interval: schedule.interval.min(SPREAD), ..schedule };
+        let first = self.rhythm(now).next(id, schedule, now);
         self.add(id, first);
     }
 
@@ -126,11 +126,11 @@ impl Wheel {
     /// happens if it is known.
     pub fn add(&mut self, id: &Id, at: Instant) {
         self.began.get_or_insert(at);
-        match self.slots.get_mut(id) {
-            Some(slot) if slot.gone => (slot.gone, slot.wake) = (false, Some(at)),
+        match self.entries.get_mut(id) {
+            Some(entry) if entry.gone => (entry.gone, entry.wake) = (false, Some(at)),
             Some(_) => {}
             None => {
-                self.slots.insert(id.clone(), Slot { wake: Some(at), ..Slot::default() });
+                self.entries.insert(id.clone(), ScheduleEntry { wake: Some(at), ..ScheduleEntry::default() });
                 self.place(id);
             }
         }
@@ -138,29 +138,31 @@ impl Wheel {
 
     /// Asks for a turn at `at` at the latest; for another one if one is running.
     pub fn wake(&mut self, id: &Id, at: Instant) {
-        let Some(slot) = self.slots.get_mut(id).filter(|slot| !slot.gone) else { return };
-        slot.wake = Some(slot.wake.map_or(at, |known| known.min(at)));
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.gone) else { return };
+        entry.wake = Some(entry.wake.map_or(at, |known| known.min(at)));
         self.place(id);
     }
 
     /// From now on it is polled so, or not at all. A poll that was not before is due at once.
-    pub fn poll(&mut self, id: &Id, pace: Option<Pace>, now: Instant) {
+    pub fn poll(&mut self, id: &Id, schedule: Option<PollSchedule>, now: Instant) {
         let rhythm = self.rhythm(now);
-        let Some(slot) = self.slots.get_mut(id).filter(|slot| !slot.gone) else { return };
-        let old = std::mem::replace(&mut slot.pace, pace);
-        slot.tick = match (pace, slot.tick, old) {
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.gone) else { return };
+        let old = std::mem::replace(&mut entry.schedule, schedule);
+        entry.tick = match (schedule, entry.tick, old) {
             (None, _, _) => None,
             (Some(_), None, _) => Some(now),
             (Some(new), Some(tick), Some(old)) if new != old => Some(tick.min(rhythm.next(id, new, now))),
             (Some(_), tick, _) => tick,
         };
-        self.regroup(old, pace);
+        self.regroup(old, schedule);
         self.place(id);
     }
 
     /// One has found something to do: whoever of its kind asks the same is polled at once, since it will hear the same.
     pub fn hurry(&mut self, id: &Id, now: Instant) {
-        let Some(group) = self.slots.get(id).and_then(|slot| slot.pace).map(|pace| pace.group) else {
+        let Some(group) =
+            self.entries.get(id).and_then(|entry| entry.schedule).map(|schedule| schedule.group)
+        else {
             return;
         };
         self.hurried.retain(|_, at| now.saturating_duration_since(*at) < TOGETHER);
@@ -169,12 +171,13 @@ impl Wheel {
             return;
         }
         self.hurried.insert(group, now);
-        let is_member = |slot: &Slot| slot.pace.is_some_and(|pace| pace.group == group);
+        let is_member =
+            |entry: &ScheduleEntry| entry.schedule.is_some_and(|schedule| schedule.group == group);
         let is_other = |other: &Id| other != id && other.kind == id.kind;
-        let others = self.slots.iter_mut().filter(|(other, slot)| is_other(other) && is_member(slot));
+        let others = self.entries.iter_mut().filter(|(other, entry)| is_other(other) && is_member(entry));
         let mut moved = Vec::new();
-        for (other, slot) in others.filter(|(_, slot)| slot.tick.is_some_and(|tick| tick > now)) {
-            slot.tick = Some(now);
+        for (other, entry) in others.filter(|(_, entry)| entry.tick.is_some_and(|tick| tick > now)) {
+            entry.tick = Some(now);
             moved.push(other.clone());
         }
         for other in &moved {
@@ -184,20 +187,20 @@ impl Wheel {
 
     /// An object is gone; a turn of it may still end, and there is none of another object of this name before that.
     pub fn remove(&mut self, id: &Id) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let old = slot.pace.take();
-        (slot.tick, slot.wake) = (None, None);
-        slot.gone = slot.since.is_some();
-        let is_running = slot.gone;
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let old = entry.schedule.take();
+        (entry.tick, entry.wake) = (None, None);
+        entry.gone = entry.since.is_some();
+        let is_running = entry.gone;
         self.regroup(old, None);
         self.place(id);
         if !is_running {
-            self.slots.remove(id);
+            self.entries.remove(id);
         }
     }
 
     /// The next turn that is due; it has begun.
-    pub fn take(&mut self, now: Instant) -> Option<Turn> {
+    pub fn take(&mut self, now: Instant) -> Option<DueObject> {
         self.age(now);
         let quick = self.quick.first().filter(|_| self.running.len() < self.limits.quick);
         let slow = self.slow.first().filter(|_| self.running_slow < self.limits.slow);
@@ -210,16 +213,16 @@ impl Wheel {
         }
         let id = id.clone();
         let rhythm = self.rhythm(now);
-        let slot = self.slots.get_mut(&id)?;
-        let waiting = slot.waiting.take();
-        slot.since = Some(now);
-        slot.wake = slot.wake.filter(|wake| *wake > now);
-        let due = slot.tick.filter(|tick| *tick <= now);
-        if let (Some(_), Some(pace)) = (due, slot.pace) {
+        let entry = self.entries.get_mut(&id)?;
+        let waiting = entry.waiting.take();
+        entry.since = Some(now);
+        entry.wake = entry.wake.filter(|wake| *wake > now);
+        let due = entry.tick.filter(|tick| *tick <= now);
+        if let (Some(_), Some(schedule)) = (due, entry.schedule) {
             // Polls that were missed are not made up for.
-            slot.tick = Some(rhythm.next(&id, pace, now));
+            entry.tick = Some(rhythm.next(&id, schedule, now));
         }
-        let is_slow = slot.slow;
+        let is_slow = entry.slow;
         if let Some(waiting) = waiting {
             let lane = if is_slow { &mut self.slow } else { &mut self.quick };
             lane.remove(&(waiting, id.clone()));
@@ -229,20 +232,20 @@ impl Wheel {
         } else {
             self.running.insert((now, id.clone()));
         }
-        Some(Turn { poll: due.map(|tick| now - tick), id })
+        Some(DueObject { poll: due.map(|tick| now - tick), id })
     }
 
     /// A turn is over.
     pub fn done(&mut self, id: &Id, now: Instant) {
         self.age(now);
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let Some(since) = slot.since.take() else { return };
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(since) = entry.since.take() else { return };
         if !self.running.remove(&(since, id.clone())) {
             self.running_slow = self.running_slow.saturating_sub(1);
         }
-        slot.slow = now.saturating_duration_since(since) >= PATIENCE;
-        if slot.gone {
-            self.slots.remove(id);
+        entry.slow = now.saturating_duration_since(since) >= PATIENCE;
+        if entry.gone {
+            self.entries.remove(id);
         } else {
             self.place(id);
         }
@@ -261,17 +264,17 @@ impl Wheel {
         [quick, slow].into_iter().flatten().min()
     }
 
-    /// How many objects there are.
+    /// SampleQuery many objects there are.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.entries.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.entries.is_empty()
     }
 
-    /// How many turns should have begun.
+    /// SampleQuery many turns should have begun.
     pub fn late(&self, now: Instant) -> usize {
         let due = |lane: &BTreeSet<(Instant, Id)>| lane.iter().take_while(|(at, _)| *at < now).count();
         due(&self.quick) + due(&self.slow)
@@ -284,21 +287,21 @@ impl Wheel {
             && let Some((_, id)) = self.running.pop_first()
         {
             self.running_slow += 1;
-            if let Some(slot) = self.slots.get_mut(&id) {
-                slot.slow = true;
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.slow = true;
             }
         }
     }
 
     /// When moments are.
     fn rhythm(&mut self, now: Instant) -> Rhythm {
-        let together = if self.slots.len() <= FEW { FEWER } else { 1 };
+        let together = if self.entries.len() <= FEW { FEWER } else { 1 };
         Rhythm { began: *self.began.get_or_insert(now), together }
     }
 
     /// Counts how many ask the same.
-    fn regroup(&mut self, old: Option<Pace>, new: Option<Pace>) {
-        let (old, new) = (old.map(|pace| pace.group), new.map(|pace| pace.group));
+    fn regroup(&mut self, old: Option<PollSchedule>, new: Option<PollSchedule>) {
+        let (old, new) = (old.map(|schedule| schedule.group), new.map(|schedule| schedule.group));
         if old == new {
             return;
         }
@@ -317,10 +320,10 @@ impl Wheel {
 
     /// Puts an object where it belongs among those who wait.
     fn place(&mut self, id: &Id) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let at = [slot.tick, slot.wake].into_iter().flatten().min().filter(|_| slot.since.is_none());
-        let old = std::mem::replace(&mut slot.waiting, at);
-        let is_slow = slot.slow;
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let at = [entry.tick, entry.wake].into_iter().flatten().min().filter(|_| entry.since.is_none());
+        let old = std::mem::replace(&mut entry.waiting, at);
+        let is_slow = entry.slow;
         if let Some(old) = old {
             // It may have changed lanes since.
             self.quick.remove(&(old, id.clone()));
@@ -343,12 +346,12 @@ struct Rhythm {
 
 impl Rhythm {
     /// The next moment at which an object is polled.
-    fn next(self, id: &Id, pace: Pace, now: Instant) -> Instant {
-        let interval = pace.interval.max(Duration::from_millis(1));
+    fn next(self, id: &Id, schedule: PollSchedule, now: Instant) -> Instant {
+        let interval = schedule.interval.max(Duration::from_millis(1));
         let moment = interval / MOMENTS;
         // Objects that ask the same begin at the same place and are a little apart.
         let apart = interval.min(TOGETHER * 8) / 8;
-        let place = moment * small(&pace.group) + apart * small(id) / MOMENTS;
+        let place = moment * small(&schedule.group) + apart * small(id) / MOMENTS;
         let place = u32::try_from(place.as_nanos() / moment.as_nanos().max(1)).unwrap_or(0);
         let place = moment * (place / self.together * self.together);
         let first = self.began + place.checked_sub(interval).unwrap_or(place);

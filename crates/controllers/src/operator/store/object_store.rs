@@ -14,7 +14,7 @@ pub(crate) trait Versioned {
 
 /// All objects of one kind.
 #[derive(Debug)]
-pub(crate) struct Shelf<V> {
+pub(crate) struct ObjectStore<V> {
     items: HashMap<Name, V>,
     /// What a list in progress has shown so far, by the namespace it is of (empty: all).
     listing: HashMap<String, HashSet<Name>>,
@@ -22,24 +22,24 @@ pub(crate) struct Shelf<V> {
 
 /// What a change has done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done<V> {
+pub(crate) enum StoreChange<V> {
     /// Nothing.
-    Nothing,
+    Unchanged,
     /// An object is there that was not, or is as it was not.
     Applied(Name, Option<V>),
     /// Objects are gone.
-    Gone(Vec<(Name, V)>),
+    Removed(Vec<(Name, V)>),
     /// An object cannot be read, and why; it is as if it were not there, as which it was before.
-    Unreadable(Name, Option<V>, String),
+    Undecodable(Name, Option<V>, String),
 }
 
-impl<V> Default for Shelf<V> {
+impl<V> Default for ObjectStore<V> {
     fn default() -> Self {
         Self { items: HashMap::new(), listing: HashMap::new() }
     }
 }
 
-impl<V: Versioned> Shelf<V> {
+impl<V: Versioned> ObjectStore<V> {
     pub(crate) fn get(&self, name: &Name) -> Option<&V> {
         self.items.get(name)
     }
@@ -57,18 +57,18 @@ impl<V: Versioned> Shelf<V> {
     }
 
     /// Takes in a change of the list of `scope` (a namespace, or all if empty).
-    pub(crate) fn take(&mut self, scope: &str, change: Change<(Name, V)>) -> Done<V> {
+    pub(crate) fn take(&mut self, scope: &str, change: Change<(Name, V)>) -> StoreChange<V> {
         match change {
             Change::Listing => {
                 self.listing.insert(scope.to_owned(), HashSet::new());
-                Done::Nothing
+                StoreChange::Unchanged
             }
             Change::Listed => {
-                let Some(shown) = self.listing.remove(scope) else { return Done::Nothing };
+                let Some(shown) = self.listing.remove(scope) else { return StoreChange::Unchanged };
                 let stale =
                     |name: &Name| (scope.is_empty() || &*name.namespace == scope) && !shown.contains(name);
                 let gone: Vec<(Name, V)> = self.items.extract_if(|name, _| stale(name)).collect();
-                if gone.is_empty() { Done::Nothing } else { Done::Gone(gone) }
+                if gone.is_empty() { StoreChange::Unchanged } else { StoreChange::Removed(gone) }
             }
             Change::Applied((name, value)) => {
                 if let Some(shown) = self.listing.get_mut(scope) {
@@ -76,16 +76,16 @@ impl<V: Versioned> Shelf<V> {
                 }
                 // Our own write may have come back before what it was based on.
                 if self.items.get(&name).is_some_and(|held| older(value.version(), held.version())) {
-                    return Done::Nothing;
+                    return StoreChange::Unchanged;
                 }
                 let old = self.items.insert(name.clone(), value);
-                Done::Applied(name, old)
+                StoreChange::Applied(name, old)
             }
             Change::Deleted { namespace, name } => {
                 let name = Name::new(&namespace, &name);
                 match self.items.remove(&name) {
-                    Some(old) => Done::Gone(vec![(name, old)]),
-                    None => Done::Nothing,
+                    Some(old) => StoreChange::Removed(vec![(name, old)]),
+                    None => StoreChange::Unchanged,
                 }
             }
             Change::Unreadable { namespace, name, error } => {
@@ -94,7 +94,7 @@ impl<V: Versioned> Shelf<V> {
                 if let Some(shown) = self.listing.get_mut(scope) {
                     shown.insert(name.clone());
                 }
-                Done::Unreadable(name, old, error)
+                StoreChange::Undecodable(name, old, error)
             }
         }
     }
@@ -134,38 +134,41 @@ mod tests {
 
     #[test]
     fn what_a_list_does_not_show_is_gone_if_it_is_in_its_scope() {
-        let mut shelf = Shelf::default();
-        shelf.take("", applied("a", "1"));
-        shelf.take("", applied("b", "2"));
-        shelf.take("", Change::Applied((Name::new("other", "c"), "3")));
-        shelf.take("ns", Change::Listing);
-        shelf.take("ns", applied("b", "2"));
-        assert_eq!(shelf.take("ns", Change::Listed), Done::Gone(vec![(name("a"), "1")]));
-        assert_eq!(shelf.len(), 2);
-        assert_eq!(shelf.take("ns", Change::Listed), Done::Nothing);
+        let mut object_store = ObjectStore::default();
+        object_store.take("", applied("a", "1"));
+        object_store.take("", applied("b", "2"));
+        object_store.take("", Change::Applied((Name::new("other", "c"), "3")));
+        object_store.take("ns", Change::Listing);
+        object_store.take("ns", applied("b", "2"));
+        assert_eq!(object_store.take("ns", Change::Listed), StoreChange::Removed(vec![(name("a"), "1")]));
+        assert_eq!(object_store.len(), 2);
+        assert_eq!(object_store.take("ns", Change::Listed), StoreChange::Unchanged);
     }
 
     #[test]
     fn nothing_goes_back_in_time() {
-        let mut shelf = Shelf::default();
-        shelf.take("", applied("a", "7"));
-        shelf.wrote(&name("a"), "9");
-        assert_eq!(shelf.take("", applied("a", "8")), Done::Nothing);
-        assert_eq!(shelf.get(&name("a")), Some(&"9"));
-        assert_eq!(shelf.take("", applied("a", "10")), Done::Applied(name("a"), Some("9")));
-        shelf.take("", Change::Deleted { namespace: "ns".into(), name: "a".into() });
-        shelf.wrote(&name("a"), "11");
-        assert_eq!(shelf.get(&name("a")), None, "what is gone is not brought back by a late answer");
+        let mut object_store = ObjectStore::default();
+        object_store.take("", applied("a", "7"));
+        object_store.wrote(&name("a"), "9");
+        assert_eq!(object_store.take("", applied("a", "8")), StoreChange::Unchanged);
+        assert_eq!(object_store.get(&name("a")), Some(&"9"));
+        assert_eq!(object_store.take("", applied("a", "10")), StoreChange::Applied(name("a"), Some("9")));
+        object_store.take("", Change::Deleted { namespace: "ns".into(), name: "a".into() });
+        object_store.wrote(&name("a"), "11");
+        assert_eq!(object_store.get(&name("a")), None, "what is gone is not brought back by a late answer");
     }
 
     #[test]
     fn what_cannot_be_read_is_not_there_but_not_forgotten_by_a_list() {
-        let mut shelf = Shelf::default();
-        shelf.take("", Change::Listing);
-        shelf.take("", applied("a", "1"));
+        let mut object_store = ObjectStore::default();
+        object_store.take("", Change::Listing);
+        object_store.take("", applied("a", "1"));
         let broken = Change::Unreadable { namespace: "ns".into(), name: "a".into(), error: "odd".into() };
-        assert_eq!(shelf.take("", broken), Done::Unreadable(name("a"), Some("1"), "odd".into()));
-        assert_eq!(shelf.take("", Change::Listed), Done::Nothing);
-        assert_eq!(shelf.get(&name("a")), None);
+        assert_eq!(
+            object_store.take("", broken),
+            StoreChange::Undecodable(name("a"), Some("1"), "odd".into())
+        );
+        assert_eq!(object_store.take("", Change::Listed), StoreChange::Unchanged);
+        assert_eq!(object_store.get(&name("a")), None);
     }
 }
