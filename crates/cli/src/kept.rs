@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 /// Decisions of this process, without differences.
 pub(crate) struct Kept(pub(crate) Records);
 
-impl serve::Decisions for Kept {
+impl serve::DecisionSource for Kept {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         self.0.latest(namespace)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
-use serve::{App, Certificate, Checks, Server};
+use serve::{App, Certificate, HealthChecks, Server};
 
 use crate::failure::Failure;
 
@@ -69,8 +69,8 @@ pub(crate) fn checks(
     turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
     synced: impl Fn() -> bool + Send + Sync + 'static,
     unseen: &'static str,
-) -> Checks {
-    let mut checks = Checks::new();
+) -> HealthChecks {
+    let mut checks = HealthChecks::new();
     checks.add_live("loop", move || {
         if turns(SILENCE) { Ok(()) } else { Err("the loop does not turn any more".into()) }
     });
@@ -79,7 +79,11 @@ pub(crate) fn checks(
 }
 
 /// Starts to serve.
-pub(crate) async fn start(options: serve::Options, client: Client, app: App) -> Result<Server, Failure> {
+pub(crate) async fn start(
+    options: serve::ServerOptions,
+    client: Client,
+    app: App,
+) -> Result<Server, Failure> {
     let started = Server::start(options, client, app).await;
     started.map_err(|error| Failure::Outside(format!("{error}; choose another port with --secure-port")))
 }

@@ -18,7 +18,7 @@
 //!     }
 //! }
 //!
-//! # async fn example() -> Result<(), external_scaler::Error> {
+//! # async fn example() -> Result<(), external_scaler::ServeError> {
 //! external_scaler::serve(([0, 0, 0, 0], 6000).into(), Mailbox).await
 //! # }
 //! ```
@@ -33,8 +33,8 @@
 //! values           how messages are made and read
 //! ```
 
-pub mod adapter;
-pub mod raw;
+pub mod metrics_adapter;
+pub mod raw_metrics;
 mod scaler;
 mod server;
 #[cfg(test)]
@@ -54,6 +54,6 @@ pub mod metrics_service {
 }
 
 pub use protocol::{MetricSpec, MetricValue, ScaledObjectRef};
-pub use scaler::{Activity, ExternalScaler};
-pub use server::{Error, Server, serve};
+pub use scaler::{ActivityStream, ExternalScaler};
+pub use server::{ServeError, Server, serve};
 pub use tonic::Status;

@@ -9,7 +9,7 @@ use tonic::Status;
 use crate::protocol::{MetricSpec, MetricValue, ScaledObjectRef};
 
 /// Activity as it comes: `true` when there is something to do. Ending it makes the autoscaler ask again in 2 s.
-pub type Activity = Pin<Box<dyn Stream<Item = Result<bool, Status>> + Send>>;
+pub type ActivityStream = Pin<Box<dyn Stream<Item = Result<bool, Status>> + Send>>;
 
 /// What a scaler must answer. Each method is asked for many objects at once and should answer within a few seconds.
 ///
@@ -45,7 +45,10 @@ pub trait ExternalScaler: Send + Sync + 'static {
 
     /// For triggers of type `external-push`: tells of activity at the moment it begins. Without it, activity is noticed when
     /// the autoscaler asks next.
-    fn activity(&self, object: &ScaledObjectRef) -> impl Future<Output = Result<Activity, Status>> + Send {
+    fn activity(
+        &self,
+        object: &ScaledObjectRef,
+    ) -> impl Future<Output = Result<ActivityStream, Status>> + Send {
         let _ = object;
         std::future::ready(Err(Status::unimplemented(
             "this scaler does not tell of activity itself: use a trigger of type external",

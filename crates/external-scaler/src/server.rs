@@ -23,7 +23,7 @@ const ALIVE: Duration = Duration::from_mins(1);
 
 /// Why a scaler is not served.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ServeError {
     /// The address cannot be listened on.
     #[error("failed to listen on {address}: {source}")]
     Listen {
@@ -47,7 +47,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
 }
 
 /// Serves a scaler in plain text until the process ends. Inside a cluster, network policies keep others away.
-pub async fn serve(address: SocketAddr, scaler: impl ExternalScaler) -> Result<(), Error> {
+pub async fn serve(address: SocketAddr, scaler: impl ExternalScaler) -> Result<(), ServeError> {
     Server::new(scaler).serve(address).await
 }
 
@@ -80,9 +80,9 @@ impl<S: ExternalScaler> Server<S> {
     }
 
     /// Serves on this address until the process ends.
-    pub async fn serve(self, address: SocketAddr) -> Result<(), Error> {
+    pub async fn serve(self, address: SocketAddr) -> Result<(), ServeError> {
         let listener =
-            TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+            TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
         self.serve_until(listener, std::future::pending()).await
     }
 
@@ -91,7 +91,7 @@ impl<S: ExternalScaler> Server<S> {
         self,
         listener: TcpListener,
         end: impl Future<Output = ()> + Send,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServeError> {
         let mut server = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(ALIVE))
             .http2_keepalive_timeout(Some(ALIVE));
@@ -100,7 +100,7 @@ impl<S: ExternalScaler> Server<S> {
         }
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let service = ExternalScalerServer::new(Answering(self.scaler));
-        server.serve_with_incoming_shutdown(service, incoming, end).await.map_err(Error::Serve)
+        server.serve_with_incoming_shutdown(service, incoming, end).await.map_err(ServeError::Serve)
     }
 }
 

@@ -24,7 +24,7 @@ impl ExternalScaler for Mailbox {
         Ok(vec![MetricValue::new(metric, object.number("letters")?)])
     }
 
-    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         object.text("letters")?;
         Ok(Box::pin(stream::iter([Ok(false), Ok(true)])))
     }

@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use quantity::{Format, Quantity};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use serve::metrics::Settings;
-use serve::{Access, App, Options, Server};
+use serve::metrics::MetricsApiSettings;
+use serve::{Access, App, Server, ServerOptions};
 
 const PODS: &str = "/apis/metrics.k8s.io/v1beta1/pods";
 
@@ -162,9 +162,9 @@ fn main() {
     let (count, times) = (first.parse().unwrap_or(30_000), number());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let server = runtime.block_on(async {
-        let groups = serve::metrics::resource(Arc::new(Made::new(count)), &Settings::default());
+        let groups = serve::metrics::resource(Arc::new(Made::new(count)), &MetricsApiSettings::default());
         let address = "127.0.0.1:0".parse().unwrap();
-        let options = Options { address, access: Access::Anyone, ..Options::default() };
+        let options = ServerOptions { address, access: Access::Anyone, ..ServerOptions::default() };
         let nobody = tower::service_fn(|_| async { Err::<http::Response<kube::client::Body>, _>("nobody") });
         let client = kube::Client::new(nobody, "default");
         Server::start(options, client, App { groups, ..App::default() }).await.unwrap()

@@ -8,17 +8,17 @@ use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 use tower::util::BoxCloneSyncService;
 
-use crate::answer::Body;
-use crate::decisions::Decisions;
+use crate::decisions::DecisionSource;
 use crate::discovery::ResourceList;
-use crate::health::Checks;
-use crate::traffic::Traffic;
+use crate::health::HealthChecks;
+use crate::request_metrics::RequestMetrics;
+use crate::response::Body;
 
-/// A service for requests that are already authorized; it finds a [`Call`](crate::Call) among their extensions.
+/// A service for requests that are already authorized; it finds a [`AuthorizedRequest`](crate::Call) among their extensions.
 pub type Route = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
 /// Makes the text of `/metrics`.
-pub type Metrics = Arc<dyn Fn() -> Exposition + Send + Sync>;
+pub type MetricsExporter = Arc<dyn Fn() -> Exposition + Send + Sync>;
 
 /// Metrics as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,41 +35,41 @@ pub struct App {
     /// What `/version` says, such as `1.2.3`.
     pub version: String,
     /// What must hold for the program to be well.
-    pub checks: Checks,
+    pub checks: HealthChecks,
     /// What `/metrics` says.
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<MetricsExporter>,
     /// The decisions API.
-    pub decisions: Option<Arc<dyn Decisions>>,
+    pub decisions: Option<Arc<dyn DecisionSource>>,
     /// Further APIs.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ApiGroupVersion>,
     /// Anything else, by the beginning of its path (whole segments, such as `/debug`).
     pub routes: Vec<(String, Route)>,
     /// What `/apis` says to be the server's address; empty: `:443`.
     pub address: String,
     /// What was asked and how long it took; keep a clone to tell about it.
-    pub traffic: Arc<Traffic>,
+    pub traffic: Arc<RequestMetrics>,
 }
 
 /// A version of an API group.
 #[derive(Clone)]
-pub struct Group {
+pub struct ApiGroupVersion {
     /// Group.
     pub name: String,
     /// Version. Of several versions of a group the first is preferred.
     pub version: String,
     /// What it has.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<ApiResource>,
     /// Who answers.
     pub route: Route,
     /// Where it is made known.
-    pub known: Known,
+    pub known: DiscoveryVisibility,
     /// What `/apis/{group}/{version}` says instead of the resources, if that changes.
-    pub listing: Option<Listing>,
+    pub listing: Option<ResourceListing>,
 }
 
 /// Where a version of a group is made known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct DiscoveryVisibility {
     /// In `/apis` and `/apis/{group}`.
     pub listed: bool,
     /// In the aggregated form of `/apis`.
@@ -77,11 +77,11 @@ pub struct Known {
 }
 
 /// Makes the list of what an API has, each time it is asked for, with the headers of whoever asks.
-pub type Listing = Arc<dyn Fn(&HeaderMap) -> Arc<ResourceList> + Send + Sync>;
+pub type ResourceListing = Arc<dyn Fn(&HeaderMap) -> Arc<ResourceList> + Send + Sync>;
 
 /// A resource of an API.
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub struct ApiResource {
     /// Plural name, as in paths.
     pub name: String,
     /// Singular name.
@@ -102,7 +102,7 @@ pub struct Resource {
     pub properties: Value,
 }
 
-impl Default for Resource {
+impl Default for ApiResource {
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -118,10 +118,10 @@ impl Default for Resource {
     }
 }
 
-impl Group {
+impl ApiGroupVersion {
     /// A version of a group that is made known everywhere.
-    pub fn new(name: &str, version: &str, resources: Vec<Resource>, route: Route) -> Self {
-        let known = Known { listed: true, aggregated: true };
+    pub fn new(name: &str, version: &str, resources: Vec<ApiResource>, route: Route) -> Self {
+        let known = DiscoveryVisibility { listed: true, aggregated: true };
         Self { name: name.to_owned(), version: version.to_owned(), resources, route, known, listing: None }
     }
 
@@ -131,7 +131,7 @@ impl Group {
     }
 }
 
-impl fmt::Debug for Group {
+impl fmt::Debug for ApiGroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Group({})", self.group_version())
     }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Response;
 
-use crate::answer::{self, Body};
 use crate::request::Query;
+use crate::response::{self, Body};
 
 type Look = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// What must hold for the program to be well.
 #[derive(Clone, Debug, Default)]
-pub struct Checks(Vec<Check>);
+pub struct HealthChecks(Vec<Check>);
 
 #[derive(Clone)]
 struct Check {
@@ -61,7 +61,7 @@ impl fmt::Debug for Check {
     }
 }
 
-impl Checks {
+impl HealthChecks {
     /// No checks.
     pub fn new() -> Self {
         Self::default()
@@ -128,9 +128,9 @@ impl Checks {
                 &format!("warn: some health checks cannot be excluded: no matches for {}\n", names.join(","));
         }
         match (well, query.get("verbose").is_some()) {
-            (false, _) => answer::text(500, format!("{lines}{} check failed\n", endpoint.name())),
-            (true, true) => answer::text(200, format!("{lines}{} check passed\n", endpoint.name())),
-            (true, false) => answer::text(200, "ok"),
+            (false, _) => response::text(500, format!("{lines}{} check failed\n", endpoint.name())),
+            (true, true) => response::text(200, format!("{lines}{} check passed\n", endpoint.name())),
+            (true, false) => response::text(200, "ok"),
         }
     }
 
@@ -138,8 +138,8 @@ impl Checks {
     pub(crate) fn one(&self, endpoint: Endpoint, name: &str) -> Option<Response<Body>> {
         let check = self.of(endpoint).find(|check| check.name == name)?;
         Some(match check.look() {
-            Ok(()) => answer::text(200, "ok"),
-            Err(reason) => answer::text(500, format!("internal server error: {reason}\n")),
+            Ok(()) => response::text(200, "ok"),
+            Err(reason) => response::text(500, format!("internal server error: {reason}\n")),
         })
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     #[tokio::test]
     async fn answers_are_those_of_kubernetes() {
         let synced = Arc::new(AtomicBool::new(false));
-        let mut checks = Checks::new();
+        let mut checks = HealthChecks::new();
         checks.add("ping", || Ok(()));
         let seen = Arc::clone(&synced);
         checks.add_ready("sync", move || seen.load(Ordering::Relaxed).then_some(()).ok_or("not yet".into()));

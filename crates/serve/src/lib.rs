@@ -17,45 +17,50 @@
 //! | JSON, YAML, protobuf, gzip | `encode` |
 //! | how a cluster learns of it | `register` |
 
-mod accept;
 mod access;
 pub mod admission;
-mod answer;
 mod app;
-mod beside;
 mod cache;
 mod decisions;
 mod digest;
 mod discovery;
 mod encode;
+mod extra_listener;
 mod health;
 mod identity;
-mod local;
+mod in_process;
+mod media_type;
 pub mod metrics;
-mod register;
+mod registration;
 mod request;
+mod request_metrics;
+pub mod response;
 mod review;
+mod router;
 mod server;
-mod site;
 mod status;
 mod stream;
 mod tls;
-mod traffic;
 
-pub use accept::{Media, accepted};
-pub use access::{Access, Attributes, Requirement, Resource as Wanted, Target};
-pub use answer::{Body, BodyError, JSON, full, json, status, text, with_type};
-pub use app::{App, Exposition, Group, Known, Listing, Metrics, Resource, Route};
-pub use beside::Beside;
-pub use decisions::{Decisions, of_operator};
+pub use access::{Access, RequestAttributes, RequestTarget, RequestedResource, SelectorRequirement};
+pub use app::{
+    ApiGroupVersion, ApiResource, App, DiscoveryVisibility, Exposition, MetricsExporter, ResourceListing,
+    Route,
+};
+pub use decisions::{DecisionSource, operator_group};
 pub use discovery::ResourceList;
-pub use health::Checks;
-pub use identity::{Proxies, Trusted, User};
-pub use local::Local;
-pub use register::{Behind, Place};
-pub use request::{Call, Query};
-pub use server::{Options, Reviews, Server, StartError};
-pub use status::{About, Cause, Status};
-pub use stream::{Streams, pieces};
-pub use tls::{Certificate, CertificateError, Keyring, Limits, Lives, Material, Next};
-pub use traffic::{Count, Duration as Durations, Traffic};
+pub use extra_listener::ExtraListener;
+pub use health::HealthChecks;
+pub use identity::{ClientTrust, FrontProxyOptions, User};
+pub use in_process::InProcessServer;
+pub use registration::{ServiceBackend, ServiceRef};
+pub use request::{AuthorizedRequest, Query};
+pub use request_metrics::{RequestCount, RequestDurations, RequestMetrics};
+pub use response::{Body, BodyError};
+pub use server::{ReviewTtls, Server, ServerOptions, StartError};
+pub use status::{Status, StatusCause, StatusDetails};
+pub use stream::WatchStreams;
+pub use tls::{
+    BundleRenewal, Certificate, CertificateBundle, CertificateError, CertificateLifetimes, Keyring,
+    ServerLimits,
+};

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use api::selector::{ParseError, Selector};
 use http::{HeaderMap, Method, Uri};
 
-use crate::access::Attributes;
+use crate::access::RequestAttributes;
 use crate::identity::User;
 use crate::status::Status;
-use crate::stream::Streams;
+use crate::stream::WatchStreams;
 
 /// All that is known about a request whose sender may make it. Routes find it among the request's extensions.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct AuthorizedRequest {
     /// Method.
     pub method: Method,
     /// The path, decoded; what is authorized is what is served.
@@ -24,9 +24,9 @@ pub struct Call {
     /// Who asks.
     pub user: User,
     /// What for.
-    pub wanted: Attributes,
+    pub wanted: RequestAttributes,
     /// How an answer that takes long is sent.
-    pub streams: Streams,
+    pub streams: WatchStreams,
 }
 
 /// The parameters behind the question mark, decoded, in order.

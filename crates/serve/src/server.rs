@@ -13,15 +13,15 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Authorizer};
 use crate::app::App;
-use crate::beside::bind;
-use crate::identity::{self, Authenticator, Trusted};
-use crate::register::Place;
-use crate::site::Site;
-use crate::tls::{self, Certificate, CertificateError, Limits};
+use crate::extra_listener::bind;
+use crate::identity::{self, Authenticator, ClientTrust};
+use crate::registration::ServiceRef;
+use crate::router::Router;
+use crate::tls::{self, Certificate, CertificateError, ServerLimits};
 
 /// How to serve.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServerOptions {
     /// Where to listen; port 0 is any free one.
     pub address: SocketAddr,
     /// The server's certificate.
@@ -31,16 +31,16 @@ pub struct Options {
     /// Paths that everybody may get: exact, or the beginning of one and `*`.
     pub open_paths: Vec<String>,
     /// What clients may take.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Whom to trust besides those the cluster publishes.
-    pub trusted: Trusted,
+    pub trusted: ClientTrust,
     /// How long answers of the API server about users hold.
-    pub reviews: Reviews,
+    pub reviews: ReviewTtls,
 }
 
 /// How long answers of the API server about users hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reviews {
+pub struct ReviewTtls {
     /// That somebody may do something. It is asked again before that, while nobody waits.
     pub allowed: Duration,
     /// That he may not.
@@ -49,7 +49,7 @@ pub struct Reviews {
     pub tokens: Duration,
 }
 
-impl Default for Reviews {
+impl Default for ReviewTtls {
     /// What is allowed holds longer than the 15 seconds between two looks of an autoscaler.
     fn default() -> Self {
         let (minute, moment) = (Duration::from_mins(1), Duration::from_secs(10));
@@ -57,16 +57,16 @@ impl Default for Reviews {
     }
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 10257)),
             certificate: Certificate::SelfMade(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
             access: Access::Delegated,
             open_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
-            limits: Limits::default(),
-            trusted: Trusted::default(),
-            reviews: Reviews::default(),
+            limits: ServerLimits::default(),
+            trusted: ClientTrust::default(),
+            reviews: ReviewTtls::default(),
         }
     }
 }
@@ -104,8 +104,8 @@ pub struct Server {
 
 impl Server {
     /// Starts to serve. It needs no answer from the API server to start.
-    pub async fn start(options: Options, client: Client, app: App) -> Result<Self, StartError> {
-        let Options { address, certificate, access, open_paths, limits, trusted, reviews } = options;
+    pub async fn start(options: ServerOptions, client: Client, app: App) -> Result<Self, StartError> {
+        let ServerOptions { address, certificate, access, open_paths, limits, trusted, reviews } = options;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut certificate = tls::Keeper::new(&certificate, Arc::clone(&provider), Timestamp::now())?;
         let authority = certificate.authority().map(str::to_owned);
@@ -132,7 +132,7 @@ impl Server {
             }
         };
         let (stop, stopped) = watch::channel(false);
-        let site = Arc::new(Site::new(app, guard, limits, stopped.clone()));
+        let site = Arc::new(Router::new(app, guard, limits, stopped.clone()));
         let versions = site.versions();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listening =
@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// The Service and the APIServices that make it part of the cluster's API.
-    pub fn api_services(&self, place: &Place) -> Vec<Value> {
+    pub fn api_services(&self, place: &ServiceRef) -> Vec<Value> {
         place.objects(&self.versions, self.ca_pem())
     }
 
@@ -177,7 +177,7 @@ impl Server {
 async fn authenticator(
     client: &Client,
     mut source: identity::Source,
-    reviews: Reviews,
+    reviews: ReviewTtls,
     keeping: &mut JoinSet<()>,
 ) -> Authenticator {
     let keeper = identity::Keeper::new();

@@ -17,16 +17,16 @@ pub struct Status {
     /// A sentence for people.
     pub message: String,
     /// What it is about; absent: not said at all.
-    pub about: Option<Box<About>>,
+    pub about: Option<Box<StatusDetails>>,
     /// What is wrong, one by one.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<StatusCause>,
     /// After how many seconds it may be tried again.
     pub retry_after: Option<u32>,
 }
 
 /// The object an error is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct StatusDetails {
     /// API group; empty for the core one.
     pub group: String,
     /// Resource.
@@ -37,7 +37,7 @@ pub struct About {
 
 /// One of the things that are wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cause {
+pub struct StatusCause {
     /// One word for programs; may be empty.
     pub reason: String,
     /// A sentence for people.
@@ -46,7 +46,7 @@ pub struct Cause {
     pub field: String,
 }
 
-impl About {
+impl StatusDetails {
     /// An object by group, resource and name.
     pub fn new(group: &str, kind: &str, name: &str) -> Self {
         Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
@@ -69,7 +69,7 @@ impl Status {
         code: u16,
         reason: impl Into<Cow<'static, str>>,
         message: impl Into<String>,
-        about: Option<About>,
+        about: Option<StatusDetails>,
     ) -> Self {
         Self {
             code,
@@ -92,28 +92,33 @@ impl Status {
     }
 
     /// 403: it may not be done.
-    pub fn forbidden(message: impl Into<String>, about: About) -> Self {
+    pub fn forbidden(message: impl Into<String>, about: StatusDetails) -> Self {
         Self::new(403, "Forbidden", message, Some(about))
     }
 
     /// 404: there is no such object.
-    pub fn not_found(about: About) -> Self {
+    pub fn not_found(about: StatusDetails) -> Self {
         Self::new(404, "NotFound", format!("{} not found", about.words()), Some(about))
     }
 
     /// 404: there is no such path.
     pub fn no_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource", Some(About::default()))
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+            Some(StatusDetails::default()),
+        )
     }
 
     /// 405: that cannot be done here.
     pub fn not_allowed() -> Self {
         let text = "the server does not allow this method on the requested resource";
-        Self::new(405, "MethodNotAllowed", text, Some(About::default()))
+        Self::new(405, "MethodNotAllowed", text, Some(StatusDetails::default()))
     }
 
     /// 405: changes of these cannot be followed.
-    pub fn no_watch(about: About) -> Self {
+    pub fn no_watch(about: StatusDetails) -> Self {
         let text = format!("watch is not supported on resources of kind \"{}\"", about.words());
         Self::new(405, "MethodNotAllowed", text, Some(about))
     }
@@ -126,7 +131,7 @@ impl Status {
     /// 406: it can be shown in these content types only.
     pub fn not_represented(types: &str) -> Self {
         let text = format!("406: Not Acceptable\n\nAvailable representations: {types}");
-        Self::new(406, "NotAcceptable", text, Some(About::default()))
+        Self::new(406, "NotAcceptable", text, Some(StatusDetails::default()))
     }
 
     /// 406 in other words, without details.
@@ -140,14 +145,14 @@ impl Status {
     }
 
     /// 422: fields are not what they should be.
-    pub fn invalid(about: About, causes: Vec<Cause>) -> Self {
+    pub fn invalid(about: StatusDetails, causes: Vec<StatusCause>) -> Self {
         let each: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let all = match each.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let of = About { name: String::new(), ..about.clone() };
+        let of = StatusDetails { name: String::new(), ..about.clone() };
         let message = format!("{} {} is invalid: {all}", of.words(), api::gotext::quote(&about.name));
         Self { causes, ..Self::new(422, "Invalid", message, Some(about)) }
     }
@@ -161,22 +166,28 @@ impl Status {
     /// 500: something here is wrong.
     pub fn internal(text: &str) -> Self {
         let message = format!("Internal error occurred: {text}");
-        let cause = Cause { message: text.to_owned(), ..Cause::default() };
-        Self { causes: vec![cause], ..Self::new(500, "InternalError", message, Some(About::default())) }
+        let cause = StatusCause { message: text.to_owned(), ..StatusCause::default() };
+        Self {
+            causes: vec![cause],
+            ..Self::new(500, "InternalError", message, Some(StatusDetails::default()))
+        }
     }
 
     /// 504: it took too long.
     pub fn timeout() -> Self {
         let text = "Timeout: request did not complete within the allotted timeout";
-        Self::new(504, "Timeout", text, Some(About::default()))
+        Self::new(504, "Timeout", text, Some(StatusDetails::default()))
     }
 
     /// What somebody else said in `details`.
     pub(crate) fn with_details(mut self, details: &Value) -> Self {
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let about =
-            About { group: text(details, "group"), kind: text(details, "kind"), name: text(details, "name") };
-        let cause = |of: &Value| Cause {
+        let about = StatusDetails {
+            group: text(details, "group"),
+            kind: text(details, "kind"),
+            name: text(details, "name"),
+        };
+        let cause = |of: &Value| StatusCause {
             reason: text(of, "reason"),
             message: text(of, "message"),
             field: text(of, "field"),
@@ -220,7 +231,7 @@ impl Status {
         });
         if !self.causes.is_empty() {
             let each = self.causes.iter().map(|cause| {
-                let Cause { reason, message, field } = cause;
+                let StatusCause { reason, message, field } = cause;
                 Value::Object(given(vec![("reason", reason), ("message", message), ("field", field)]))
             });
             details.insert("causes".to_owned(), each.collect());
@@ -281,10 +292,10 @@ mod tests {
 
     #[test]
     fn texts_are_those_clients_know() {
-        let about = || About::new("apps", "deployments", "web");
+        let about = || StatusDetails::new("apps", "deployments", "web");
         assert_eq!(Status::not_found(about()).message, "deployments.apps \"web\" not found");
         assert_eq!(
-            Status::no_watch(About::new("metrics.k8s.io", "nodes", "")).message,
+            Status::no_watch(StatusDetails::new("metrics.k8s.io", "nodes", "")).message,
             "watch is not supported on resources of kind \"nodes.metrics.k8s.io\""
         );
         assert_eq!(

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::answer::{self, Body, BodyError, JSON};
+use crate::response::{self, Body, BodyError, JSON};
 use crate::status::Status;
 use crate::tls::Activity;
 
@@ -23,14 +23,14 @@ const WAITING: usize = 16;
 
 /// How long answers of a connection may be followed, and how many.
 #[derive(Clone, Debug)]
-pub struct Streams {
+pub struct WatchStreams {
     pub(crate) places: Arc<Semaphore>,
     pub(crate) limit: Duration,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) activity: Activity,
 }
 
-impl Streams {
+impl WatchStreams {
     /// Sends each line as it comes, for `limit` at most (and never longer than the server allows). A client that does
     /// not read is left behind.
     pub fn send(
@@ -60,12 +60,12 @@ impl Streams {
         });
         let frames = stream::poll_fn(move |context| receiver.poll_recv(context));
         let body = StreamBody::new(frames.map(|line| Ok::<_, BodyError>(Frame::data(line))));
-        Ok(answer::with_type(200, JSON, body.boxed_unsync()))
+        Ok(response::with_type(200, JSON, body.boxed_unsync()))
     }
 }
 
 /// A long answer, made piece by piece while it is read.
-pub fn pieces(pieces: impl Iterator<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
+pub(crate) fn pieces(pieces: impl Iterator<Item = Result<Bytes, BodyError>> + Send + 'static) -> Body {
     let frames = stream::iter(pieces.map(|piece| piece.map(Frame::data)));
     StreamBody::new(frames).boxed_unsync()
 }

@@ -15,7 +15,7 @@ use kube::client::Body;
 use localkube::Cluster;
 use localkube::access::Authority;
 use serde_json::json;
-use serve::{App, Exposition, Options, Server};
+use serve::{App, Exposition, Server, ServerOptions};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -25,8 +25,8 @@ fn app() -> App {
     App { decisions: Some(Arc::new(Desk)), metrics: Some(Arc::new(metrics)), ..App::default() }
 }
 
-fn options() -> Options {
-    Options { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..Options::default() }
+fn options() -> ServerOptions {
+    ServerOptions { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..ServerOptions::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]

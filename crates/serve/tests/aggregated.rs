@@ -13,7 +13,7 @@ use http::Request;
 use kube::Client;
 use localkube::Cluster;
 use serde_json::{Value, json};
-use serve::{App, Behind, Certificate, Options, Place, Server};
+use serve::{App, Certificate, Server, ServerOptions, ServiceBackend, ServiceRef};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -25,16 +25,19 @@ async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, kube::E
 async fn the_cluster_serves_decisions() {
     let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
     let client = cluster.client();
-    let mut place =
-        Place { namespace: "default".into(), service: "plimsoll".into(), behind: Behind::ThisMachine(0) };
-    let options = Options {
+    let mut place = ServiceRef {
+        namespace: "default".into(),
+        service: "plimsoll".into(),
+        behind: ServiceBackend::ThisMachine(0),
+    };
+    let options = ServerOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         certificate: Certificate::SelfMade(vec![place.server_name()]),
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let app = App { decisions: Some(Arc::new(Desk)), ..App::default() };
     let server = Server::start(options, client.clone(), app).await.unwrap();
-    place.behind = Behind::ThisMachine(server.port());
+    place.behind = ServiceBackend::ThisMachine(server.port());
     for object in server.api_services(&place) {
         let path = match object["kind"].as_str() {
             Some("Service") => "/api/v1/namespaces/default/services",

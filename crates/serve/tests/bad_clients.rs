@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use rustls::pki_types::ServerName;
-use serve::{Access, App, Body, Checks, Limits, Options, Server};
+use serve::{Access, App, Body, HealthChecks, Server, ServerLimits, ServerOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -24,13 +24,13 @@ use tower::util::BoxCloneSyncService;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn app() -> App {
-    let mut checks = Checks::new();
+    let mut checks = HealthChecks::new();
     checks.add_live("mad", || panic!("as it happens"));
     // Reads all it is sent.
     let echo = tower::service_fn(|request: Request<Body>| async {
         let answer = match request.into_body().collect().await {
-            Ok(body) => serve::text(200, body.to_bytes().len().to_string()),
-            Err(error) => serve::text(413, error.to_string()),
+            Ok(body) => serve::response::text(200, body.to_bytes().len().to_string()),
+            Err(error) => serve::response::text(413, error.to_string()),
         };
         Ok::<_, Infallible>(answer)
     });
@@ -38,15 +38,15 @@ fn app() -> App {
     App { decisions: Some(Arc::new(Desk)), checks, routes, groups: common::usage::groups(), ..App::default() }
 }
 
-async fn start(limits: Limits) -> Server {
+async fn start(limits: ServerLimits) -> Server {
     let nobody = tower::service_fn(|_: Request<kube::client::Body>| async {
         Err::<Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
     });
-    let options = Options {
+    let options = ServerOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         access: Access::Anyone,
         limits,
-        ..Options::default()
+        ..ServerOptions::default()
     };
     Server::start(options, Client::new(nobody, "default"), app()).await.unwrap()
 }
@@ -71,9 +71,16 @@ async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Limits that nobody meets, so that a test knows which one it meets.
-fn patient() -> Limits {
+fn patient() -> ServerLimits {
     let long = Duration::from_hours(1);
-    Limits { handshake: long, head: long, idle: long, answer: long, grace: SHORT, ..Limits::default() }
+    ServerLimits {
+        handshake: long,
+        head: long,
+        idle: long,
+        answer: long,
+        grace: SHORT,
+        ..ServerLimits::default()
+    }
 }
 
 /// A server that still serves those who speak, who may have to try again where time is short; it ends.
@@ -93,7 +100,7 @@ async fn still_serves(server: Server) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_does_not_greet_is_sent_away() {
-    let server = start(Limits { handshake: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { handshake: SHORT, ..patient() }).await;
     let mut silent = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
     rest(&mut silent).await;
     still_serves(server).await;
@@ -101,7 +108,7 @@ async fn whoever_does_not_greet_is_sent_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_nothing_or_half_a_question_is_sent_away() {
-    let server = start(Limits { head: SHORT, idle: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { head: SHORT, idle: SHORT, ..patient() }).await;
     for protocol in [&b"http/1.1"[..], b"h2"] {
         rest(&mut connect(&server, protocol).await).await;
     }
@@ -114,7 +121,7 @@ async fn whoever_asks_nothing_or_half_a_question_is_sent_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_sends_half_a_body_is_told_that_it_took_too_long() {
-    let server = start(Limits { answer: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { answer: SHORT, ..patient() }).await;
     let mut slow = connect(&server, b"http/1.1").await;
     let half = b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\nabc";
     slow.write_all(half).await.unwrap();
@@ -125,7 +132,7 @@ async fn whoever_sends_half_a_body_is_told_that_it_took_too_long() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_follows_and_does_not_read_is_sent_away() {
-    let server = start(Limits { idle: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { idle: SHORT, ..patient() }).await;
     let mut deaf = connect(&server, b"http/1.1").await;
     let head = format!(
         "GET {DECISIONS}/namespaces/a/decisions/hpa.web?watch=true&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -137,7 +144,7 @@ async fn whoever_follows_and_does_not_read_is_sent_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_is_refused() {
-    let server = start(Limits { body_size: 1000, ..Limits::default() }).await;
+    let server = start(ServerLimits { body_size: 1000, ..ServerLimits::default() }).await;
     let visitor = Visitor::new(&server, None);
     let answer = visitor.send("POST", "/echo", &[], vec![b'x'; 900]).await.unwrap();
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "900");
@@ -169,7 +176,7 @@ async fn too_much_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_has_no_effect() {
-    let server = start(Limits::default()).await;
+    let server = start(ServerLimits::default()).await;
     for bytes in [
         &b"\0\0\0\0"[..],
         b"GET / HTTP/9.9\r\n\r\n",
@@ -223,7 +230,7 @@ async fn nonsense_has_no_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_taken_back_cost_nothing() {
-    let server = start(Limits { watches: 10, ..Limits::default() }).await;
+    let server = start(ServerLimits { watches: 10, ..ServerLimits::default() }).await;
     let visitor = Visitor::new(&server, None);
     let watch = format!("{DECISIONS}/namespaces/a/decisions/hpa.web?watch=true");
     // Many more than there are places; each is dropped when it has begun, or before.
@@ -246,7 +253,7 @@ async fn requests_that_are_taken_back_cost_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_beyond_the_limit_are_told_to_come_again() {
-    let server = start(Limits { requests: 1, ..Limits::default() }).await;
+    let server = start(ServerLimits { requests: 1, ..ServerLimits::default() }).await;
     let mut slow = connect(&server, b"http/1.1").await;
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
     let visitor = Visitor::new(&server, None);
@@ -269,7 +276,7 @@ async fn requests_beyond_the_limit_are_told_to_come_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_the_limit_wait_their_turn() {
-    let server = start(Limits { connections: 1, ..Limits::default() }).await;
+    let server = start(ServerLimits { connections: 1, ..ServerLimits::default() }).await;
     let first = connect(&server, b"http/1.1").await;
     let visitor = Visitor::new(&server, None);
     let mut second = std::pin::pin!(visitor.get("/readyz", &[]));
@@ -281,7 +288,7 @@ async fn connections_beyond_the_limit_wait_their_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_comes_for_all() {
-    let server = start(Limits { grace: Duration::from_millis(500), ..patient() }).await;
+    let server = start(ServerLimits { grace: Duration::from_millis(500), ..patient() }).await;
     let port = server.port();
     let visitor = Visitor::new(&server, None);
     let watch = format!("{DECISIONS}/namespaces/a/decisions/hpa.web?watch=true");
@@ -298,7 +305,7 @@ async fn the_end_comes_for_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_of_megabytes_end_one_connection_only() {
-    let server = start(Limits::default()).await;
+    let server = start(ServerLimits::default()).await;
     let visitor = Visitor::new(&server, None);
     let large = "x".repeat(1_200_000);
     for head in [
@@ -324,7 +331,7 @@ async fn heads_of_megabytes_end_one_connection_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_in_queries_is_an_answer() {
-    let server = start(Limits::default()).await;
+    let server = start(ServerLimits::default()).await;
     let visitor = Visitor::new(&server, None);
     let queries = [
         "labelSelector=%ff%fe",

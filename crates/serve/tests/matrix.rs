@@ -15,7 +15,7 @@ use kube::Client;
 use localkube::access::{Authority, Identity};
 use localkube::{Cluster, Running};
 use serde_json::{Value, json};
-use serve::{App, Exposition, Options, Server};
+use serve::{App, Exposition, Server, ServerOptions};
 
 /// Those of whom the API server says that they may do nothing.
 const DENIED: &[&str] = &["mallory", "system:serviceaccount:default:poor"];
@@ -41,7 +41,9 @@ async fn world() -> World {
     let metrics = || Exposition { content_type: "text/plain; version=0.0.4".into(), text: "up 1\n".into() };
     let app = App { groups: groups(), metrics: Some(Arc::new(metrics)), ..App::default() };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = Server::start(Options { address, ..Options::default() }, client.clone(), app).await.unwrap();
+    let server = Server::start(ServerOptions { address, ..ServerOptions::default() }, client.clone(), app)
+        .await
+        .unwrap();
     World { _cluster: cluster, client, server, clients, proxies, asked }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Status};
+use external_scaler::{ActivityStream, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Status};
 use futures::stream;
 
 /// How often the folder is looked at for those who want to be told.
@@ -52,7 +52,7 @@ impl ExternalScaler for Spool {
     }
 
     /// Only needed for triggers of type `external-push`.
-    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let folder = self.folder(object)?;
         let told = stream::unfold((folder, None), |(folder, before)| async move {
             loop {

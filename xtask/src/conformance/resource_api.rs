@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use quantity::{Format, Quantity};
 use serde::Deserialize;
 use serde_json::Value;
-use serve::metrics::Settings;
-use serve::{App, Local};
+use serve::metrics::MetricsApiSettings;
+use serve::{App, InProcessServer};
 
 use super::Outcome;
 use super::custom_api::exchange;
@@ -78,10 +78,11 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let fixture: Fixture = serde_json::from_value(first.clone()).context("the first record is no fixture")?;
     let (now, provider) = (fixture.creation_timestamp, Arc::new(Provider::new(fixture)?));
     exchange::replay(records, |compat| {
-        let settings = Settings { clock: Arc::new(move || now), ..Settings::from(compat) };
+        let settings =
+            MetricsApiSettings { clock: Arc::new(move || now), ..MetricsApiSettings::from(compat) };
         let groups = serve::metrics::resource(provider.clone(), &settings);
         let app = App { groups, address: "localhost:443".to_owned(), ..App::default() };
-        [(String::new(), Local::new(app))].into()
+        [(String::new(), InProcessServer::new(app))].into()
     })
 }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api::provider::Compat;
-use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, Server, Status};
+use external_scaler::{ActivityStream, ExternalScaler, MetricSpec, MetricValue, Server, Status};
 use futures::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -53,7 +53,7 @@ impl ExternalScaler for Play {
         }
     }
 
-    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
         if object.text("stream").is_ok_and(|stream| stream == "late") {
             // Longer than an answer may take: servers in Go say nothing at all before they have something to tell.

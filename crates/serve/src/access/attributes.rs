@@ -6,29 +6,29 @@ use http::Method;
 
 use crate::identity::User;
 use crate::request::Query;
-use crate::status::{About, Status};
+use crate::status::{Status, StatusDetails};
 
 /// What somebody wants to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Attributes {
+pub struct RequestAttributes {
     /// `get`, `list`, `watch`, `create`, …; the method in lower case for paths.
     pub verb: String,
     /// What it is done to.
-    pub target: Target,
+    pub target: RequestTarget,
 }
 
 /// What something is done to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum RequestTarget {
     /// Objects of a resource.
-    Resource(Resource),
+    Resource(RequestedResource),
     /// A path that is about no objects.
     Path(String),
 }
 
 /// Objects of a resource; what does not apply is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Resource {
+pub struct RequestedResource {
     /// API group; empty for the core one.
     pub group: String,
     /// Version.
@@ -42,14 +42,14 @@ pub struct Resource {
     /// A part of it.
     pub subresource: String,
     /// Only those with such labels.
-    pub labels: Vec<Requirement>,
+    pub labels: Vec<SelectorRequirement>,
     /// Only those with such fields. One that holds an exact name gives the name too.
-    pub fields: Vec<Requirement>,
+    pub fields: Vec<SelectorRequirement>,
 }
 
 /// What objects must have to be meant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Requirement {
+pub struct SelectorRequirement {
     /// Label or field.
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
@@ -59,7 +59,7 @@ pub struct Requirement {
 }
 
 /// What a selector of labels requires; what cannot be said is left out, which asks for more.
-fn labels(query: &Query) -> Vec<Requirement> {
+fn labels(query: &Query) -> Vec<SelectorRequirement> {
     let Ok(selector) = query.labels() else { return Vec::new() };
     let each = selector.requirements().iter().filter_map(|own| {
         let operator = match own.operator() {
@@ -70,13 +70,13 @@ fn labels(query: &Query) -> Vec<Requirement> {
             Operator::GreaterThan | Operator::LessThan => return None,
         };
         let values = own.values().into_iter().map(str::to_owned).collect();
-        Some(Requirement { key: own.key().to_owned(), operator, values })
+        Some(SelectorRequirement { key: own.key().to_owned(), operator, values })
     });
     each.collect()
 }
 
-fn fields(selector: &FieldSelector) -> Vec<Requirement> {
-    let each = selector.terms().iter().map(|term| Requirement {
+fn fields(selector: &FieldSelector) -> Vec<SelectorRequirement> {
+    let each = selector.terms().iter().map(|term| SelectorRequirement {
         key: term.field.clone(),
         operator: if term.differs { "NotIn" } else { "In" },
         values: vec![term.value.clone()],
@@ -84,7 +84,7 @@ fn fields(selector: &FieldSelector) -> Vec<Requirement> {
     each.collect()
 }
 
-impl Attributes {
+impl RequestAttributes {
     /// What a request with this method, (decoded) path and query wants.
     pub fn of(method: &Method, path: &str, query: &Query) -> Self {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -93,7 +93,7 @@ impl Attributes {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => {
                 let verb = method.as_str().to_lowercase();
-                return Self { verb, target: Target::Path(path.to_owned()) };
+                return Self { verb, target: RequestTarget::Path(path.to_owned()) };
             }
         };
         let (prefix, rest) = match rest {
@@ -107,14 +107,14 @@ impl Attributes {
             _ => ("", rest),
         };
         let part = |index: usize| rest.get(index).map(|text| (*text).to_owned()).unwrap_or_default();
-        let mut resource = Resource {
+        let mut resource = RequestedResource {
             group: group.to_owned(),
             version: version.to_owned(),
             namespace: namespace.to_owned(),
             resource: part(0),
             name: part(1),
             subresource: part(2),
-            ..Resource::default()
+            ..RequestedResource::default()
         };
         let many = resource.name.is_empty();
         let verb = match (prefix, method.as_str()) {
@@ -137,7 +137,7 @@ impl Attributes {
             }
             resource.fields = selector.as_ref().map(fields).unwrap_or_default();
         }
-        Self { verb: verb.to_owned(), target: Target::Resource(resource) }
+        Self { verb: verb.to_owned(), target: RequestTarget::Resource(resource) }
     }
 
     /// The answer to somebody who may not, in the words of Kubernetes.
@@ -145,12 +145,12 @@ impl Attributes {
         let (verb, user) = (&self.verb, quote(&user.name));
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         match &self.target {
-            Target::Path(path) => Status::forbidden(
+            RequestTarget::Path(path) => Status::forbidden(
                 format!("forbidden: User {user} cannot {verb} path {}{why}", quote(path)),
-                About::default(),
+                StatusDetails::default(),
             ),
-            Target::Resource(of) => {
-                let about = About::new(&of.group, &of.resource, &of.name);
+            RequestTarget::Resource(of) => {
+                let about = StatusDetails::new(&of.group, &of.resource, &of.name);
                 let slash = if of.subresource.is_empty() { "" } else { "/" };
                 let resource = quote(&format!("{}{slash}{}", of.resource, of.subresource));
                 let place = match of.namespace.as_str() {
@@ -169,7 +169,7 @@ impl Attributes {
 
     /// The same for all objects, whatever they have; none if that is what is wanted already.
     pub(super) fn broader(&self) -> Option<Self> {
-        let Target::Resource(of) = &self.target else { return None };
+        let RequestTarget::Resource(of) = &self.target else { return None };
         if of.labels.is_empty() && of.fields.is_empty() {
             return None;
         }
@@ -177,19 +177,19 @@ impl Attributes {
             field.key == "metadata.name" && field.operator == "In" && field.values.contains(&of.name)
         });
         let name = if pinned { String::new() } else { of.name.clone() };
-        let target = Resource { name, labels: Vec::new(), fields: Vec::new(), ..of.clone() };
-        Some(Self { verb: self.verb.clone(), target: Target::Resource(target) })
+        let target = RequestedResource { name, labels: Vec::new(), fields: Vec::new(), ..of.clone() };
+        Some(Self { verb: self.verb.clone(), target: RequestTarget::Resource(target) })
     }
 
     /// How much text it is.
     pub(super) fn length(&self) -> usize {
         let target = match &self.target {
-            Target::Path(path) => path.len(),
-            Target::Resource(of) => {
+            RequestTarget::Path(path) => path.len(),
+            RequestTarget::Resource(of) => {
                 [&of.group, &of.version, &of.namespace, &of.resource, &of.name, &of.subresource]
                     .iter()
                     .map(|text| text.len())
-                    .chain(of.labels.iter().chain(&of.fields).map(Requirement::length))
+                    .chain(of.labels.iter().chain(&of.fields).map(SelectorRequirement::length))
                     .sum()
             }
         };
@@ -197,7 +197,7 @@ impl Attributes {
     }
 }
 
-impl Requirement {
+impl SelectorRequirement {
     fn length(&self) -> usize {
         self.key.len() + self.values.iter().map(String::len).sum::<usize>()
     }
@@ -207,17 +207,17 @@ impl Requirement {
 mod tests {
     use super::*;
 
-    fn of(method: &str, uri: &str) -> Attributes {
+    fn of(method: &str, uri: &str) -> RequestAttributes {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        Attributes::of(&method.parse().unwrap(), path, &Query::parse(query))
+        RequestAttributes::of(&method.parse().unwrap(), path, &Query::parse(query))
     }
 
     /// `verb group/version namespace resource name subresource`, with `-` for what is empty.
     fn short(method: &str, uri: &str) -> String {
-        let Attributes { verb, target } = of(method, uri);
+        let RequestAttributes { verb, target } = of(method, uri);
         match target {
-            Target::Path(path) => format!("{verb} {path}"),
-            Target::Resource(r) => {
+            RequestTarget::Path(path) => format!("{verb} {path}"),
+            RequestTarget::Resource(r) => {
                 let parts = [r.group, r.version, r.namespace, r.resource, r.name, r.subresource];
                 let parts = parts.map(|part| if part.is_empty() { "-".to_owned() } else { part });
                 format!("{verb} {}", parts.join(" "))
@@ -265,7 +265,7 @@ mod tests {
     fn selectors_are_left_out_first() {
         let wanted =
             of("GET", "/apis/g/v/pods?labelSelector=a%3Db,c!%3Dd,!e,f%3E1&fieldSelector=metadata.name%3Dx");
-        let Target::Resource(narrow) = &wanted.target else { panic!() };
+        let RequestTarget::Resource(narrow) = &wanted.target else { panic!() };
         let shown: Vec<String> =
             narrow.labels.iter().map(|r| format!("{} {} {:?}", r.key, r.operator, r.values)).collect();
         assert_eq!(shown, ["a In [\"b\"]", "c NotIn [\"d\"]", "e DoesNotExist []"]);

@@ -10,12 +10,12 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldSelectorRequirement, LabelSelectorRequirement};
 use kube::Client;
 
-pub use attributes::{Attributes, Requirement, Resource, Target};
+pub use attributes::{RequestAttributes, RequestTarget, RequestedResource, SelectorRequirement};
 
 use crate::cache::{Cache, Life};
 use crate::identity::User;
 use crate::review::{self, ReviewError};
-use crate::server::Reviews;
+use crate::server::ReviewTtls;
 use crate::status::Status;
 
 /// Who may do what.
@@ -42,7 +42,7 @@ const MASTERS: &str = "system:masters";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
     user: User,
-    wanted: Attributes,
+    wanted: RequestAttributes,
 }
 
 /// What the API server said.
@@ -61,7 +61,7 @@ pub(crate) struct Authorizer {
 
 impl Authorizer {
     /// `open` are paths that everybody may get: exact, or the beginning of one and `*`.
-    pub(crate) fn new(client: Client, open: Vec<String>, reviews: Reviews) -> Self {
+    pub(crate) fn new(client: Client, open: Vec<String>, reviews: ReviewTtls) -> Self {
         let life = move |verdict: &Verdict| {
             if verdict.allowed {
                 Life { whole: reviews.allowed, fresh: reviews.allowed / 3 * 2 }
@@ -73,7 +73,7 @@ impl Authorizer {
     }
 
     /// An error if the user may not.
-    pub(crate) async fn check(&self, user: &User, wanted: &Attributes) -> Result<(), Status> {
+    pub(crate) async fn check(&self, user: &User, wanted: &RequestAttributes) -> Result<(), Status> {
         if user.is_in(MASTERS) || is_open(&self.open, wanted) {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Authorizer {
         }
     }
 
-    async fn verdict(&self, user: &User, wanted: &Attributes) -> Result<Verdict, Status> {
+    async fn verdict(&self, user: &User, wanted: &RequestAttributes) -> Result<Verdict, Status> {
         let question = Question { user: user.clone(), wanted: wanted.clone() };
         let ask = || ask(self.client.clone(), question.clone()).boxed();
         let verdict = if question.length() < LONGEST {
@@ -104,8 +104,8 @@ impl Authorizer {
     }
 }
 
-fn is_open(open: &[String], wanted: &Attributes) -> bool {
-    let Target::Path(path) = &wanted.target else { return false };
+fn is_open(open: &[String], wanted: &RequestAttributes) -> bool {
+    let RequestTarget::Path(path) = &wanted.target else { return false };
     open.iter().any(|open| match open.strip_suffix('*') {
         Some(beginning) => path.starts_with(beginning),
         None => path == open,
@@ -123,8 +123,10 @@ impl Question {
         let verb = Some(self.wanted.verb.clone());
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let (resource_attributes, non_resource_attributes) = match &self.wanted.target {
-            Target::Path(path) => (None, Some(NonResourceAttributes { path: Some(path.clone()), verb })),
-            Target::Resource(resource) => {
+            RequestTarget::Path(path) => {
+                (None, Some(NonResourceAttributes { path: Some(path.clone()), verb }))
+            }
+            RequestTarget::Resource(resource) => {
                 let attributes = ResourceAttributes {
                     group: given(&resource.group),
                     version: given(&resource.version),
@@ -157,12 +159,12 @@ impl Question {
     }
 }
 
-fn label(of: &Requirement) -> LabelSelectorRequirement {
+fn label(of: &SelectorRequirement) -> LabelSelectorRequirement {
     let values = (!of.values.is_empty()).then(|| of.values.clone());
     LabelSelectorRequirement { key: of.key.clone(), operator: of.operator.to_owned(), values }
 }
 
-fn field(of: &Requirement) -> FieldSelectorRequirement {
+fn field(of: &SelectorRequirement) -> FieldSelectorRequirement {
     let values = Some(of.values.clone());
     FieldSelectorRequirement { key: of.key.clone(), operator: of.operator.to_owned(), values }
 }
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn some_paths_are_open_to_all() {
         let open = ["/healthz".to_owned(), "/pages/*".to_owned()];
-        let path = |path: &str| is_open(&open, &Attributes::of(&Method::GET, path, &Query::default()));
+        let path = |path: &str| is_open(&open, &RequestAttributes::of(&Method::GET, path, &Query::default()));
         assert!(path("/healthz") && path("/pages/a/b"));
         assert!(!path("/healthz/x") && !path("/metrics") && !path("/apis/g/v/healthz"));
     }
@@ -200,7 +202,7 @@ mod tests {
         let mut user = User { name: "u".into(), groups: vec!["g".into()], ..User::default() };
         user.extra.insert("k".into(), vec!["v".into()]);
         let uri = "/apis/g/v1/namespaces/ns/things/x/scale";
-        let wanted = Attributes::of(&Method::GET, uri, &Query::default());
+        let wanted = RequestAttributes::of(&Method::GET, uri, &Query::default());
         let question = Question { user, wanted };
         let json = serde_json::to_value(question.review().spec).unwrap();
         assert_eq!(

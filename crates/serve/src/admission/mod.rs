@@ -23,29 +23,29 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use crate::answer::{self, Body};
 use crate::app::Route;
+use crate::response::{self, Body};
 use crate::status::Status;
 
-pub use review::Review;
-pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, configuration, trust};
+pub use review::AdmissionRequest;
+pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, set_ca_bundle, webhook_configuration};
 
 /// Says whether objects may be written.
-pub trait Admit: Send + Sync + 'static {
+pub trait AdmissionHandler: Send + Sync + 'static {
     /// Judges one write. It has the time that the API server gives; whoever takes longer is not heard.
-    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling>;
+    fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse>;
 }
 
 /// What becomes of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
+pub struct AdmissionResponse {
     /// Why not; none: it may go on.
     pub refused: Option<Status>,
     /// Told to whoever writes.
     pub warnings: Vec<String>,
 }
 
-impl Ruling {
+impl AdmissionResponse {
     /// It may go on.
     pub fn allow(warnings: Vec<String>) -> Self {
         Self { refused: None, warnings }
@@ -74,14 +74,14 @@ impl Ruling {
 }
 
 /// The routes of all webhooks, for [`App::routes`](crate::App).
-pub fn routes(admit: &Arc<dyn Admit>) -> Vec<(String, Route)> {
+pub fn routes(admit: &Arc<dyn AdmissionHandler>) -> Vec<(String, Route)> {
     let route = |webhook: &'static Webhook| {
         let admit = Arc::clone(admit);
         let service = service_fn(move |request: Request<Body>| {
             let admit = Arc::clone(&admit);
             async move {
                 let answer = answer(request, webhook, admit.as_ref()).await;
-                Ok::<_, Infallible>(answer.unwrap_or_else(|error| answer::status(&error)))
+                Ok::<_, Infallible>(answer.unwrap_or_else(|error| response::status(&error)))
             }
         });
         (webhook.path.to_owned(), Route::new(service))
@@ -89,7 +89,7 @@ pub fn routes(admit: &Arc<dyn Admit>) -> Vec<(String, Route)> {
     WEBHOOKS.iter().map(route).collect()
 }
 
-/// The paths of all webhooks, for [`Options::open_paths`](crate::Options): the API server does not say who it is.
+/// The paths of all webhooks, for [`ServerOptions::open_paths`](crate::Options): the API server does not say who it is.
 pub fn open_paths() -> impl Iterator<Item = String> {
     WEBHOOKS.iter().map(|webhook| webhook.path.to_owned())
 }
@@ -97,7 +97,7 @@ pub fn open_paths() -> impl Iterator<Item = String> {
 async fn answer(
     request: Request<Body>,
     webhook: &Webhook,
-    admit: &dyn Admit,
+    admit: &dyn AdmissionHandler,
 ) -> Result<Response<Body>, Status> {
     if request.method() != Method::POST {
         return Err(Status::not_allowed());
@@ -105,14 +105,20 @@ async fn answer(
     let (head, body) = request.into_parts();
     review::is_json(&head.headers)?;
     let body = body.collect().await.map_err(|error| unread(&*error))?.to_bytes();
-    let review = Review::read(&body, webhook)?;
+    let review = AdmissionRequest::read(&body, webhook)?;
     drop(body);
     let uid = review.uid.clone();
     // Subresources are written by us and by the server itself.
-    let ruling =
-        if review.subresource.is_empty() { admit.admit(review).await } else { Ruling::allow(Vec::new()) };
+    let ruling = if review.subresource.is_empty() {
+        admit.admit(review).await
+    } else {
+        AdmissionResponse::allow(Vec::new())
+    };
     let response = ruling.into_response(&uid);
-    Ok(answer::json(200, &json!({"kind": review::KIND, "apiVersion": review::VERSION, "response": response})))
+    Ok(response::json(
+        200,
+        &json!({"kind": review::KIND, "apiVersion": review::VERSION, "response": response}),
+    ))
 }
 
 /// Why a body did not arrive.

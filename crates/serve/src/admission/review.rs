@@ -13,7 +13,7 @@ pub(super) const VERSION: &str = "admission.k8s.io/v1";
 
 /// A write that is asked about.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Review {
+pub struct AdmissionRequest {
     /// Id of the question.
     pub uid: String,
     /// `CREATE`, `UPDATE` or `DELETE`.
@@ -83,7 +83,7 @@ struct WireKind {
 pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = given.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case(crate::JSON) {
+    if media.eq_ignore_ascii_case(crate::response::JSON) {
         return Ok(());
     }
     let given = api::gotext::quote(given);
@@ -91,7 +91,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Status> {
     Err(Status::new(415, "UnsupportedMediaType", text, None))
 }
 
-impl Review {
+impl AdmissionRequest {
     /// Reads and checks a review that came to a webhook's path.
     pub(super) fn read(body: &[u8], webhook: &Webhook) -> Result<Self, Status> {
         let bad =

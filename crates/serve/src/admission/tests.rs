@@ -5,27 +5,27 @@ use std::sync::Mutex;
 use futures::FutureExt as _;
 
 use super::*;
-use crate::{App, Behind, Local, Place};
+use crate::{App, InProcessServer, ServiceBackend, ServiceRef};
 
 /// Refuses objects named `no`, warns about all others, and remembers what it was asked.
 #[derive(Default)]
-struct Guard(Mutex<Vec<Review>>);
+struct Guard(Mutex<Vec<AdmissionRequest>>);
 
-impl Admit for Guard {
-    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
+impl AdmissionHandler for Guard {
+    fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         let ruling = match review.name.as_str() {
-            "no" => Ruling::refuse(Status::new(403, "Forbidden", "not this one", None)),
+            "no" => AdmissionResponse::refuse(Status::new(403, "Forbidden", "not this one", None)),
             "broken" => std::panic::panic_any("a fault"),
-            _ => Ruling::allow(vec!["odd".to_owned()]),
+            _ => AdmissionResponse::allow(vec!["odd".to_owned()]),
         };
         self.0.lock().unwrap().push(review);
         async { ruling }.boxed()
     }
 }
 
-fn site(guard: &Arc<Guard>) -> Local {
-    let admit: Arc<dyn Admit> = guard.clone();
-    Local::new(App { routes: routes(&admit), ..App::default() })
+fn site(guard: &Arc<Guard>) -> InProcessServer {
+    let admit: Arc<dyn AdmissionHandler> = guard.clone();
+    InProcessServer::new(App { routes: routes(&admit), ..App::default() })
 }
 
 fn review(webhook: &Webhook, name: &str) -> Value {
@@ -44,11 +44,11 @@ fn review(webhook: &Webhook, name: &str) -> Value {
 fn post(path: &str, body: impl Into<bytes::Bytes>) -> Request<Body> {
     let request =
         Request::post(format!("{path}?timeout=10s")).header("content-type", "application/json; charset=x");
-    request.body(answer::full(body)).unwrap()
+    request.body(response::full(body)).unwrap()
 }
 
-async fn ask(site: &Local, request: Request<Body>) -> (u16, Value) {
-    let response = site.answer(request).await;
+async fn ask(site: &InProcessServer, request: Request<Body>) -> (u16, Value) {
+    let response = site.respond(request).await;
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (code, serde_json::from_slice(&body).unwrap())
@@ -126,9 +126,9 @@ async fn what_is_no_review_is_told_so() {
         assert_eq!(code, 400, "{message}");
         assert!(message.contains(words), "{words}: {message}");
     }
-    let get = Request::get(webhook.path).body(answer::full("")).unwrap();
+    let get = Request::get(webhook.path).body(response::full("")).unwrap();
     assert_eq!(ask(&site, get).await.0, 405);
-    let text = Request::post(webhook.path).body(answer::full(review(webhook, "yes").to_string())).unwrap();
+    let text = Request::post(webhook.path).body(response::full(review(webhook, "yes").to_string())).unwrap();
     let (code, answer) = ask(&site, text).await;
     assert_eq!((code, answer["reason"].as_str()), (415, Some("UnsupportedMediaType")));
     assert_eq!(ask(&site, post("/validate-something-else", "{}")).await.0, 404);
@@ -158,9 +158,12 @@ async fn a_fault_of_the_judge_is_an_error_and_no_ruling() {
 
 #[test]
 fn the_configuration_names_every_path_and_trusts_whom_it_is_told() {
-    let place =
-        Place { namespace: "keda".into(), service: SERVICE.into(), behind: Behind::Pods([].into(), 9443) };
-    let mut configuration = configuration(&place, None);
+    let place = ServiceRef {
+        namespace: "keda".into(),
+        service: SERVICE.into(),
+        behind: ServiceBackend::Pods([].into(), 9443),
+    };
+    let mut configuration = webhook_configuration(&place, None);
     let webhooks = configuration["webhooks"].as_array().unwrap();
     assert_eq!(webhooks.len(), 6);
     let first = &webhooks[0];
@@ -174,15 +177,15 @@ fn the_configuration_names_every_path_and_trusts_whom_it_is_told() {
 
     let foreign = json!({"name": "x", "clientConfig": {"url": "https://x"}});
     configuration["webhooks"].as_array_mut().unwrap().push(foreign.clone());
-    assert!(trust(&mut configuration, "one"));
-    assert!(!trust(&mut configuration, "one"));
-    assert!(trust(&mut configuration, "two"));
+    assert!(set_ca_bundle(&mut configuration, "one"));
+    assert!(!set_ca_bundle(&mut configuration, "one"));
+    assert!(set_ca_bundle(&mut configuration, "two"));
     let webhooks = configuration["webhooks"].as_array().unwrap();
     assert!(webhooks[..6].iter().all(|webhook| webhook["clientConfig"]["caBundle"] == "dHdv"));
     assert_eq!(webhooks[6], foreign);
     // Somebody may have written anything there.
-    assert!(!trust(&mut json!({"webhooks": [null, {"clientConfig": 3}]}), "one"));
-    assert!(!trust(&mut Value::Null, "one"));
+    assert!(!set_ca_bundle(&mut json!({"webhooks": [null, {"clientConfig": 3}]}), "one"));
+    assert!(!set_ca_bundle(&mut Value::Null, "one"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::register::Place;
+use crate::registration::ServiceRef;
 
 /// The name of the ValidatingWebhookConfiguration.
 pub const NAME: &str = "keda-admission";
@@ -74,8 +74,8 @@ pub const WEBHOOKS: [Webhook; 6] = [
 ];
 
 /// The ValidatingWebhookConfiguration: the API server asks the Service of a place, and trusts this authority (PEM). Without
-/// one the bundle is to be filled in later, see [`trust`].
-pub fn configuration(place: &Place, authority: Option<&str>) -> Value {
+/// one the bundle is to be filled in later, see [`set_ca_bundle`].
+pub fn webhook_configuration(place: &ServiceRef, authority: Option<&str>) -> Value {
     let webhook = |webhook: &Webhook| {
         json!({
             "name": webhook.name,
@@ -105,14 +105,14 @@ pub fn configuration(place: &Place, authority: Option<&str>) -> Value {
         "webhooks": WEBHOOKS.iter().map(webhook).collect::<Vec<_>>(),
     });
     if let Some(authority) = authority {
-        trust(&mut configuration, authority);
+        set_ca_bundle(&mut configuration, authority);
     }
     configuration
 }
 
 /// Fills an authority (PEM) into every webhook of ours; others are left alone. Says whether that changed anything, so
 /// that it is written only then.
-pub fn trust(configuration: &mut Value, authority: &str) -> bool {
+pub fn set_ca_bundle(configuration: &mut Value, authority: &str) -> bool {
     let bundle = json!(STANDARD.encode(authority));
     let mut changed = false;
     let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Form, table};
-use crate::answer::{self, Body, BodyError, JSON};
+use crate::response::{self, Body, BodyError, JSON};
 use crate::stream;
 
 /// How much is sent at a time.
@@ -23,9 +23,9 @@ pub(super) fn decisions(group: &str, records: Vec<DecisionRecord>, form: Form) -
     let newest = records.iter().map(version).max().unwrap_or(1).to_string();
     match form {
         Form::Table(style) => {
-            answer::json(200, &table::decisions(&records, style, &newest, Timestamp::now()))
+            response::json(200, &table::decisions(&records, style, &newest, Timestamp::now()))
         }
-        Form::Json => answer::with_type(200, JSON, stream::pieces(Pieces::new(group, records, &newest))),
+        Form::Json => response::with_type(200, JSON, stream::pieces(Pieces::new(group, records, &newest))),
     }
 }
 
@@ -33,14 +33,14 @@ pub(super) fn decisions(group: &str, records: Vec<DecisionRecord>, form: Form) -
 pub(super) fn differences(found: &DifferenceList, form: Form) -> Response<Body> {
     let newest = found.items.iter().map(|record| record.last.as_microsecond()).max().unwrap_or(1).to_string();
     if let Form::Table(style) = form {
-        return answer::json(200, &table::differences(found, style, &newest, Timestamp::now()));
+        return response::json(200, &table::differences(found, style, &newest, Timestamp::now()));
     }
     let mut list =
         json!({"apiVersion": API_VERSION, "kind": "DifferenceList", "metadata": {"resourceVersion": newest}});
     if let (Some(list), Ok(Value::Object(fields))) = (list.as_object_mut(), serde_json::to_value(found)) {
         list.extend(fields.into_iter().filter(|(key, _)| key != "apiVersion" && key != "kind"));
     }
-    answer::json(200, &list)
+    response::json(200, &list)
 }
 
 /// The JSON text of a list, made while it is read: there may be ten thousand, each with all its arithmetic.

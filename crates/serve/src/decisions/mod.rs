@@ -19,14 +19,14 @@ use http::{Method, Request, Response};
 use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
-use crate::accept::accepted;
-use crate::answer::{self, Body};
-use crate::app::{Group, Resource};
-use crate::request::Call;
-use crate::status::{About, Status};
+use crate::app::{ApiGroupVersion, ApiResource};
+use crate::media_type::accepted_media_types;
+use crate::request::AuthorizedRequest;
+use crate::response::{self, Body};
+use crate::status::{Status, StatusDetails};
 
 /// Where decisions come from.
-pub trait Decisions: Send + Sync {
+pub trait DecisionSource: Send + Sync {
     /// The latest of each autoscaler, in a namespace or everywhere.
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord>;
 
@@ -61,38 +61,42 @@ struct Filter {
 }
 
 /// The API, for the list of those that are served.
-pub(crate) fn group(decisions: Arc<dyn Decisions>) -> Group {
+pub(crate) fn group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     group_of(GROUP, decisions, resources())
 }
 
 /// The same of the operator, which runs beside the controller and so needs a group of its own.
-pub fn of_operator(decisions: Arc<dyn Decisions>) -> Group {
+pub fn operator_group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     let mut resources = resources();
     resources.retain(|resource| resource.name == "decisions");
     group_of(OPERATOR_GROUP, decisions, resources)
 }
 
-fn group_of(group: &'static str, decisions: Arc<dyn Decisions>, resources: Vec<Resource>) -> Group {
+fn group_of(
+    group: &'static str,
+    decisions: Arc<dyn DecisionSource>,
+    resources: Vec<ApiResource>,
+) -> ApiGroupVersion {
     let route = tower::service_fn(move |request: Request<Body>| {
         let decisions = Arc::clone(&decisions);
         async move {
-            let found = match request.extensions().get::<Call>() {
+            let found = match request.extensions().get::<AuthorizedRequest>() {
                 Some(call) => answer(group, decisions.as_ref(), call),
                 None => Err(Status::internal("the request has not been authorized")),
             };
-            Ok(found.unwrap_or_else(|error| answer::status(&error)))
+            Ok(found.unwrap_or_else(|error| response::status(&error)))
         }
     });
-    Group::new(group, VERSION, resources, BoxCloneSyncService::new(route))
+    ApiGroupVersion::new(group, VERSION, resources, BoxCloneSyncService::new(route))
 }
 
-fn resources() -> Vec<Resource> {
+fn resources() -> Vec<ApiResource> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let time =
         |description: &str| json!({"type": "string", "format": "date-time", "description": description});
     let any = |description: &str| json!({"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true});
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let decisions = Resource {
+    let decisions = ApiResource {
         name: "decisions".to_owned(),
         singular: "decision".to_owned(),
         kind: "Decision".to_owned(),
@@ -109,9 +113,9 @@ fn resources() -> Vec<Resource> {
             "round": any("What triggers said before it, where the target is scaled by events."),
             "decision": any("The decision as it was last made: what was seen, what each metric proposed, which limits applied."),
         }),
-        ..Resource::default()
+        ..ApiResource::default()
     };
-    let differences = Resource {
+    let differences = ApiResource {
         name: "differences".to_owned(),
         singular: "difference".to_owned(),
         kind: "Difference".to_owned(),
@@ -126,12 +130,16 @@ fn resources() -> Vec<Resource> {
             "ours": text("What we would say."),
             "why": text("Why, in one sentence."),
         }),
-        ..Resource::default()
+        ..ApiResource::default()
     };
     vec![decisions, differences]
 }
 
-fn answer(group: &'static str, decisions: &dyn Decisions, call: &Call) -> Result<Response<Body>, Status> {
+fn answer(
+    group: &'static str,
+    decisions: &dyn DecisionSource,
+    call: &AuthorizedRequest,
+) -> Result<Response<Body>, Status> {
     let segments: Vec<&str> = call.path.trim_matches('/').split('/').skip(3).collect();
     if segments.iter().any(|segment| segment.is_empty()) {
         return Err(Status::no_path());
@@ -141,7 +149,7 @@ fn answer(group: &'static str, decisions: &dyn Decisions, call: &Call) -> Result
         rest => (None, rest),
     };
     let watch = call.query.is_set("watch");
-    let allowed = |form: fn(&Call) -> Result<Form, Status>| {
+    let allowed = |form: fn(&AuthorizedRequest) -> Result<Form, Status>| {
         if call.method == Method::GET { form(call) } else { Err(Status::not_allowed()) }
     };
     match (rest, namespace) {
@@ -166,7 +174,7 @@ fn answer(group: &'static str, decisions: &dyn Decisions, call: &Call) -> Result
         (["differences"], _) if group == GROUP => {
             let form = allowed(Form::of)?;
             if watch {
-                return Err(Status::no_watch(About::new(GROUP, "differences", "")));
+                return Err(Status::no_watch(StatusDetails::new(GROUP, "differences", "")));
             }
             let filter = Filter::of(call)?;
             let mut found = decisions.differences(namespace);
@@ -178,13 +186,13 @@ fn answer(group: &'static str, decisions: &dyn Decisions, call: &Call) -> Result
 }
 
 fn missing(group: &'static str, name: &str) -> Status {
-    Status::not_found(About::new(group, "decisions", name))
+    Status::not_found(StatusDetails::new(group, "decisions", name))
 }
 
 impl Form {
-    fn of(call: &Call) -> Result<Self, Status> {
+    fn of(call: &AuthorizedRequest) -> Result<Self, Status> {
         let style = table::Style::of(&call.query);
-        let found = accepted(&call.headers).iter().find_map(|media| {
+        let found = accepted_media_types(&call.headers).iter().find_map(|media| {
             let table = |version| media.is("Table", "meta.k8s.io", version);
             if media.is_plain() {
                 Some(Ok(Self::Json))
@@ -199,7 +207,7 @@ impl Form {
 }
 
 impl Filter {
-    fn of(call: &Call) -> Result<Self, Status> {
+    fn of(call: &AuthorizedRequest) -> Result<Self, Status> {
         let given = |key: &str| call.query.get(key).unwrap_or_default();
         let fields = FieldSelector::parse(given("fieldSelector"));
         let fields = fields.map_err(|error| Status::bad_request(error.to_string()))?;

@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::*;
-use crate::access::Attributes;
+use crate::access::RequestAttributes;
 use crate::identity::User;
 use crate::request::Query;
-use crate::stream::Streams;
+use crate::stream::WatchStreams;
 use crate::tls::Activity;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -95,7 +95,7 @@ fn within(record: &Meta, namespace: Option<&str>) -> bool {
     namespace.is_none_or(|namespace| record.namespace == namespace)
 }
 
-impl Decisions for Desk {
+impl DecisionSource for Desk {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         let mut latest: Vec<DecisionRecord> = Vec::new();
         for record in self.records.lock().unwrap().iter().rev() {
@@ -155,11 +155,11 @@ fn desk() -> Desk {
     ])
 }
 
-fn call(method: &str, uri: &str, accept: &str) -> Call {
+fn call(method: &str, uri: &str, accept: &str) -> AuthorizedRequest {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let (method, query) = (method.parse().unwrap(), Query::parse(query));
     let path = format!("/apis/{GROUP}/{VERSION}{path}");
-    let wanted = Attributes::of(&method, &path, &query);
+    let wanted = RequestAttributes::of(&method, &path, &query);
     let mut headers = HeaderMap::new();
     if !accept.is_empty() {
         headers.insert(ACCEPT, accept.parse().unwrap());
@@ -167,18 +167,18 @@ fn call(method: &str, uri: &str, accept: &str) -> Call {
     // The end of the server would end the watch.
     let (running, stop) = tokio::sync::watch::channel(false);
     std::mem::forget(running);
-    let streams = Streams {
+    let streams = WatchStreams {
         places: Arc::new(Semaphore::new(2)),
         limit: Duration::from_hours(1),
         stop,
         activity: Activity::new(),
     };
-    Call { method, path, query, headers, user: User::anonymous(), wanted, streams }
+    AuthorizedRequest { method, path, query, headers, user: User::anonymous(), wanted, streams }
 }
 
 async fn get(desk: &Desk, uri: &str, accept: &str) -> (u16, Value) {
     let response =
-        answer(GROUP, desk, &call("GET", uri, accept)).unwrap_or_else(|error| answer::status(&error));
+        answer(GROUP, desk, &call("GET", uri, accept)).unwrap_or_else(|error| response::status(&error));
     let code = response.status().as_u16();
     (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
 }

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::list::version;
-use super::{Decisions, Filter, Form, missing, table};
-use crate::answer::Body;
-use crate::request::Call;
-use crate::status::{About, Status};
+use super::{DecisionSource, Filter, Form, missing, table};
+use crate::request::AuthorizedRequest;
+use crate::response::Body;
+use crate::status::{Status, StatusDetails};
 
 /// With what a watch begins when the client does not say what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub(super) enum Start {
 /// Follows one autoscaler.
 pub(super) fn one(
     group: &'static str,
-    decisions: &dyn Decisions,
+    decisions: &dyn DecisionSource,
     namespace: &str,
     name: &str,
     start: Start,
     form: Form,
-    call: &Call,
+    call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
     // In this order nothing is lost in between; what is then there twice is sent once.
     let next = decisions.follow(namespace, name).ok_or_else(|| missing(group, name))?;
@@ -52,11 +52,11 @@ pub(super) fn one(
 /// Follows many: those of a namespace, or all.
 pub(super) fn many(
     group: &'static str,
-    decisions: &dyn Decisions,
+    decisions: &dyn DecisionSource,
     namespace: Option<&str>,
     filter: &Filter,
     form: Form,
-    call: &Call,
+    call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
     let namespace = namespace.or_else(|| filter.fields.exact("metadata.namespace"));
     if let (Some(namespace), Some(name)) = (namespace, filter.fields.exact("metadata.name")) {
@@ -66,7 +66,7 @@ pub(super) fn many(
         return one(group, decisions, namespace, name, start, form, call);
     }
     let next = decisions.follow_all(namespace);
-    let next = next.ok_or_else(|| Status::no_watch(About::new(group, "decisions", "")))?;
+    let next = next.ok_or_else(|| Status::no_watch(StatusDetails::new(group, "decisions", "")))?;
     let mut first = decisions.latest(namespace);
     first.retain(|record| filter.takes(&record.metadata));
     if let Some(known) = known(call)? {
@@ -84,7 +84,7 @@ fn newer(mut records: Vec<DecisionRecord>, known: i64) -> Vec<DecisionRecord> {
 }
 
 /// What the client has already: everything up to this version.
-fn known(call: &Call) -> Result<Option<i64>, Status> {
+fn known(call: &AuthorizedRequest) -> Result<Option<i64>, Status> {
     match call.query.get("resourceVersion").unwrap_or_default() {
         "" | "0" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
@@ -98,7 +98,7 @@ fn send(
     then: &'static str,
     next: BoxStream<'static, DecisionRecord>,
     form: Form,
-    call: &Call,
+    call: &AuthorizedRequest,
 ) -> Result<Response<Body>, Status> {
     let limit =
         call.query.get("timeoutSeconds").and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::app::{Group, Resource};
+use crate::app::{ApiGroupVersion, ApiResource};
 use crate::encode::{Object, protobuf};
 
 /// `APIGroupList`; it says no version of its own, as aggregated servers do.
@@ -20,11 +20,11 @@ pub(super) struct ApiGroup {
 /// `APIResourceList`.
 pub(super) struct ApiResourceList<'a> {
     pub(super) group_version: &'a str,
-    pub(super) resources: &'a [Resource],
+    pub(super) resources: &'a [ApiResource],
 }
 
 /// All groups that are made known, each with its versions.
-pub(super) fn all(groups: &[Group], address: &str) -> GroupList {
+pub(super) fn all(groups: &[ApiGroupVersion], address: &str) -> GroupList {
     let mut found: Vec<ApiGroup> = Vec::new();
     for group in groups.iter().filter(|group| group.known.listed) {
         match found.iter_mut().find(|it| it.name == group.name) {
@@ -150,7 +150,7 @@ impl Object for ApiResourceList<'_> {
     }
 }
 
-fn resource(of: &Resource) -> Value {
+fn resource(of: &ApiResource) -> Value {
     let mut value = json!({
         "name": of.name, "singularName": of.singular, "namespaced": of.namespaced, "kind": of.kind, "verbs": of.verbs,
     });
@@ -159,7 +159,7 @@ fn resource(of: &Resource) -> Value {
 }
 
 /// Adds what only some have.
-fn named(value: &mut Value, of: &Resource) {
+fn named(value: &mut Value, of: &ApiResource) {
     let Some(fields) = value.as_object_mut() else { return };
     for (key, names) in [("shortNames", &of.short_names), ("categories", &of.categories)] {
         if !names.is_empty() {
@@ -169,8 +169,8 @@ fn named(value: &mut Value, of: &Resource) {
 }
 
 /// `APIGroupDiscoveryList`.
-pub(super) fn aggregated(groups: &[Group]) -> Value {
-    let known: Vec<&Group> = groups.iter().filter(|group| group.known.aggregated).collect();
+pub(super) fn aggregated(groups: &[ApiGroupVersion]) -> Value {
+    let known: Vec<&ApiGroupVersion> = groups.iter().filter(|group| group.known.aggregated).collect();
     let mut names: Vec<&str> = Vec::new();
     for group in &known {
         if !names.contains(&group.name.as_str()) {
@@ -192,7 +192,7 @@ pub(super) fn aggregated(groups: &[Group]) -> Value {
 }
 
 /// Without group and version, a kind is of those it is listed under.
-fn discovered(of: &Resource) -> Value {
+fn discovered(of: &ApiResource) -> Value {
     let mut value = json!({
         "resource": of.name,
         "responseKind": {"group": "", "version": "", "kind": of.kind},

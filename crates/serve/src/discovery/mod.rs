@@ -11,12 +11,12 @@ use http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, 
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use crate::accept::accepted;
-use crate::answer::{self, Body, JSON};
-use crate::app::{Group, Listing, Resource};
+use crate::app::{ApiGroupVersion, ApiResource, ResourceListing};
 use crate::digest;
 use crate::encode::{self, Choice, Encoding, Forms, Object, choose, presentable};
-use crate::request::{Call, Query};
+use crate::media_type::accepted_media_types;
+use crate::request::{AuthorizedRequest, Query};
+use crate::response::{self, Body, JSON};
 use crate::status::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -35,7 +35,7 @@ pub(crate) struct Discovery {
 /// What an API has.
 enum Resources {
     Fixed(Encoded),
-    Changing(Listing),
+    Changing(ResourceListing),
 }
 
 /// The resources of an API, ready to be sent.
@@ -44,7 +44,7 @@ pub struct ResourceList(Encoded);
 
 impl ResourceList {
     /// Of a group and version such as `custom.metrics.k8s.io/v1beta1`.
-    pub fn new(group_version: &str, resources: &[Resource]) -> Self {
+    pub fn new(group_version: &str, resources: &[ApiResource]) -> Self {
         Self(Encoded::new(&groups::ApiResourceList { group_version, resources }))
     }
 }
@@ -75,7 +75,7 @@ impl Encoded {
             Encoding::Json if choice.pretty => lines.get_or_init(dressed),
             Encoding::Json => &self.json,
         };
-        Ok(answer::with_type(200, choice.encoding.content_type(), answer::full(bytes.clone())))
+        Ok(response::with_type(200, choice.encoding.content_type(), response::full(bytes.clone())))
     }
 }
 
@@ -96,8 +96,8 @@ impl Document {
         let tag = format!("\"{}\"", self.tag);
         let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
         let known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
-        let body = if known { answer::full(Bytes::new()) } else { answer::full(self.bytes.clone()) };
-        let mut response = answer::with_type(if known { 304 } else { 200 }, content_type, body);
+        let body = if known { response::full(Bytes::new()) } else { response::full(self.bytes.clone()) };
+        let mut response = response::with_type(if known { 304 } else { 200 }, content_type, body);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         headers.insert(VARY, HeaderValue::from_static("Accept"));
@@ -110,7 +110,7 @@ impl Document {
 
 impl Discovery {
     /// `address` is what the server says to be its own.
-    pub(crate) fn new(groups: &[Group], version: &str, address: &str) -> Self {
+    pub(crate) fn new(groups: &[ApiGroupVersion], version: &str, address: &str) -> Self {
         let schemas: Vec<(String, Document)> = groups
             .iter()
             .map(|group| {
@@ -119,7 +119,7 @@ impl Discovery {
             .collect();
         let tags = schemas.iter().map(|(path, document)| (path.as_str(), document.tag.as_str()));
         let listed = groups::all(groups, if address.is_empty() { ":443" } else { address });
-        let resources = |group: &Group| {
+        let resources = |group: &ApiGroupVersion| {
             let group_version = group.group_version();
             let resources = match &group.listing {
                 Some(listing) => Resources::Changing(listing.clone()),
@@ -141,7 +141,8 @@ impl Discovery {
     /// `/apis`, in the form asked for.
     pub(crate) fn apis(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
         presentable(headers, false)?;
-        let (media, aggregated) = (accepted(headers), ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"));
+        let (media, aggregated) =
+            (accepted_media_types(headers), ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"));
         let wanted = media
             .iter()
             .find(|media| media.form.is_empty() || media.is(aggregated.0, aggregated.1, aggregated.2));
@@ -176,7 +177,7 @@ impl Discovery {
     }
 
     /// `/openapi/…`.
-    pub(crate) fn openapi(&self, rest: &[&str], call: &Call) -> Result<Response<Body>, Status> {
+    pub(crate) fn openapi(&self, rest: &[&str], call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         match rest {
             ["v2"] => Ok(self.swagger.tagged(JSON, &call.headers)),
             ["v3"] => Ok(self.index.tagged(JSON, &call.headers)),
@@ -200,7 +201,7 @@ fn find<'a, T>(documents: &'a [(String, T)], name: &str) -> Option<&'a T> {
 
 /// Where the document of this hash is now.
 fn moved(path: &str, tag: &str) -> Response<Body> {
-    let mut response = answer::text(301, Bytes::new());
+    let mut response = response::text(301, Bytes::new());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
     if let Ok(place) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={tag}")) {
         response.headers_mut().insert(LOCATION, place);

@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::app::{Group, Resource};
+use crate::app::{ApiGroupVersion, ApiResource};
 
 /// `dev.plimsoll.decisions.v1alpha1.Decision`.
-fn name(group: &Group, kind: &str) -> String {
+fn name(group: &ApiGroupVersion, kind: &str) -> String {
     let mut parts: Vec<&str> = group.name.split('.').rev().collect();
     parts.extend([group.version.as_str(), kind]);
     parts.join(".")
 }
 
-fn identity(group: &Group, kind: &str) -> Value {
+fn identity(group: &ApiGroupVersion, kind: &str) -> Value {
     json!({"group": group.name, "version": group.version, "kind": kind})
 }
 
 /// The definitions of an API: each kind and its list.
-fn definitions(group: &Group, prefix: &str) -> Map<String, Value> {
+fn definitions(group: &ApiGroupVersion, prefix: &str) -> Map<String, Value> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let mut all = Map::new();
     for of in &group.resources {
@@ -61,7 +61,7 @@ fn definitions(group: &Group, prefix: &str) -> Map<String, Value> {
 
 /// What paths have in common: `answer` makes the response from the name of a definition.
 fn paths(
-    group: &Group,
+    group: &ApiGroupVersion,
     answer: &dyn Fn(&str) -> Value,
     parameter: &dyn Fn(&str) -> Value,
 ) -> Map<String, Value> {
@@ -82,7 +82,7 @@ fn paths(
             all.insert(path, json!({"get": operation, "parameters": parameters}));
         };
         let has = |verb: &str| of.verbs.iter().any(|own| own == verb);
-        let (list, Resource { name, kind, .. }) = (format!("{}List", of.kind), of);
+        let (list, ApiResource { name, kind, .. }) = (format!("{}List", of.kind), of);
         if has("list") {
             add(format!("{base}/{name}"), "list", "All", &list, &[]);
             if of.namespaced {
@@ -120,7 +120,7 @@ fn camel(text: &str) -> String {
 }
 
 /// All APIs in one Swagger 2.0 document.
-pub(super) fn v2(groups: &[Group], version: &str) -> Value {
+pub(super) fn v2(groups: &[ApiGroupVersion], version: &str) -> Value {
     const PREFIX: &str = "#/definitions/";
     let answer = |name: &str| json!({"description": "OK", "schema": {"$ref": format!("{PREFIX}{name}")}});
     let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
@@ -131,7 +131,7 @@ pub(super) fn v2(groups: &[Group], version: &str) -> Value {
 }
 
 /// One API in an OpenAPI 3 document.
-pub(super) fn v3(group: &Group, version: &str) -> Value {
+pub(super) fn v3(group: &ApiGroupVersion, version: &str) -> Value {
     const PREFIX: &str = "#/components/schemas/";
     let answer = |name: &str| {
         let schema = json!({"$ref": format!("{PREFIX}{name}")});

@@ -9,21 +9,21 @@ use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
 use super::*;
-use crate::app::Resource;
+use crate::app::ApiResource;
 
-fn group(name: &str, version: &str) -> Group {
-    let route = tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(answer::text(200, "")) });
-    let resource = Resource {
+fn group(name: &str, version: &str) -> ApiGroupVersion {
+    let route = tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(response::text(200, "")) });
+    let resource = ApiResource {
         name: "things".into(),
         singular: "thing".into(),
         kind: "Thing".into(),
         verbs: vec!["get".into(), "list".into()],
         short_names: vec!["th".into()],
         properties: json!({"size": {"type": "integer"}}),
-        ..Resource::default()
+        ..ApiResource::default()
     };
     let route = BoxCloneSyncService::new(route);
-    Group::new(name, version, vec![resource], route)
+    ApiGroupVersion::new(name, version, vec![resource], route)
 }
 
 fn discovery() -> Discovery {

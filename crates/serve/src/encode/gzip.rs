@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 
-use crate::answer::{Body, BodyError};
+use crate::response::{Body, BodyError};
 
 /// Answers up to this size are not worth it.
 const SMALL: u64 = 131_072;
@@ -100,17 +100,19 @@ pub(crate) fn expanded(bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer;
+    use crate::response;
 
     #[tokio::test]
     async fn large_answers_are_made_smaller_and_nothing_is_lost() {
         let headers: HeaderMap = [(ACCEPT_ENCODING, "br, gzip;q=0.8".parse().unwrap())].into_iter().collect();
         let text: Vec<u8> = (0..1_000_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
         let small = text.get(..131_072).unwrap().to_vec();
-        let response = compressed(answer::text(200, small.clone()), &headers);
+        let response = compressed(response::text(200, small.clone()), &headers);
         assert!(!response.headers().contains_key(CONTENT_ENCODING));
-        assert!(!compressed(answer::text(200, text.clone()), &HeaderMap::new()).headers().contains_key(VARY));
-        let response = compressed(answer::text(200, text.clone()), &headers);
+        assert!(
+            !compressed(response::text(200, text.clone()), &HeaderMap::new()).headers().contains_key(VARY)
+        );
+        let response = compressed(response::text(200, text.clone()), &headers);
         assert_eq!(
             (&response.headers()[CONTENT_ENCODING], &response.headers()[VARY]),
             (&HeaderValue::from_static("gzip"), &HeaderValue::from_static("Accept-Encoding"))

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
-use crate::accept::{Media, accepted};
+use crate::media_type::{MediaType, accepted_media_types};
 use crate::request::Query;
 use crate::status::Status;
 
@@ -57,7 +57,7 @@ impl Encoding {
         }
     }
 
-    fn of(media: &Media) -> Option<Self> {
+    fn of(media: &MediaType) -> Option<Self> {
         match media.kind.as_str() {
             "application/json" | "application/*" | "*/*" => Some(Self::Json),
             "application/yaml" => Some(Self::Yaml),
@@ -78,7 +78,7 @@ impl MetaVersion {
 
 impl Form {
     /// None: the clause asks for what cannot be had.
-    fn of(media: &Media, encoding: Encoding, forms: Forms) -> Option<Self> {
+    fn of(media: &MediaType, encoding: Encoding, forms: Forms) -> Option<Self> {
         let version = match (media.group.as_str(), media.version.as_str()) {
             ("meta.k8s.io", "v1") => MetaVersion::V1,
             ("meta.k8s.io", "v1beta1") => MetaVersion::V1beta1,
@@ -96,8 +96,8 @@ impl Form {
 /// An error unless one of the content types exists at all. Lists could be followed elsewhere, and say so.
 pub(crate) fn presentable(headers: &HeaderMap, list: bool) -> Result<(), Status> {
     let known =
-        |media: &Media| media.kind == "*/*" || Encoding::of(media).is_some() && !media.kind.contains('*');
-    if accepted(headers).iter().any(known) {
+        |media: &MediaType| media.kind == "*/*" || Encoding::of(media).is_some() && !media.kind.contains('*');
+    if accepted_media_types(headers).iter().any(known) {
         return Ok(());
     }
     let followed = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -118,7 +118,7 @@ pub(crate) fn for_errors(headers: &HeaderMap, query: &Query) -> Choice {
 }
 
 fn find(headers: &HeaderMap, query: &Query, forms: Forms) -> Option<Choice> {
-    accepted(headers).iter().find_map(|media| {
+    accepted_media_types(headers).iter().find_map(|media| {
         let encoding = Encoding::of(media)?;
         if !matches!(media.stream.as_str(), "" | "watch") {
             return None;

@@ -20,8 +20,8 @@ use http::HeaderMap;
 use kube::Client;
 
 pub(crate) use peer::Peer;
+pub use trust::{ClientTrust, FrontProxyOptions};
 pub(crate) use trust::{Keeper, Source, Trust};
-pub use trust::{Proxies, Trusted};
 pub use user::User;
 
 use crate::status::Status;

@@ -180,7 +180,8 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
     let mut map = maps.get(name).await.unwrap();
     maps.delete(name, &DeleteParams::default()).await.unwrap();
     let keeper = Keeper::new();
-    let mut source = Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), Trusted::default());
+    let mut source =
+        Source::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), ClientTrust::default());
     assert!(!keeper.look(&client, &mut source).await);
     assert!(keeper.current().proxy.is_none());
     map.metadata.resource_version = None;
@@ -207,13 +208,13 @@ async fn files_count_instead_of_what_the_cluster_says() {
         std::fs::write(&path, authority.certificate()).unwrap();
         path
     };
-    let mut given = Trusted { lookup: false, clients: Some(write("users", &clients)), proxies: None };
+    let mut given = ClientTrust { lookup: false, clients: Some(write("users", &clients)), proxies: None };
     let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
     });
     let client = Client::new(nobody, "default");
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let look = async |given: &Trusted| {
+    let look = async |given: &ClientTrust| {
         let (keeper, mut source) = (Keeper::new(), Source::new(provider(), given.clone()));
         (keeper.look(&client, &mut source).await, keeper.current())
     };
@@ -226,7 +227,7 @@ async fn files_count_instead_of_what_the_cluster_says() {
     assert_eq!(name(by_certificate(&trust, Some(&alice), &carol)), "alice");
     assert_eq!(name(by_certificate(&trust, Some(&proxy()), &carol)), "refused");
     // Both are given: the cluster is not asked, though it may be.
-    given.proxies = Some(Proxies::new(write("proxies", &proxies)));
+    given.proxies = Some(FrontProxyOptions::new(write("proxies", &proxies)));
     given.lookup = true;
     let (read, trust) = look(&given).await;
     assert!(read);
@@ -234,7 +235,7 @@ async fn files_count_instead_of_what_the_cluster_says() {
     // What is missing is asked for, and nobody is trusted while there is no answer.
     given.clients = None;
     assert!(!look(&given).await.0);
-    given = Trusted { clients: Some(folder.join("none")), ..given };
+    given = ClientTrust { clients: Some(folder.join("none")), ..given };
     let (read, trust) = look(&given).await;
     assert!(!read && trust.proxy.is_none());
     std::fs::remove_dir_all(&folder).unwrap();

@@ -28,16 +28,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whom to trust besides, or instead of, those the cluster publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trusted {
+pub struct ClientTrust {
     /// Whether what the cluster publishes counts at all.
     pub lookup: bool,
     /// Who signs users (PEM file), instead of those the cluster publishes.
     pub clients: Option<PathBuf>,
     /// Who speaks for others, instead of the one the cluster publishes.
-    pub proxies: Option<Proxies>,
+    pub proxies: Option<FrontProxyOptions>,
 }
 
-impl Default for Trusted {
+impl Default for ClientTrust {
     fn default() -> Self {
         Self { lookup: true, clients: None, proxies: None }
     }
@@ -45,7 +45,7 @@ impl Default for Trusted {
 
 /// Front proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxies {
+pub struct FrontProxyOptions {
     /// Who signs them (PEM file).
     pub authority: PathBuf,
     /// The common names their certificates may have; empty: any.
@@ -60,7 +60,7 @@ pub struct Proxies {
     pub extra: Vec<String>,
 }
 
-impl Proxies {
+impl FrontProxyOptions {
     /// With the usual headers.
     pub fn new(authority: PathBuf) -> Self {
         let one = |name: &str| vec![name.to_owned()];
@@ -75,7 +75,7 @@ impl Proxies {
     }
 }
 
-impl Trusted {
+impl ClientTrust {
     /// Whether the cluster has to be asked.
     fn asks(&self) -> bool {
         self.lookup && (self.clients.is_none() || self.proxies.is_none())
@@ -237,13 +237,13 @@ impl Keeper {
 /// What was read last, and what went wrong.
 pub(crate) struct Source {
     provider: Arc<CryptoProvider>,
-    given: Trusted,
+    given: ClientTrust,
     data: Option<BTreeMap<String, String>>,
     problem: Option<String>,
 }
 
 impl Source {
-    pub(crate) fn new(provider: Arc<CryptoProvider>, given: Trusted) -> Self {
+    pub(crate) fn new(provider: Arc<CryptoProvider>, given: ClientTrust) -> Self {
         Self { provider, given, data: None, problem: None }
     }
 }

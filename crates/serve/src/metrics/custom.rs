@@ -7,14 +7,14 @@ use api::selector::Selector;
 use http::Response;
 use serde_json::json;
 
-use super::options::Options;
+use super::list_options::ListOptions;
 use super::values::{CustomList, Version};
-use super::{Settings, below, known, only_get, route, sent_many, status};
-use crate::access::Target;
-use crate::answer::Body;
-use crate::app::{Group, Known, Resource};
+use super::{MetricsApiSettings, below, metric_listing, only_get, route, sent_many, status};
+use crate::access::RequestTarget;
+use crate::app::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
 use crate::encode::{Forms, choose, presentable};
-use crate::request::Call;
+use crate::request::AuthorizedRequest;
+use crate::response::Body;
 use crate::status::Status;
 
 const GROUP: &str = "custom.metrics.k8s.io";
@@ -26,42 +26,43 @@ const KIND: &str = "MetricValueList";
     clippy::needless_pass_by_value,
     reason = "whoever has a source of his own kind hands it over as it is"
 )]
-pub fn custom(source: Arc<dyn CustomMetrics>, settings: &Settings) -> Vec<Group> {
+pub fn custom(source: Arc<dyn CustomMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
     let group = |version: Version| {
         let api = Arc::new(Api { source: Arc::clone(&source), settings: settings.clone(), version });
-        let route = route(move |call: Call| {
+        let route = route(move |call: AuthorizedRequest| {
             let api = Arc::clone(&api);
             async move { api.answer(&call).await }
         });
         let (known_by, strict) = (Arc::clone(&source), settings.compat.is_strict());
-        let listing = known::listing(
+        let listing = metric_listing::listing(
             format!("{GROUP}/{}", version.name()),
             move || known_by.known(),
             move |metrics| listed(metrics, strict),
         );
-        let known = Known { listed: version == Version::V1beta1, aggregated: !strict };
-        Group {
+        let known = DiscoveryVisibility { listed: version == Version::V1beta1, aggregated: !strict };
+        ApiGroupVersion {
             listing: Some(listing),
             known,
-            ..Group::new(GROUP, version.name(), vec![placeholder()], route)
+            ..ApiGroupVersion::new(GROUP, version.name(), vec![placeholder()], route)
         }
     };
     [Version::V1beta2, Version::V1beta1].into_iter().map(group).collect()
 }
 
-fn listed(metrics: &[CustomMetric], strict: bool) -> Vec<Resource> {
+fn listed(metrics: &[CustomMetric], strict: bool) -> Vec<ApiResource> {
     if metrics.is_empty() && !strict {
         return vec![placeholder()];
     }
-    let each =
-        metrics.iter().map(|of| known::metric(format!("{}/{}", of.resource, of.metric), of.namespaced, KIND));
+    let each = metrics
+        .iter()
+        .map(|of| metric_listing::metric(format!("{}/{}", of.resource, of.metric), of.namespaced, KIND));
     each.collect()
 }
 
 /// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
-fn placeholder() -> Resource {
+fn placeholder() -> ApiResource {
     let text = |description: &str| json!({"type": "string", "description": description});
-    Resource {
+    ApiResource {
         description: "MetricValueList holds values of a metric, one for each object.".to_owned(),
         properties: json!({
             "items": {"type": "array", "description": "The values.", "items": {"type": "object", "properties": {
@@ -70,13 +71,13 @@ fn placeholder() -> Resource {
                 "value": text("The value."),
             }}},
         }),
-        ..known::metric("/custommetrics".to_owned(), false, KIND)
+        ..metric_listing::metric("/custommetrics".to_owned(), false, KIND)
     }
 }
 
 struct Api {
     source: Arc<dyn CustomMetrics>,
-    settings: Settings,
+    settings: MetricsApiSettings,
     version: Version,
 }
 
@@ -97,8 +98,8 @@ impl<'a> Wanted<'a> {
     }
 
     /// The same attributes that were authorized; none if they make no sense.
-    fn of(call: &'a Call) -> Option<Self> {
-        let Target::Resource(of) = &call.wanted.target else { return None };
+    fn of(call: &'a AuthorizedRequest) -> Option<Self> {
+        let RequestTarget::Resource(of) = &call.wanted.target else { return None };
         let (namespace, name) = (of.namespace.as_str(), of.name.as_str());
         if of.resource == "metrics" && !namespace.is_empty() {
             // A metric of the namespace itself.
@@ -113,7 +114,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Api {
-    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+    async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         if !Wanted::exists(&below(call)) {
             return Err(Status::no_path());
         }
@@ -129,8 +130,8 @@ impl Api {
         sent_many(CustomList { version: self.version, values }, count, choice).await
     }
 
-    fn question(&self, call: &Call, wanted: &Wanted<'_>) -> Result<CustomMetricQuery, Status> {
-        let Options { labels, fields, .. } = Options::read(&call.query)?.with_known_fields()?;
+    fn question(&self, call: &AuthorizedRequest, wanted: &Wanted<'_>) -> Result<CustomMetricQuery, Status> {
+        let ListOptions { labels, fields, .. } = ListOptions::read(&call.query)?.with_known_fields()?;
         let named = !wanted.name.is_empty() && !fields.terms().is_empty();
         if named && fields.exact("metadata.name") != Some(wanted.name) {
             return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));

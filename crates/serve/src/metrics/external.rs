@@ -6,46 +6,50 @@ use api::provider::{ExternalMetricQuery, ExternalMetrics};
 use http::Response;
 use serde_json::json;
 
-use super::options::{self, Options};
+use super::list_options::{self, ListOptions};
 use super::values::ExternalList;
-use super::{Settings, below, known, only_get, route, sent, sent_many, status};
-use crate::access::Target;
-use crate::answer::Body;
-use crate::app::{Group, Known, Resource};
+use super::{MetricsApiSettings, below, metric_listing, only_get, route, sent, sent_many, status};
+use crate::access::RequestTarget;
+use crate::app::{ApiGroupVersion, ApiResource, DiscoveryVisibility};
 use crate::encode::{Choice, Form, Forms, MetaVersion, Object, choose, presentable, protobuf};
-use crate::request::Call;
-use crate::status::{About, Status};
+use crate::request::AuthorizedRequest;
+use crate::response::Body;
+use crate::status::{Status, StatusDetails};
 
 const GROUP: &str = "external.metrics.k8s.io";
 const VERSION: &str = "v1beta1";
 const KIND: &str = "ExternalMetricValueList";
 
 /// The API.
-pub fn external(source: Arc<dyn ExternalMetrics>, settings: &Settings) -> Vec<Group> {
+pub fn external(source: Arc<dyn ExternalMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
     let (known_by, strict) = (Arc::clone(&source), settings.compat.is_strict());
-    let listing = known::listing(
+    let listing = metric_listing::listing(
         format!("{GROUP}/{VERSION}"),
         move || known_by.known(),
         move |names: &[String]| {
             if names.is_empty() && !strict {
                 return vec![placeholder()];
             }
-            names.iter().map(|name| known::metric(name.clone(), true, KIND)).collect()
+            names.iter().map(|name| metric_listing::metric(name.clone(), true, KIND)).collect()
         },
     );
     let api = Arc::new(Api { source, settings: settings.clone() });
-    let route = route(move |call: Call| {
+    let route = route(move |call: AuthorizedRequest| {
         let api = Arc::clone(&api);
         async move { api.answer(&call).await }
     });
-    let known = Known { listed: true, aggregated: !strict };
-    vec![Group { listing: Some(listing), known, ..Group::new(GROUP, VERSION, vec![placeholder()], route) }]
+    let known = DiscoveryVisibility { listed: true, aggregated: !strict };
+    vec![ApiGroupVersion {
+        listing: Some(listing),
+        known,
+        ..ApiGroupVersion::new(GROUP, VERSION, vec![placeholder()], route)
+    }]
 }
 
 /// Stands for all metrics: a list that is empty makes clients complain, and one of all of them is too long for some.
-fn placeholder() -> Resource {
+fn placeholder() -> ApiResource {
     let text = |description: &str| json!({"type": "string", "description": description});
-    Resource {
+    ApiResource {
         description: "ExternalMetricValueList holds values of a metric, one for each series.".to_owned(),
         properties: json!({
             "items": {"type": "array", "description": "The values.", "items": {"type": "object", "properties": {
@@ -55,17 +59,17 @@ fn placeholder() -> Resource {
                 "value": text("The value."),
             }}},
         }),
-        ..known::metric("externalmetrics".to_owned(), true, KIND)
+        ..metric_listing::metric("externalmetrics".to_owned(), true, KIND)
     }
 }
 
 struct Api {
     source: Arc<dyn ExternalMetrics>,
-    settings: Settings,
+    settings: MetricsApiSettings,
 }
 
 impl Api {
-    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+    async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         let ["namespaces", _, _] = below(call)[..] else { return Err(Status::no_path()) };
         only_get(call)?;
         presentable(&call.headers, true)?;
@@ -116,15 +120,15 @@ fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, 
     }
 }
 
-fn question(call: &Call) -> Result<ExternalMetricQuery, Status> {
-    let read = Options::read(&call.query)?;
-    options::consistent(&call.query)?;
-    let Options { labels, watch, .. } = read.with_known_fields()?;
+fn question(call: &AuthorizedRequest) -> Result<ExternalMetricQuery, Status> {
+    let read = ListOptions::read(&call.query)?;
+    list_options::consistent(&call.query)?;
+    let ListOptions { labels, watch, .. } = read.with_known_fields()?;
     if watch {
-        return Err(Status::no_watch(About::new(GROUP, "*", "")));
+        return Err(Status::no_watch(StatusDetails::new(GROUP, "*", "")));
     }
     // What was authorized is what is asked for. A metric called `status` cannot be had: Kubernetes takes the path to be
     // about the namespace.
-    let Target::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
+    let RequestTarget::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
     Ok(ExternalMetricQuery { namespace: of.namespace.clone(), metric: of.resource.clone(), series: labels })
 }

@@ -9,11 +9,11 @@ const BOUNDS: usize = 20;
 
 /// Notes the age of everything that is answered.
 #[derive(Debug, Default)]
-pub struct Freshness(Mutex<Histogram>);
+pub struct Freshness(Mutex<FreshnessHistogram>);
 
 /// Ages in seconds, as a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
+pub struct FreshnessHistogram {
     /// How many were no older than each of the bounds.
     pub within: [u64; BOUNDS],
     /// How many there were.
@@ -22,7 +22,7 @@ pub struct Histogram {
     pub seconds: f64,
 }
 
-impl Histogram {
+impl FreshnessHistogram {
     /// Seconds: 1, and each 1.364 times the one before.
     pub fn bounds() -> [f64; BOUNDS] {
         std::array::from_fn(|index| 1.364_f64.powi(index as i32))
@@ -31,14 +31,14 @@ impl Histogram {
 
 impl Freshness {
     /// What was noted so far.
-    pub fn seen(&self) -> Histogram {
+    pub fn seen(&self) -> FreshnessHistogram {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes the age of each; what has no time has no age.
     pub(super) fn note(&self, now: Timestamp, times: impl Iterator<Item = Option<Timestamp>>) {
-        let bounds = Histogram::bounds();
-        let mut new = Histogram::default();
+        let bounds = FreshnessHistogram::bounds();
+        let mut new = FreshnessHistogram::default();
         for time in times.flatten() {
             // What was measured while a long list was sent is newer than the list.
             let age = now.duration_since(time).as_secs_f64().max(0.0);
@@ -71,9 +71,13 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         freshness.note(at(100), [Some(at(100)), Some(at(90)), None, Some(at(-5000))].into_iter());
         freshness.note(at(100), [Some(at(99))].into_iter());
-        let Histogram { within, count, seconds } = freshness.seen();
+        let FreshnessHistogram { within, count, seconds } = freshness.seen();
         assert_eq!((count, seconds), (4, 0.0 + 10.0 + 5100.0 + 1.0));
         assert_eq!((within[0], within[7], within[8], within[19]), (2, 2, 3, 3));
-        assert!((Histogram::bounds()[19] - 364.25).abs() < 1.0, "{:?}", Histogram::bounds());
+        assert!(
+            (FreshnessHistogram::bounds()[19] - 364.25).abs() < 1.0,
+            "{:?}",
+            FreshnessHistogram::bounds()
+        );
     }
 }

@@ -15,9 +15,9 @@
 mod custom;
 mod external;
 mod freshness;
-mod known;
-mod listed;
-mod options;
+mod list_options;
+mod list_stream;
+mod metric_listing;
 mod partial;
 mod resource;
 mod table;
@@ -35,18 +35,18 @@ use tower::util::BoxCloneSyncService;
 
 pub use custom::custom;
 pub use external::external;
-pub use freshness::{Freshness, Histogram};
+pub use freshness::{Freshness, FreshnessHistogram};
 pub use resource::resource;
 
-use crate::answer::{self, Body};
 use crate::app::Route;
 use crate::encode::{self, Choice, Object};
-use crate::request::Call;
+use crate::request::AuthorizedRequest;
+use crate::response::{self, Body};
 use crate::status::Status;
 
 /// How an API is served.
 #[derive(Clone)]
-pub struct Settings {
+pub struct MetricsApiSettings {
     /// How exactly the servers that are replaced are imitated.
     pub compat: Compat,
     /// What time it is.
@@ -55,20 +55,20 @@ pub struct Settings {
     pub freshness: Arc<Freshness>,
 }
 
-impl Default for Settings {
+impl Default for MetricsApiSettings {
     fn default() -> Self {
         let freshness = Arc::default();
         Self { compat: Compat::default(), clock: Arc::new(Timestamp::now), freshness }
     }
 }
 
-impl From<Compat> for Settings {
+impl From<Compat> for MetricsApiSettings {
     fn from(compat: Compat) -> Self {
         Self { compat, ..Self::default() }
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for MetricsApiSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("compat", &self.compat).finish_non_exhaustive()
     }
@@ -80,33 +80,33 @@ const MANY: usize = 2000;
 /// Makes a route of something that answers calls.
 fn route<H, F>(handler: H) -> Route
 where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    H: Fn(AuthorizedRequest) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, Status>> + Send + 'static,
 {
     BoxCloneSyncService::new(tower::service_fn(move |mut request: Request<Body>| {
         let handler = handler.clone();
         async move {
-            let found = match request.extensions_mut().remove::<Call>() {
+            let found = match request.extensions_mut().remove::<AuthorizedRequest>() {
                 Some(call) => handler(call).await,
                 None => Err(Status::internal("the request has not been authorized")),
             };
-            Ok(found.unwrap_or_else(|error| answer::status(&error)))
+            Ok(found.unwrap_or_else(|error| response::status(&error)))
         }
     }))
 }
 
 /// The path below `/apis/{group}/{version}`.
-fn below(call: &Call) -> Vec<&str> {
+fn below(call: &AuthorizedRequest) -> Vec<&str> {
     call.path.trim_matches('/').split('/').skip(3).collect()
 }
 
 /// Nothing can be changed here.
-fn only_get(call: &Call) -> Result<(), Status> {
+fn only_get(call: &AuthorizedRequest) -> Result<(), Status> {
     if call.method == Method::GET { Ok(()) } else { Err(Status::not_allowed()) }
 }
 
 fn sent(object: &impl Object, choice: Choice) -> Response<Body> {
-    answer::with_type(200, choice.encoding.content_type(), answer::full(encode::encode(object, choice)))
+    response::with_type(200, choice.encoding.content_type(), response::full(encode::encode(object, choice)))
 }
 
 /// The same for objects that may be many.

@@ -6,17 +6,17 @@ use api::provider::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics,
 use http::Response;
 use serde_json::json;
 
-use super::listed::{self, Source};
-use super::options::{self, Options};
+use super::list_options::{self, ListOptions};
+use super::list_stream::{self, Source};
 use super::partial::{Partial, PartialList};
 use super::table::{Style, Table};
 use super::usage::{List, Measured, One, Setting};
-use super::{Settings, below, only_get, route, sent, sent_many, status};
-use crate::answer::Body;
-use crate::app::{Group, Resource};
+use super::{MetricsApiSettings, below, only_get, route, sent, sent_many, status};
+use crate::app::{ApiGroupVersion, ApiResource};
 use crate::encode::{Choice, Form, Forms, choose, presentable};
-use crate::request::Call;
-use crate::status::{About, Status};
+use crate::request::AuthorizedRequest;
+use crate::response::Body;
+use crate::status::{Status, StatusDetails};
 
 const GROUP: &str = "metrics.k8s.io";
 
@@ -29,7 +29,7 @@ const FORMS: Forms = Forms { table: true, partial: true };
     clippy::needless_pass_by_value,
     reason = "whoever has a source of his own kind hands it over as it is"
 )]
-pub fn resource(source: Arc<dyn ResourceMetrics>, settings: &Settings) -> Vec<Group> {
+pub fn resource(source: Arc<dyn ResourceMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
     let versions: &[&str] = if settings.compat.is_strict() { &["v1beta1"] } else { &["v1beta1", "v1"] };
     let group = |version: &&str| {
         let api = Arc::new(Served {
@@ -37,17 +37,17 @@ pub fn resource(source: Arc<dyn ResourceMetrics>, settings: &Settings) -> Vec<Gr
             settings: settings.clone(),
             api_version: format!("{GROUP}/{version}").into(),
         });
-        let route = route(move |call: Call| {
+        let route = route(move |call: AuthorizedRequest| {
             let api = Arc::clone(&api);
             async move { api.answer(&call).await }
         });
-        Group::new(GROUP, version, resources(), route)
+        ApiGroupVersion::new(GROUP, version, resources(), route)
     };
     versions.iter().map(group).collect()
 }
 
 /// Their singular names stay empty: clients then take that of the kind (`kubectl get podmetrics`).
-fn resources() -> Vec<Resource> {
+fn resources() -> Vec<ApiResource> {
     let amounts = json!({"type": "object", "description": "What is used, by resource.",
         "additionalProperties": {"type": "string"}});
     let container = json!({"type": "object", "description": "What a container uses.", "required": ["name", "usage"],
@@ -60,14 +60,14 @@ fn resources() -> Vec<Resource> {
         if let Some(properties) = properties.as_object_mut() {
             properties.insert(used.0.to_owned(), used.1);
         }
-        Resource {
+        ApiResource {
             name: name.to_owned(),
             kind: kind.to_owned(),
             namespaced,
             verbs: vec!["get".to_owned(), "list".to_owned()],
             description: description.to_owned(),
             properties,
-            ..Resource::default()
+            ..ApiResource::default()
         }
     };
     let containers = json!({"type": "array", "description": "Its containers.", "items": container});
@@ -85,7 +85,7 @@ fn resources() -> Vec<Resource> {
 
 struct Served {
     source: Arc<dyn ResourceMetrics>,
-    settings: Settings,
+    settings: MetricsApiSettings,
     api_version: Arc<str>,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Served {
-    async fn answer(&self, call: &Call) -> Result<Response<Body>, Status> {
+    async fn answer(&self, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
         let path = below(call);
         let wanted = Wanted::of(&path).ok_or_else(Status::no_path)?;
         only_get(call)?;
@@ -135,17 +135,17 @@ impl Served {
             }
             Wanted::Node(name) => match self.source.node(name).await.map_err(status)? {
                 Found::Here(node) => self.one(call, node, choice),
-                Found::NoSamples => Err(Status::not_found(About::new(GROUP, "nodemetrics", name))),
+                Found::NoSamples => Err(Status::not_found(StatusDetails::new(GROUP, "nodemetrics", name))),
                 // Kubernetes says `node` and `pods` here, without a group.
-                Found::Unknown => Err(Status::not_found(About::new("", "node", name))),
+                Found::Unknown => Err(Status::not_found(StatusDetails::new("", "node", name))),
             },
             Wanted::Pod(namespace, name) => match self.source.pod(namespace, name).await.map_err(status)? {
                 Found::Here(pod) => self.one(call, pod, choice),
                 Found::NoSamples => {
                     let full = format!("{namespace}/{name}");
-                    Err(Status::not_found(About::new(GROUP, "podmetrics", &full)))
+                    Err(Status::not_found(StatusDetails::new(GROUP, "podmetrics", &full)))
                 }
-                Found::Unknown => Err(Status::not_found(About::new("", "pods", name))),
+                Found::Unknown => Err(Status::not_found(StatusDetails::new("", "pods", name))),
             },
         }
     }
@@ -156,13 +156,13 @@ impl Served {
 
     async fn list<T: Measured>(
         &self,
-        call: &Call,
+        call: &AuthorizedRequest,
         parts: Parts<T>,
         choice: Choice,
     ) -> Result<Response<Body>, Status> {
         let source = Source::new(parts, self.setting(), Arc::clone(&self.settings.freshness));
         match choice.form {
-            None => listed::sent(source, choice).await,
+            None => list_stream::sent(source, choice).await,
             Some(Form::Table(version)) => {
                 let (style, compat) = (Style::of(&call.query)?, self.settings.compat);
                 let of = source.whole(Vec::new()).await;
@@ -181,7 +181,12 @@ impl Served {
         }
     }
 
-    fn one<T: Measured>(&self, call: &Call, item: T, choice: Choice) -> Result<Response<Body>, Status> {
+    fn one<T: Measured>(
+        &self,
+        call: &AuthorizedRequest,
+        item: T,
+        choice: Choice,
+    ) -> Result<Response<Body>, Status> {
         let setting = self.setting();
         self.settings.freshness.note(setting.now, std::iter::once(item.timestamp()));
         match choice.form {
@@ -201,12 +206,12 @@ impl Served {
 }
 
 /// Which objects a list is of.
-fn listing(call: &Call, namespace: Option<&str>, resource: &str) -> Result<Listing, Status> {
-    let read = Options::read(&call.query)?;
-    options::consistent(&call.query)?;
-    let Options { labels, fields, watch } = read.with_known_fields()?;
+fn listing(call: &AuthorizedRequest, namespace: Option<&str>, resource: &str) -> Result<Listing, Status> {
+    let read = ListOptions::read(&call.query)?;
+    list_options::consistent(&call.query)?;
+    let ListOptions { labels, fields, watch } = read.with_known_fields()?;
     if watch {
-        return Err(Status::no_watch(About::new(GROUP, resource, "")));
+        return Err(Status::no_watch(StatusDetails::new(GROUP, resource, "")));
     }
     Ok(Listing { namespace: namespace.map(str::to_owned), labels, fields })
 }

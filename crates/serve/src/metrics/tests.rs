@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::app::App;
-use crate::local::Local;
+use crate::in_process::InProcessServer;
 
 const NODES: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
 const PODS: &str = "/apis/metrics.k8s.io/v1beta1/pods";
@@ -83,25 +83,29 @@ impl ResourceMetrics for Table {
     }
 }
 
-fn settings(compat: Compat) -> Settings {
-    Settings { clock: Arc::new(|| at("2026-11-15T00:18:29Z")), ..Settings::from(compat) }
+fn settings(compat: Compat) -> MetricsApiSettings {
+    MetricsApiSettings { clock: Arc::new(|| at("2026-11-15T00:18:29Z")), ..MetricsApiSettings::from(compat) }
 }
 
-fn local(pods: Vec<PodUsage>, settings: &Settings) -> (Local, App) {
+fn local(pods: Vec<PodUsage>, settings: &MetricsApiSettings) -> (InProcessServer, App) {
     let app = App { groups: resource(Arc::new(Table(pods)), settings), ..App::default() };
-    (Local::new(app.clone()), app)
+    (InProcessServer::new(app.clone()), app)
 }
 
-async fn get(local: &Local, path: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, Vec<u8>) {
+async fn get(
+    local: &InProcessServer,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> (u16, http::HeaderMap, Vec<u8>) {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let (parts, body) = local.answer(request.body(answer::full("")).unwrap()).await.into_parts();
+    let (parts, body) = local.respond(request.body(response::full("")).unwrap()).await.into_parts();
     (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes().to_vec())
 }
 
-async fn text(local: &Local, path: &str) -> String {
+async fn text(local: &InProcessServer, path: &str) -> String {
     String::from_utf8(get(local, path, &[]).await.2).unwrap()
 }
 
@@ -170,9 +174,9 @@ async fn the_second_version_is_the_same() {
 
 #[tokio::test]
 async fn schemas_have_no_odd_paths() {
-    let mut groups = resource(Arc::new(Table(Vec::new())), &Settings::default());
-    groups.extend(custom(Arc::new(Changing::default()), &Settings::default()));
-    let local = Local::new(App { groups, ..App::default() });
+    let mut groups = resource(Arc::new(Table(Vec::new())), &MetricsApiSettings::default());
+    groups.extend(custom(Arc::new(Changing::default()), &MetricsApiSettings::default()));
+    let local = InProcessServer::new(App { groups, ..App::default() });
     let document: Value = serde_json::from_str(&text(&local, "/openapi/v2").await).unwrap();
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.contains_key("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/{name}"));
@@ -273,9 +277,9 @@ impl CustomMetrics for Changing {
 #[tokio::test]
 async fn the_list_of_metrics_is_written_when_it_changed() {
     let source = Arc::new(Changing::default());
-    let groups = custom(source.clone(), &Settings::default());
+    let groups = custom(source.clone(), &MetricsApiSettings::default());
     let listing = groups[0].listing.clone().unwrap();
-    let local = Local::new(App { groups, ..App::default() });
+    let local = InProcessServer::new(App { groups, ..App::default() });
     let names = async || {
         let list: Value =
             serde_json::from_str(&text(&local, "/apis/custom.metrics.k8s.io/v1beta2").await).unwrap();
@@ -302,8 +306,8 @@ async fn the_list_of_metrics_is_written_when_it_changed() {
 
 #[tokio::test]
 async fn what_a_selector_was_is_told_in_both_versions() {
-    let groups = custom(Arc::new(Changing::default()), &Settings::default());
-    let local = Local::new(App { groups, ..App::default() });
+    let groups = custom(Arc::new(Changing::default()), &MetricsApiSettings::default());
+    let local = InProcessServer::new(App { groups, ..App::default() });
     let path = |version: &str| {
         format!(
             "/apis/custom.metrics.k8s.io/{version}/namespaces/d/pods/*/qps?metricLabelSelector=a%3Db,c%20in%20(d,e)"

@@ -12,9 +12,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError as Wrong, Error, ServerConfig};
 use tokio::sync::watch;
 
+use super::bundle::{CertificateBundle, verifier};
 use super::certificate::CertificateError;
 use super::handshake::Clients;
-use super::material::{Material, verifier};
 
 /// What is shown to others and whom to believe. Cheap to clone; all clones change together.
 #[derive(Clone)]
@@ -24,13 +24,13 @@ pub struct Keyring {
 }
 
 struct Held {
-    material: Material,
+    material: CertificateBundle,
     shown: Arc<CertifiedKey>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl Held {
-    fn of(material: Material, provider: &Arc<CryptoProvider>) -> Result<Self, CertificateError> {
+    fn of(material: CertificateBundle, provider: &Arc<CryptoProvider>) -> Result<Self, CertificateError> {
         let shown = Arc::new(material.pem().pair(provider)?);
         let authorities = CertificateDer::pem_slice_iter(material.authorities.as_bytes()).flatten();
         let clients = verifier(authorities.map(CertificateDer::into_owned), provider);
@@ -55,14 +55,14 @@ impl Eq for Keyring {}
 
 impl Keyring {
     /// Begins with this.
-    pub fn new(material: Material) -> Result<Self, CertificateError> {
+    pub fn new(material: CertificateBundle) -> Result<Self, CertificateError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let held = Arc::new(watch::Sender::new(Held::of(material, &provider)?));
         Ok(Self { provider, held })
     }
 
     /// Goes on with this; connections that are open stay. True if it is another than before.
-    pub fn replace(&self, material: Material) -> Result<bool, CertificateError> {
+    pub fn replace(&self, material: CertificateBundle) -> Result<bool, CertificateError> {
         if self.held.borrow().material == material {
             return Ok(false);
         }

@@ -9,10 +9,10 @@
 //! ```
 
 mod activity;
+mod bundle;
 mod certificate;
 mod handshake;
 mod keyring;
-mod material;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -32,21 +32,21 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use activity::Activity;
+pub use bundle::{BundleRenewal, CertificateBundle, CertificateLifetimes};
 pub use certificate::{Certificate, CertificateError};
 pub(crate) use certificate::{Keeper, PERIOD};
 pub(crate) use handshake::config;
 pub use keyring::Keyring;
-pub use material::{Lives, Material, Next};
 
-use crate::answer::Body;
 use crate::identity::Peer;
+use crate::response::Body;
 
 /// How much is encrypted before it is handed to the system: long answers go out in few calls.
 const WRITTEN: usize = 256 * 1024;
 
 /// What one client may take of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Connections at a time; further ones wait.
     pub connections: usize,
     /// Time to greet.
@@ -73,7 +73,7 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 512,
@@ -93,7 +93,7 @@ impl Default for Limits {
 }
 
 /// Answers requests of a connection.
-pub(crate) trait Site: Send + Sync + 'static {
+pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     /// Answers one request.
     fn answer(
         self: Arc<Self>,
@@ -113,11 +113,11 @@ pub(crate) enum Greeting {
 }
 
 /// Takes connections until told to stop, then lets them end.
-pub(crate) async fn listen<S: Site>(
+pub(crate) async fn listen<S: ConnectionHandler>(
     listener: TcpListener,
     greeting: Greeting,
     site: Arc<S>,
-    limits: Limits,
+    limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections));
@@ -159,12 +159,12 @@ async fn accept(
     }
 }
 
-async fn serve<S: Site>(
+async fn serve<S: ConnectionHandler>(
     stream: TcpStream,
     address: SocketAddr,
     greeting: Greeting,
     site: Arc<S>,
-    limits: Limits,
+    limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     // Watches send small frames that must not wait for each other.
@@ -195,11 +195,11 @@ async fn serve<S: Site>(
 }
 
 /// Answers requests until the client is gone, does nothing for too long, or we stop.
-async fn converse<S: Site>(
+async fn converse<S: ConnectionHandler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Option<Arc<Peer>>,
     site: Arc<S>,
-    limits: Limits,
+    limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let activity = Activity::new();
@@ -220,7 +220,7 @@ async fn converse<S: Site>(
     let _ = tokio::time::timeout(limits.grace, connection).await;
 }
 
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -25,7 +25,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use serve::{Decisions, Server};
+use serve::{DecisionSource, Server};
 
 pub const DECISIONS: &str = "/apis/decisions.plimsoll.dev/v1alpha1";
 
@@ -68,7 +68,7 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
 /// One autoscaler in namespace `a` and one in `b`; those that follow come one each time they are waited for.
 pub struct Desk;
 
-impl Decisions for Desk {
+impl DecisionSource for Desk {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         let mut all = vec![record("a", "web", 0), record("b", "web", 0)];
         all.retain(|record| namespace.is_none_or(|namespace| record.metadata.namespace == namespace));

@@ -8,14 +8,14 @@ use api::provider::{
     ResourceMetrics,
 };
 use quantity::{Format, Quantity};
-use serve::Group;
-use serve::metrics::Settings;
+use serve::ApiGroupVersion;
+use serve::metrics::MetricsApiSettings;
 
 pub const NODES: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
 
 /// All three APIs.
-pub fn groups() -> Vec<Group> {
-    let (source, settings) = (Arc::new(Usage), Settings::default());
+pub fn groups() -> Vec<ApiGroupVersion> {
+    let (source, settings) = (Arc::new(Usage), MetricsApiSettings::default());
     let mut groups = serve::metrics::resource(source.clone(), &settings);
     groups.extend(serve::metrics::custom(source.clone(), &settings));
     groups.extend(serve::metrics::external(source, &settings));

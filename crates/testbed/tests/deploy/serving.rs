@@ -10,17 +10,17 @@ use controllers::hpa::Handle;
 use futures::stream::BoxStream;
 use kube::Client;
 use serde_json::{Value, json};
-use serve::{App, Behind, Certificate, Exposition, Place, Server};
+use serve::{App, Certificate, Exposition, Server, ServiceBackend, ServiceRef};
 use testbed::harness;
 
 pub(crate) struct Served {
     server: Server,
-    place: Place,
+    place: ServiceRef,
 }
 
 struct Records(Handle);
 
-impl serve::Decisions for Records {
+impl serve::DecisionSource for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         self.0.records().latest(namespace)
     }
@@ -41,10 +41,10 @@ impl serve::Decisions for Records {
 /// Serves on a free port, behind the authentication and authorization of the cluster that `client` leads to.
 pub(crate) async fn start(client: &Client, handle: &Handle, namespace: &str, service: &str) -> Served {
     let names = vec!["127.0.0.1".to_owned(), format!("{service}.{namespace}.svc")];
-    let options = serve::Options {
+    let options = serve::ServerOptions {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
         certificate: Certificate::SelfMade(names),
-        ..serve::Options::default()
+        ..serve::ServerOptions::default()
     };
     let figures = handle.clone();
     let content_type = controllers::hpa::metrics::CONTENT_TYPE.to_owned();
@@ -57,8 +57,11 @@ pub(crate) async fn start(client: &Client, handle: &Handle, namespace: &str, ser
         ..App::default()
     };
     let server = Server::start(options, client.clone(), app).await.unwrap();
-    let behind = Behind::ThisMachine(server.port());
-    Served { server, place: Place { namespace: namespace.to_owned(), service: service.to_owned(), behind } }
+    let behind = ServiceBackend::ThisMachine(server.port());
+    Served {
+        server,
+        place: ServiceRef { namespace: namespace.to_owned(), service: service.to_owned(), behind },
+    }
 }
 
 impl Served {

@@ -8,8 +8,8 @@ use http::Method;
 use keda::admission::{self, Kind, Objects, Operation, Request, Rules, Verdict};
 use kube::Client;
 use serde_json::{Value, json};
-use serve::admission::{Admit, Review, Ruling};
-use serve::{App, Behind, Certificate, Options, Place, Server, Status};
+use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
+use serve::{App, Certificate, Server, ServerOptions, ServiceBackend, ServiceRef, Status};
 use testbed::harness::{Failure, TestNamespace, on_both};
 
 use crate::asking::{ask, define, place, until};
@@ -48,8 +48,8 @@ impl Guard {
     }
 }
 
-impl Admit for Guard {
-    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
+impl AdmissionHandler for Guard {
+    fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         async move {
             let request = Request {
                 operation: Operation::parse(&review.operation).unwrap(),
@@ -60,9 +60,9 @@ impl Admit for Guard {
             };
             let around = self.surroundings(&request).await;
             match admission::review(&request, &around, &Rules::of(api::provider::Compat::Better)) {
-                Verdict::Allowed(allowed) => Ruling::allow(allowed.warnings),
+                Verdict::Allowed(allowed) => AdmissionResponse::allow(allowed.warnings),
                 Verdict::Denied(denial) => {
-                    Ruling::refuse(Status::new(denial.code, denial.reason, denial.message, None))
+                    AdmissionResponse::refuse(Status::new(denial.code, denial.reason, denial.message, None))
                 }
             }
         }
@@ -72,18 +72,18 @@ impl Admit for Guard {
 
 /// Serves admission for the namespace of a test, and waits until it is asked.
 async fn serve(ns: &TestNamespace) -> Server {
-    let place_of = |port| Place {
+    let place_of = |port| ServiceRef {
         namespace: ns.namespace.clone(),
         service: "keda-admission-webhooks".to_owned(),
-        behind: Behind::ThisMachine(port),
+        behind: ServiceBackend::ThisMachine(port),
     };
-    let options = Options {
+    let options = ServerOptions {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
         certificate: Certificate::SelfMade(vec![place_of(0).server_name()]),
         open_paths: serve::admission::open_paths().collect(),
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let admit: Arc<dyn Admit> = Arc::new(Guard(ns.client.clone()));
+    let admit: Arc<dyn AdmissionHandler> = Arc::new(Guard(ns.client.clone()));
     let app = App { routes: serve::admission::routes(&admit), ..App::default() };
     let server = Server::start(options, ns.client.clone(), app).await.unwrap();
     let place_of = place_of(server.port());
@@ -92,7 +92,7 @@ async fn serve(ns: &TestNamespace) -> Server {
     let said = ask(&ns.client, Method::POST, &uri, Some(&service)).await;
     assert_eq!(said.code, 201, "{said:?}");
 
-    let mut configuration = serve::admission::configuration(&place_of, server.ca_pem());
+    let mut configuration = serve::admission::webhook_configuration(&place_of, server.ca_pem());
     // Other tests of this cluster are none of our business.
     configuration["metadata"]["name"] = json!(ns.namespace);
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use serve::{Lives, Material};
+use serve::{CertificateBundle, CertificateLifetimes};
 use testbed::harness::Failure;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -204,7 +204,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         // One that is due is renewed by who leads, and both serve with the new one: nobody is started again.
         let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
         let past = Timestamp::now() - SignedDuration::from_hours(300 * 24);
-        let due = Material::make(&names, &Lives::default(), past).unwrap();
+        let due = CertificateBundle::make(&names, &CertificateLifetimes::default(), past).unwrap();
         let mut secret = ns.secret().await;
         for (part, text) in [
             ("ca.crt", &due.authorities),

@@ -12,8 +12,8 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use serve::metrics::Settings;
-use serve::{App, Local};
+use serve::metrics::MetricsApiSettings;
+use serve::{App, InProcessServer};
 use sources::prometheus::client::{Manner, Prometheus};
 use sources::prometheus::config::Config;
 use sources::prometheus::mapper::Mapper;
@@ -74,14 +74,14 @@ fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture
         let provider = Provider::idle(settings, prometheus, fixture.config.clone(), world)?;
         provider.discover().await;
 
-        let settings = Settings { clock, ..Settings::from(compat) };
+        let settings = MetricsApiSettings { clock, ..MetricsApiSettings::from(compat) };
         let provider = Arc::new(provider);
         let mut groups = serve::metrics::custom(provider.clone(), &settings);
         groups.extend(serve::metrics::external(provider.clone(), &settings));
         groups.extend(serve::metrics::resource(provider, &settings));
-        let server = Local::new(App { groups, ..App::default() });
+        let server = InProcessServer::new(App { groups, ..App::default() });
         let path = record["path"].as_str().context("a record has no path")?;
-        let answer = server.answer(Request::get(path).body(serve::full(""))?).await;
+        let answer = server.respond(Request::get(path).body(serve::response::full(""))?).await;
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
         let mut body = serde_json::from_slice(&body)

@@ -36,7 +36,7 @@ async fn exchange(servers: &Servers, record: &Value) -> anyhow::Result<Vec<Diffe
     for (name, value) in asked["headers"].as_object().into_iter().flatten() {
         request = request.header(name, value.as_str().unwrap_or_default());
     }
-    let answer = server.answer(request.body(serve::full(""))?).await;
+    let answer = server.respond(request.body(serve::response::full(""))?).await;
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
     let expected = &record["expect"];

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use api::provider::Compat;
 use serde_json::Value;
-use serve::metrics::Settings;
-use serve::{App, Group, Local};
+use serve::metrics::MetricsApiSettings;
+use serve::{ApiGroupVersion, App, InProcessServer};
 
 use super::Outcome;
 use provider::{Fixture, Listed};
@@ -24,22 +24,22 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     })
 }
 
-fn server(fixture: &Arc<Fixture>, name: &str, compat: Compat) -> Local {
+fn server(fixture: &Arc<Fixture>, name: &str, compat: Compat) -> InProcessServer {
     let listed = match name {
         "empty" => Listed::Nothing,
         "placeholder" => Listed::Placeholder,
         _ => Listed::All,
     };
-    let (provider, settings) = (Arc::new(fixture.provider(listed)), Settings::from(compat));
-    let mut groups: Vec<Group> = Vec::new();
+    let (provider, settings) = (Arc::new(fixture.provider(listed)), MetricsApiSettings::from(compat));
+    let mut groups: Vec<ApiGroupVersion> = Vec::new();
     if name != "externalOnly" {
         groups.extend(serve::metrics::custom(provider.clone(), &settings));
     }
     if name != "customOnly" {
         groups.extend(serve::metrics::external(provider, &settings));
     }
-    Local::new(App { groups, address: "localhost:443".to_owned(), ..App::default() })
+    InProcessServer::new(App { groups, address: "localhost:443".to_owned(), ..App::default() })
 }
 
 /// Servers by the name records give them.
-pub(crate) type Servers = BTreeMap<String, Local>;
+pub(crate) type Servers = BTreeMap<String, InProcessServer>;

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use external_scaler::{Activity, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
+use external_scaler::{
+    ActivityStream, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status,
+};
 use futures::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -202,7 +204,7 @@ impl ExternalScaler for Scripted {
         }
     }
 
-    async fn activity(&self, object: &ScaledObjectRef) -> Result<Activity, Status> {
+    async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let key = object.text("key")?;
         let receiver = {
             let mut book = self.0.book();

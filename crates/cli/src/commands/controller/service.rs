@@ -7,7 +7,7 @@ use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{Handle, metrics};
 use futures::stream::BoxStream;
 use kube::Client;
-use serve::{App, Checks, Exposition, Server};
+use serve::{App, Exposition, HealthChecks, Server};
 
 use super::options::Options;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(crate) const SERVICE: &str = "plimsoll-controller";
 
 struct Records(Handle);
 
-impl serve::Decisions for Records {
+impl serve::DecisionSource for Records {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         Kept(self.0.records()).latest(namespace)
     }
@@ -50,10 +50,10 @@ pub(super) async fn start(
     let port = serving::port(i64::from(port))?;
     let given = serving::pair(options.tls_cert_file.clone(), options.tls_private_key_file.clone())?;
     let certificate = serving::certificate(given, serving::names(SERVICE, &super::run::home()));
-    let mut served = serve::Options {
+    let mut served = serve::ServerOptions {
         address: SocketAddr::new(options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port),
         certificate,
-        ..serve::Options::default()
+        ..serve::ServerOptions::default()
     };
     if let Some(paths) = &options.authorization_always_allow_paths {
         served.open_paths.clone_from(paths);
@@ -72,7 +72,7 @@ pub(super) async fn start(
     serving::start(served, client, app).await.map(Some)
 }
 
-fn checks(handle: &Handle) -> Checks {
+fn checks(handle: &Handle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.turns(silence);
     serving::checks(turns, move || synced.synced(), "autoscalers and pods were not seen yet")

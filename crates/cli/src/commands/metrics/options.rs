@@ -12,7 +12,7 @@ use api::selector::Selector;
 use api::time::go_duration;
 use cluster::connect::Target;
 use jiff::SignedDuration;
-use serve::{Proxies, Reviews, Trusted};
+use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
 
 use super::flags::{FLAGS, Flags};
 use crate::failure::Failure;
@@ -113,9 +113,9 @@ pub(crate) struct Serving {
     /// Time to answer a request.
     pub(crate) timeout: Duration,
     /// Whom to trust.
-    pub(crate) trusted: Trusted,
+    pub(crate) trusted: ClientTrust,
     /// How long answers about users are remembered.
-    pub(crate) reviews: Reviews,
+    pub(crate) reviews: ReviewTtls,
 }
 
 impl Options {
@@ -315,9 +315,9 @@ impl Serving {
     }
 }
 
-fn trusted(flags: &Flags) -> Result<Trusted, Failure> {
+fn trusted(flags: &Flags) -> Result<ClientTrust, Failure> {
     let proxies = match flags.file("requestheader-client-ca-file")? {
-        Some(authority) => Some(Proxies {
+        Some(authority) => Some(FrontProxyOptions {
             names: flags.list("requestheader-allowed-names")?,
             user: flags.list("requestheader-username-headers")?,
             uid: flags.list("requestheader-uid-headers")?,
@@ -328,14 +328,14 @@ fn trusted(flags: &Flags) -> Result<Trusted, Failure> {
         None => None,
     };
     let lookup = !flags.bool("authentication-skip-lookup")?;
-    Ok(Trusted { lookup, clients: flags.file("client-ca-file")?, proxies })
+    Ok(ClientTrust { lookup, clients: flags.file("client-ca-file")?, proxies })
 }
 
-fn reviews(flags: &Flags) -> Result<Reviews, Failure> {
+fn reviews(flags: &Flags) -> Result<ReviewTtls, Failure> {
     let allowed = "authorization-webhook-cache-authorized-ttl";
     let as_theirs = flags.given(allowed) || flags.text("compat")? == "strict";
-    Ok(Reviews {
-        allowed: if as_theirs { period(flags, allowed)? } else { Reviews::default().allowed },
+    Ok(ReviewTtls {
+        allowed: if as_theirs { period(flags, allowed)? } else { ReviewTtls::default().allowed },
         denied: period(flags, "authorization-webhook-cache-unauthorized-ttl")?,
         tokens: period(flags, "authentication-token-webhook-cache-ttl")?,
     })

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use api::reports::{API_VERSION, CURRENT, GROUP, KIND, RESOURCE, Report, ReportList, VERSION};
 use http::{Method, Request, Response};
 use serde_json::json;
-use serve::{About, Body, Call, Group, Resource, Status};
+use serve::{ApiGroupVersion, ApiResource, AuthorizedRequest, Body, Status, StatusDetails};
 
 /// Makes the report.
 pub(super) type Reporter = Arc<dyn Fn() -> Report + Send + Sync>;
 
 /// The API, for the list of those that are served.
-pub(super) fn group(reporter: Reporter) -> Group {
-    let route = tower_service(move |call: &Call| answer(&reporter, call));
+pub(super) fn group(reporter: Reporter) -> ApiGroupVersion {
+    let route = tower_service(move |call: &AuthorizedRequest| answer(&reporter, call));
     let any = |description: &str| json!({"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true});
-    let resource = Resource {
+    let resource = ApiResource {
         name: RESOURCE.to_owned(),
         singular: "report".to_owned(),
         kind: KIND.to_owned(),
@@ -29,23 +29,23 @@ pub(super) fn group(reporter: Reporter) -> Group {
             "custom": any("How custom.metrics.k8s.io fares."),
             "external": any("How external.metrics.k8s.io fares."),
         }),
-        ..Resource::default()
+        ..ApiResource::default()
     };
-    Group::new(GROUP, VERSION, vec![resource], route)
+    ApiGroupVersion::new(GROUP, VERSION, vec![resource], route)
 }
 
-fn answer(reporter: &Reporter, call: &Call) -> Result<Response<Body>, Status> {
+fn answer(reporter: &Reporter, call: &AuthorizedRequest) -> Result<Response<Body>, Status> {
     let segments: Vec<&str> = call.path.trim_matches('/').split('/').skip(3).collect();
-    let about = |name: &str| About::new(GROUP, RESOURCE, name);
+    let about = |name: &str| StatusDetails::new(GROUP, RESOURCE, name);
     match segments.as_slice() {
         [RESOURCE, ..] if call.method != Method::GET => Err(Status::not_allowed()),
         [RESOURCE] | [RESOURCE, _] if call.query.is_set("watch") => Err(Status::no_watch(about(""))),
         [RESOURCE] => {
             let kind = format!("{KIND}List");
             let list = ReportList { api_version: API_VERSION.to_owned(), kind, items: vec![reporter()] };
-            Ok(serve::json(200, &list))
+            Ok(serve::response::json(200, &list))
         }
-        [RESOURCE, CURRENT] => Ok(serve::json(200, &reporter())),
+        [RESOURCE, CURRENT] => Ok(serve::response::json(200, &reporter())),
         [RESOURCE, name] => Err(Status::not_found(about(name))),
         _ => Err(Status::no_path()),
     }
@@ -53,17 +53,17 @@ fn answer(reporter: &Reporter, call: &Call) -> Result<Response<Body>, Status> {
 
 /// A route of a function.
 fn tower_service(
-    answer: impl Fn(&Call) -> Result<Response<Body>, Status> + Send + Sync + 'static,
+    answer: impl Fn(&AuthorizedRequest) -> Result<Response<Body>, Status> + Send + Sync + 'static,
 ) -> serve::Route {
     let answer = Arc::new(answer);
     serve::Route::new(tower::service_fn(move |request: Request<Body>| {
         let answer = Arc::clone(&answer);
         async move {
-            let found = match request.extensions().get::<Call>() {
+            let found = match request.extensions().get::<AuthorizedRequest>() {
                 Some(call) => answer(call),
                 None => Err(Status::internal("the request has not been authorized")),
             };
-            Ok(found.unwrap_or_else(|status| serve::status(&status)))
+            Ok(found.unwrap_or_else(|status| serve::response::status(&status)))
         }
     }))
 }

@@ -7,8 +7,8 @@ use controllers::metrics::figures::CONTENT_TYPE;
 use controllers::metrics::{Figures, Providers, Scope, Sources};
 use jiff::Timestamp;
 use kube::Client;
-use serve::metrics::{Histogram, Settings, custom, external, resource};
-use serve::{App, Checks, Exposition, Server, Traffic};
+use serve::metrics::{FreshnessHistogram, MetricsApiSettings, custom, external, resource};
+use serve::{App, Exposition, HealthChecks, RequestMetrics, Server};
 use sources::federation;
 
 use super::options::Serving;
@@ -30,13 +30,13 @@ pub(super) async fn start(
     guard: impl Fn(serve::Route) -> serve::Route,
 ) -> Result<Server, Failure> {
     let app = app(sources, providers, routes, guard);
-    let mut options = serve::Options {
+    let mut options = serve::ServerOptions {
         address: SocketAddr::new(serving.address, serving.port),
         certificate: certificate(serving.certificate.clone(), names(SERVICE, &home())),
         open_paths: serving.open_paths.clone(),
         trusted: serving.trusted.clone(),
         reviews: serving.reviews,
-        ..serve::Options::default()
+        ..serve::ServerOptions::default()
     };
     options.limits.requests = serving.requests;
     options.limits.streams = serving.streams;
@@ -51,7 +51,7 @@ fn app(
     routes: Vec<(String, serve::Route)>,
     guard: impl Fn(serve::Route) -> serve::Route,
 ) -> App {
-    let settings = Settings::from(sources.compat);
+    let settings = MetricsApiSettings::from(sources.compat);
     let mut groups = Vec::new();
     groups.extend(providers.resource.iter().flat_map(|source| resource(Arc::clone(source), &settings)));
     groups.extend(providers.custom.iter().flat_map(|source| custom(Arc::clone(source), &settings)));
@@ -59,13 +59,13 @@ fn app(
     for group in &mut groups {
         group.route = guard(group.route.clone());
         // Lists too: two servers that name each other would keep alive what neither has any more.
-        group.listing = group.listing.take().map(|listing| -> serve::Listing {
+        group.listing = group.listing.take().map(|listing| -> serve::ResourceListing {
             Arc::new(move |headers| federation::heard(headers, || listing(headers)))
         });
     }
     let reporter = sources.clone();
     groups.push(reports::group(Arc::new(move || reporter.report(Timestamp::now()))));
-    let traffic = Arc::new(Traffic::default());
+    let traffic = Arc::new(RequestMetrics::default());
     let (figures, asked) = (sources.clone(), Arc::clone(&traffic));
     App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -84,8 +84,8 @@ fn app(
 }
 
 /// Figures of what was asked and answered.
-fn served(page: &mut Figures, ages: &Histogram, traffic: &Traffic) {
-    let within = Histogram::bounds().into_iter().zip(ages.within);
+fn served(page: &mut Figures, ages: &FreshnessHistogram, traffic: &RequestMetrics) {
+    let within = FreshnessHistogram::bounds().into_iter().zip(ages.within);
     page.family(
         "histogram",
         "metrics_server_api_metric_freshness_seconds",
@@ -130,7 +130,7 @@ fn served(page: &mut Figures, ages: &Histogram, traffic: &Traffic) {
             ("verb", duration.verb),
             ("version", &duration.version),
         ];
-        let within = serve::Durations::BOUNDS.into_iter().zip(duration.within);
+        let within = serve::RequestDurations::BOUNDS.into_iter().zip(duration.within);
         page.histogram(&labels, within.chain([(f64::INFINITY, duration.count)]), duration.seconds);
     }
     page.family(
@@ -142,8 +142,8 @@ fn served(page: &mut Figures, ages: &Histogram, traffic: &Traffic) {
 }
 
 /// Those of the servers replaced, in their order.
-fn checks(sources: &Sources) -> Checks {
-    let mut checks = Checks::new();
+fn checks(sources: &Sources) -> HealthChecks {
+    let mut checks = HealthChecks::new();
     // Alerts may exclude or read these by name.
     for name in
         ["log", "poststarthook/max-in-flight-filter", "poststarthook/storage-object-count-tracker-hook"]

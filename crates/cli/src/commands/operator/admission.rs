@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use keda::admission::{Denial, Kind, Operation, Request, Verdict};
 use serde_json::Value;
 use serve::Status;
-use serve::admission::{Admit, Review, Ruling};
+use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
 
 /// No more namespaces are told apart; those are names that users choose.
 const MOST: usize = 10_000;
@@ -70,14 +70,14 @@ impl Judged {
     }
 }
 
-impl Admit for Webhook {
-    fn admit(&self, review: Review) -> BoxFuture<'_, Ruling> {
+impl AdmissionHandler for Webhook {
+    fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         async move {
             // What is not ours to judge goes on.
             let (Some(kind), Some(operation)) =
                 (Kind::parse(&review.kind), Operation::parse(&review.operation))
             else {
-                return Ruling::allow(Vec::new());
+                return AdmissionResponse::allow(Vec::new());
             };
             let request = Request {
                 operation,
@@ -94,9 +94,9 @@ impl Admit for Webhook {
             let namespace = review.object.pointer("/metadata/namespace").and_then(Value::as_str);
             self.judged.count(kind, namespace.unwrap_or_default(), &review.operation, label);
             match verdict {
-                Verdict::Allowed(allowed) => Ruling::allow(allowed.warnings),
+                Verdict::Allowed(allowed) => AdmissionResponse::allow(allowed.warnings),
                 Verdict::Denied(Denial { code, reason, message, .. }) => {
-                    Ruling::refuse(Status::new(code, reason, message, None))
+                    AdmissionResponse::refuse(Status::new(code, reason, message, None))
                 }
             }
         }

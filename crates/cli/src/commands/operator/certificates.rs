@@ -14,7 +14,7 @@ use cluster::request::{ApiError, Request, path, send};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
-use serve::{CertificateError, Keyring, Lives, Material, Next};
+use serve::{BundleRenewal, CertificateBundle, CertificateError, CertificateLifetimes, Keyring};
 
 use super::options::{Serving, Shared};
 
@@ -31,7 +31,7 @@ pub(super) struct Keeping {
     store: Store,
     clock: Clock,
     keyring: Keyring,
-    current: Material,
+    current: CertificateBundle,
     /// Whether nobody else has the current one.
     is_own: bool,
     said: Option<String>,
@@ -66,7 +66,7 @@ pub(super) async fn open(serving: &Serving, client: &Client, clock: &Clock) -> O
                 namespace: namespace.clone(),
                 name: name.clone(),
                 names: serving.names.clone(),
-                lives: Lives::default(),
+                lives: CertificateLifetimes::default(),
             };
             secret.open(clock).await.map(|(found, problem)| (Store::Secret(secret), found, problem))
         }
@@ -124,7 +124,7 @@ impl Keeping {
             return;
         }
         let next = self.current.next(&secret.names, &secret.lives, self.clock.now());
-        if let Ok(Next::Renew(other) | Next::Replace(other)) = next
+        if let Ok(BundleRenewal::Renew(other) | BundleRenewal::Replace(other)) = next
             && self.keyring.replace(other.clone()).is_ok()
         {
             self.current = other;
@@ -138,13 +138,13 @@ struct Secret {
     namespace: String,
     name: String,
     names: Vec<String>,
-    lives: Lives,
+    lives: CertificateLifetimes,
 }
 
 impl Secret {
     /// What is there; or one of our own, and why.
-    async fn open(&self, clock: &Clock) -> Result<(Material, Option<String>), Problem> {
-        let own = Material::make(&self.names, &self.lives, clock.now())?;
+    async fn open(&self, clock: &Clock) -> Result<(CertificateBundle, Option<String>), Problem> {
+        let own = CertificateBundle::make(&self.names, &self.lives, clock.now())?;
         match self.look(&own, false, clock).await {
             Ok(found) => Ok((found, None)),
             Err(problem) => {
@@ -160,7 +160,12 @@ impl Secret {
     }
 
     /// What is there; if nothing is, `own` from now on. What is due is renewed if we lead, what nobody can use by anybody.
-    async fn look(&self, own: &Material, leads: bool, clock: &Clock) -> Result<Material, Problem> {
+    async fn look(
+        &self,
+        own: &CertificateBundle,
+        leads: bool,
+        clock: &Clock,
+    ) -> Result<CertificateBundle, Problem> {
         for _ in 0..TRIES {
             let Some(found) = self.read().await? else {
                 match self.create(own).await {
@@ -175,9 +180,9 @@ impl Secret {
             };
             let known = material(&found);
             let (other, is_usable) = match known.next(&self.names, &self.lives, clock.now())? {
-                Next::Renew(other) if leads => (other, true),
-                Next::Keep | Next::Renew(_) => return Ok(known),
-                Next::Replace(other) => (other, false),
+                BundleRenewal::Renew(other) if leads => (other, true),
+                BundleRenewal::Keep | BundleRenewal::Renew(_) => return Ok(known),
+                BundleRenewal::Replace(other) => (other, false),
             };
             match self.write(found, &other).await {
                 Ok(()) => {
@@ -208,7 +213,7 @@ impl Secret {
         }
     }
 
-    async fn create(&self, material: &Material) -> Result<(), ApiError> {
+    async fn create(&self, material: &CertificateBundle) -> Result<(), ApiError> {
         let labels = json!({"app.kubernetes.io/part-of": "plimsoll"});
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data(material),
@@ -218,7 +223,7 @@ impl Secret {
     }
 
     /// Puts the parts into what was read; that somebody else wrote meanwhile is a conflict.
-    async fn write(&self, mut found: Value, material: &Material) -> Result<(), ApiError> {
+    async fn write(&self, mut found: Value, material: &CertificateBundle) -> Result<(), ApiError> {
         let parts = data(material);
         if let (Some(fields), Value::Object(parts)) = (found.as_object_mut(), parts) {
             let all = fields.entry("data").or_insert_with(|| json!({}));
@@ -239,7 +244,7 @@ impl Secret {
     }
 }
 
-fn data(material: &Material) -> Value {
+fn data(material: &CertificateBundle) -> Value {
     let texts = [&material.authorities, &material.authority_key, &material.certificate, &material.key];
     let parts =
         PARTS.iter().zip(texts).map(|(name, text)| ((*name).to_owned(), json!(STANDARD.encode(text))));
@@ -247,24 +252,24 @@ fn data(material: &Material) -> Value {
 }
 
 /// What is not there, or is no text, is empty: nobody can use it then.
-fn material(secret: &Value) -> Material {
+fn material(secret: &Value) -> CertificateBundle {
     let part = |name: &str| {
         let text = secret.get("data").and_then(|data| data.get(name)).and_then(Value::as_str);
         let bytes = text.and_then(|text| STANDARD.decode(text).ok());
         bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
     };
     let [authorities, authority_key, certificate, key] = PARTS.map(part);
-    Material { authorities, authority_key, certificate, key }
+    CertificateBundle { authorities, authority_key, certificate, key }
 }
 
 /// What somebody else has put into a folder.
-fn folder(path: &Path) -> Result<Material, Problem> {
+fn folder(path: &Path) -> Result<CertificateBundle, Problem> {
     let read = |name: &str| {
         let file = path.join(name);
         std::fs::read_to_string(&file).map_err(|error| Problem::File(file.display().to_string(), error))
     };
     let [authorities, _, certificate, key] = PARTS;
-    Ok(Material {
+    Ok(CertificateBundle {
         authorities: read(authorities)?,
         authority_key: String::new(),
         certificate: read(certificate)?,

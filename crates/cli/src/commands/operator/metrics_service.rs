@@ -6,11 +6,13 @@ use std::sync::Arc;
 use cluster::Clock;
 use controllers::metrics::Figures;
 use controllers::operator::OperatorHandle;
-use external_scaler::adapter::{BOUNDS, Calls, Source, Value, service};
-use external_scaler::raw::Raw;
+use external_scaler::metrics_adapter::{
+    CallMetrics, DURATION_BUCKETS_SECONDS, MetricsSource, SourceValue, service,
+};
+use external_scaler::raw_metrics::RawMetricsBroker;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use serve::{Beside, Body, Keyring, Route, StartError};
+use serve::{Body, ExtraListener, Keyring, Route, StartError};
 use tower::{ServiceExt as _, service_fn};
 
 use super::raw_metrics::{Mode, RawMetrics};
@@ -24,11 +26,11 @@ struct Values {
     clock: Clock,
 }
 
-impl Source for Values {
-    async fn values(&self, namespace: &str, object: &str, metric: &str) -> Result<Vec<Value>, String> {
+impl MetricsSource for Values {
+    async fn values(&self, namespace: &str, object: &str, metric: &str) -> Result<Vec<SourceValue>, String> {
         let found = self.handle.metric(namespace, object, metric).await?;
         let seconds = self.clock.now().as_second();
-        let value = |value: keda::activity::MetricValue| Value {
+        let value = |value: keda::activity::MetricValue| SourceValue {
             metric: value.name,
             quantity: value.value.to_string(),
             seconds,
@@ -41,7 +43,7 @@ impl Source for Values {
 pub(super) struct Asked<'a> {
     pub(super) handle: &'a OperatorHandle,
     pub(super) clock: &'a Clock,
-    pub(super) calls: Arc<Calls>,
+    pub(super) calls: Arc<CallMetrics>,
 }
 
 /// Starts to serve, to those who show a certificate of ours; raw metrics too, if somebody wants them.
@@ -50,12 +52,12 @@ pub(super) async fn start(
     keyring: &Keyring,
     asked: Asked<'_>,
     raw_metrics: Option<Mode>,
-) -> Result<Beside, StartError> {
+) -> Result<ExtraListener, StartError> {
     let Asked { handle, clock, calls } = asked;
-    let raw = raw_metrics.map(|mode| RawMetrics { raw: Raw::default(), mode });
+    let raw = raw_metrics.map(|mode| RawMetrics { raw: RawMetricsBroker::default(), mode });
     let values = Values { handle: handle.clone(), clock: clock.clone() };
     let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
-    let beside = Beside::mutual(address, keyring, route).await?;
+    let beside = ExtraListener::mutual_tls(address, keyring, route).await?;
     if let Some(raw) = raw {
         handle.subscribe_raw_metrics(Arc::new(raw));
     }
@@ -63,7 +65,7 @@ pub(super) async fn start(
 }
 
 /// Both services, each by its paths.
-fn route(source: impl Source, calls: Arc<Calls>, raw: Option<&Raw>) -> Route {
+fn route(source: impl MetricsSource, calls: Arc<CallMetrics>, raw: Option<&RawMetricsBroker>) -> Route {
     let whole = |request: Request<Body>| request;
     let values = service(source, calls)
         .map_request(whole)
@@ -83,8 +85,8 @@ fn route(source: impl Source, calls: Arc<Calls>, raw: Option<&Raw>) -> Route {
 }
 
 /// What was asked and answered, under the names of the original's library.
-pub(super) fn figures(page: &mut Figures, calls: &Calls) {
-    let seen = calls.seen();
+pub(super) fn figures(page: &mut Figures, calls: &CallMetrics) {
+    let seen = calls.counts();
     let labels =
         [("grpc_method", "GetMetrics"), ("grpc_service", "api.MetricsService"), ("grpc_type", "unary")];
     let [method, of, kind] = labels;
@@ -120,7 +122,7 @@ pub(super) fn figures(page: &mut Figures, calls: &Calls) {
         "keda_internal_metricsservice_grpc_server_handling_seconds",
         "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
     )
-    .histogram(&labels, BOUNDS.into_iter().zip(seen.within).chain([(f64::INFINITY, count)]), seen.seconds);
+    .histogram(&labels, DURATION_BUCKETS_SECONDS.into_iter().zip(seen.within).chain([(f64::INFINITY, count)]), seen.seconds);
 }
 
 #[cfg(test)]
@@ -142,16 +144,16 @@ mod tests {
     /// Always the same.
     struct Seven;
 
-    impl Source for Seven {
-        async fn values(&self, _: &str, _: &str, metric: &str) -> Result<Vec<Value>, String> {
-            Ok(vec![Value { metric: metric.to_owned(), quantity: "7".to_owned(), seconds: 1 }])
+    impl MetricsSource for Seven {
+        async fn values(&self, _: &str, _: &str, metric: &str) -> Result<Vec<SourceValue>, String> {
+            Ok(vec![SourceValue { metric: metric.to_owned(), quantity: "7".to_owned(), seconds: 1 }])
         }
     }
 
     type Service = BoxCloneSyncService<Request<tonic::body::Body>, Response<Body>, std::convert::Infallible>;
 
     /// What a client of gRPC takes for a connection.
-    fn service(raw: Option<&Raw>) -> Service {
+    fn service(raw: Option<&RawMetricsBroker>) -> Service {
         let route = route(Seven, Arc::default(), raw);
         Service::new(route.map_request(|request: Request<tonic::body::Body>| {
             request.map(|body| body.map_err(Into::into).boxed_unsync())
@@ -164,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn both_services_are_asked_at_one_address_and_the_second_only_if_it_is_wanted() {
-        let own = RawMetrics { raw: Raw::default(), mode: Mode::Hpa };
+        let own = RawMetrics { raw: RawMetricsBroker::default(), mode: Mode::Hpa };
         let service = service(Some(&own.raw));
         let answer = MetricsServiceClient::new(service.clone()).get_metrics(of("s0-q")).await.unwrap();
         let first = answer.into_inner().items.into_iter().next().unwrap();

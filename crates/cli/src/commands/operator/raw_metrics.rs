@@ -1,7 +1,7 @@
 //! KEDA's raw metrics (docs/spec/keda.md 4.2): every value as it is read, to those who have subscribed over the same port.
 
 use controllers::operator::{MetricRequester, RawMetric, RawMetricsSubscriber};
-use external_scaler::raw::{Raw, Told};
+use external_scaler::raw_metrics::{RawMetricsBroker, TriggerSample};
 
 /// Which values are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +39,13 @@ impl Mode {
 
 /// Passes on what the operator reads.
 pub(super) struct RawMetrics {
-    pub(super) raw: Raw,
+    pub(super) raw: RawMetricsBroker,
     pub(super) mode: Mode,
 }
 
 impl RawMetricsSubscriber for RawMetrics {
     fn is_subscribed(&self) -> bool {
-        self.raw.is_heard()
+        self.raw.has_subscribers()
     }
 
     fn publish(&self, told: &RawMetric<'_>) {
@@ -55,6 +55,6 @@ impl RawMetricsSubscriber for RawMetrics {
         let values = told.values.iter().map(|value| value.value.as_f64());
         let at = (told.at.as_second(), told.at.subsec_nanosecond());
         let RawMetric { namespace, object, trigger, active, .. } = *told;
-        self.raw.tell(&Told { namespace, object, trigger, at, active }, values);
+        self.raw.publish(&TriggerSample { namespace, object, trigger, at, active }, values);
     }
 }

@@ -38,7 +38,7 @@ const IDLE_VARIABLES: [&str; 6] = [
 /// An operator that runs.
 pub(crate) struct Process {
     pub(crate) server: serve::Server,
-    beside: Vec<serve::Beside>,
+    beside: Vec<serve::ExtraListener>,
     pub(crate) handle: OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,

@@ -8,12 +8,13 @@ use cluster::lease::Leadership;
 use controllers::metrics::Figures;
 use controllers::metrics::figures::{CONTENT_TYPE, process};
 use controllers::operator::{Admission, OperatorHandle};
-use external_scaler::adapter::Calls;
+use external_scaler::metrics_adapter::CallMetrics;
 use kube::Client;
-use serve::admission::{Admit, open_paths, routes};
-use serve::metrics::{Settings, external};
+use serve::admission::{AdmissionHandler, open_paths, routes};
+use serve::metrics::{MetricsApiSettings, external};
 use serve::{
-    App, Beside, Certificate, Checks, Exposition, Keyring, Metrics, Server, StartError, of_operator,
+    App, Certificate, Exposition, ExtraListener, HealthChecks, Keyring, MetricsExporter, Server, StartError,
+    operator_group,
 };
 
 use super::admission::{Judged, Webhook};
@@ -40,7 +41,7 @@ pub(super) struct Parts {
 /// All that listens.
 pub(super) struct Served {
     pub(super) server: Server,
-    pub(super) beside: Vec<Beside>,
+    pub(super) beside: Vec<ExtraListener>,
 }
 
 /// Starts to serve.
@@ -51,18 +52,19 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
         Some(keyring) => Certificate::Shared(keyring.clone()),
         None => serving::certificate(wanted.certificate.clone(), wanted.names.clone()),
     };
-    let mut served = serve::Options {
+    let mut served = serve::ServerOptions {
         address: SocketAddr::new(wanted.address, wanted.port),
         certificate,
-        ..serve::Options::default()
+        ..serve::ServerOptions::default()
     };
     served.open_paths.extend(open_paths());
-    let (judged, calls) = (Arc::<Judged>::default(), Arc::<Calls>::default());
-    let admit: Arc<dyn Admit> = Arc::new(Webhook { rules: admission, judged: Arc::clone(&judged) });
+    let (judged, calls) = (Arc::<Judged>::default(), Arc::<CallMetrics>::default());
+    let admit: Arc<dyn AdmissionHandler> =
+        Arc::new(Webhook { rules: admission, judged: Arc::clone(&judged) });
     let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
     let figures = page(handle.clone(), judged, Arc::clone(&calls), lease);
-    let mut groups = external(handle.external_metrics(), &Settings::from(options.settings.compat));
-    groups.push(of_operator(Arc::new(Kept(handle.records()))));
+    let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
+    groups.push(operator_group(Arc::new(Kept(handle.records()))));
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks: checks(&handle),
@@ -77,11 +79,15 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
         beside.extend(had(
             "health-probe-bind-address",
             open,
-            Beside::health(open.address, checks(&handle)).await,
+            ExtraListener::health(open.address, checks(&handle)).await,
         )?);
     }
     if let Some(open) = wanted.figures {
-        beside.extend(had("metrics-bind-address", open, Beside::figures(open.address, figures).await)?);
+        beside.extend(had(
+            "metrics-bind-address",
+            open,
+            ExtraListener::exported_metrics(open.address, figures).await,
+        )?);
     }
     // Without a certificate that others have, nobody could show one.
     if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
@@ -93,7 +99,11 @@ pub(super) async fn start(options: &Options, parts: Parts) -> Result<Served, Fai
 }
 
 /// An address that nobody asked for need not be had.
-fn had(flag: &str, open: Open, started: Result<Beside, StartError>) -> Result<Option<Beside>, Failure> {
+fn had(
+    flag: &str,
+    open: Open,
+    started: Result<ExtraListener, StartError>,
+) -> Result<Option<ExtraListener>, Failure> {
     match started {
         Ok(beside) => {
             tracing::info!(address = %beside.address(), flag, "serving");
@@ -113,9 +123,9 @@ fn had(flag: &str, open: Open, started: Result<Beside, StartError>) -> Result<Op
 fn page(
     handle: OperatorHandle,
     judged: Arc<Judged>,
-    calls: Arc<Calls>,
+    calls: Arc<CallMetrics>,
     lease: Option<(String, Leadership)>,
-) -> Metrics {
+) -> MetricsExporter {
     Arc::new(move || {
         let mut page = Figures::default();
         page.written(&handle.exported_metrics());
@@ -133,7 +143,7 @@ fn page(
 }
 
 /// Those who do not lead are ready too: they answer.
-fn checks(handle: &OperatorHandle) -> Checks {
+fn checks(handle: &OperatorHandle) -> HealthChecks {
     let (turning, synced) = (handle.clone(), handle.clone());
     let turns = move |silence| turning.is_alive(silence);
     serving::checks(turns, move || synced.synced(), "ScaledObjects and their targets were not seen yet")

@@ -10,7 +10,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use serve::Keyring;
-use serve::admission::trust;
+use serve::admission::set_ca_bundle;
 
 use super::options::Serving;
 
@@ -72,7 +72,7 @@ pub(super) async fn keep(client: Client, leadership: Leadership, serving: Servin
 async fn webhook(client: &Client, name: &str, authority: &str) -> Result<(), ApiError> {
     let path = format!("{WEBHOOKS}/{name}");
     let Some(mut configuration) = read(client, &path).await? else { return Ok(()) };
-    if trust(&mut configuration, authority) {
+    if set_ca_bundle(&mut configuration, authority) {
         write(client, Method::PUT, path, "application/json", &configuration).await?;
         tracing::info!(name, "the webhook's configuration knows our authority now");
     }

@@ -7,7 +7,7 @@ use cluster::Clock;
 use cluster::connect::{self, Connection, Credentials, Material, Target};
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
-use serve::{Behind, Place};
+use serve::{ServiceBackend, ServiceRef};
 use sim::Scenario;
 use sim::scenario::Variation;
 
@@ -105,24 +105,24 @@ impl Stage {
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
         let metrics = metrics::start(&measured, &metrics::Options::on_the_desk(RESOLUTION)?).await?;
-        let behind = Behind::ThisMachine(metrics.server.port());
-        let place = Place { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
+        let behind = ServiceBackend::ThisMachine(metrics.server.port());
+        let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
         for object in metrics.server.api_services(&place) {
             objects::create_one(&client, &object).await.map_err(outside("register the metrics APIs"))?;
         }
         let options = Options::on_the_desk(&scenario);
         let process = controller::start(&connection, &options, Clock::system()).await?;
         if let Some(server) = &process.server {
-            let behind = Behind::ThisMachine(server.port());
-            let place = Place { namespace: "kube-system".into(), service: SERVICE.into(), behind };
+            let behind = ServiceBackend::ThisMachine(server.port());
+            let place = ServiceRef { namespace: "kube-system".into(), service: SERVICE.into(), behind };
             for object in server.api_services(&place) {
                 objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
             }
         }
         let operator =
             operator::start(&connection, &operator::Options::on_the_desk()?, Clock::system()).await?;
-        let behind = Behind::ThisMachine(operator.server.port());
-        let place = Place { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
+        let behind = ServiceBackend::ThisMachine(operator.server.port());
+        let place = ServiceRef { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
         for object in operator.server.api_services(&place) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
         }

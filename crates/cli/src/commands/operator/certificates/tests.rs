@@ -37,7 +37,7 @@ fn secret(client: &Client) -> Secret {
         namespace: "default".into(),
         name: "kedaorg-certs".into(),
         names: vec!["localhost".into(), "keda-operator.default.svc".into()],
-        lives: Lives::default(),
+        lives: CertificateLifetimes::default(),
     }
 }
 

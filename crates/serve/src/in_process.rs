@@ -6,33 +6,33 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tokio::sync::watch;
 
-use crate::answer::Body;
 use crate::app::App;
-use crate::site::Site;
-use crate::tls::{Activity, Limits};
+use crate::response::Body;
+use crate::router::Router;
+use crate::tls::{Activity, ServerLimits};
 
 /// Answers requests for an app's APIs, metrics and routes; health is not looked at.
-pub struct Local {
-    site: Arc<Site>,
+pub struct InProcessServer {
+    site: Arc<Router>,
     _running: watch::Sender<bool>,
 }
 
-impl fmt::Debug for Local {
+impl fmt::Debug for InProcessServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Local")
     }
 }
 
-impl Local {
+impl InProcessServer {
     /// For this app.
     pub fn new(app: App) -> Self {
         let (running, stop) = watch::channel(false);
-        let site = Arc::new(Site::new(app, None, Limits::default(), stop).without_health());
+        let site = Arc::new(Router::new(app, None, ServerLimits::default(), stop).without_health());
         Self { site, _running: running }
     }
 
     /// Answers one request.
-    pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    pub async fn respond(&self, request: Request<Body>) -> Response<Body> {
         Arc::clone(&self.site).respond(request, None, Activity::new()).await
     }
 }

@@ -26,7 +26,7 @@ const MOST_AUTHORITIES: usize = 8;
 
 /// Authorities, the key of the first of them, and a certificate with its key, all as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Material {
+pub struct CertificateBundle {
     /// Whom to trust: the authority that signs, then those whose certificates may still be in use.
     pub authorities: String,
     /// The key of the first authority; empty where it is not known.
@@ -39,7 +39,7 @@ pub struct Material {
 
 /// How long things are good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lives {
+pub struct CertificateLifetimes {
     /// An authority.
     pub authority: SignedDuration,
     /// A certificate.
@@ -50,22 +50,22 @@ pub struct Lives {
 
 /// What is to be done about a material.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum BundleRenewal {
     /// It is good.
     Keep,
     /// It is good, and in time another should follow: this one.
-    Renew(Material),
+    Renew(CertificateBundle),
     /// Nobody can use it: this one can be used.
-    Replace(Material),
+    Replace(CertificateBundle),
 }
 
-impl fmt::Debug for Material {
+impl fmt::Debug for CertificateBundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Material").finish_non_exhaustive()
     }
 }
 
-impl Default for Lives {
+impl Default for CertificateLifetimes {
     fn default() -> Self {
         Self {
             authority: SignedDuration::from_hours(10 * 365 * 24),
@@ -77,7 +77,7 @@ impl Default for Lives {
 }
 
 /// A certificate that was read.
-struct Read {
+struct ParsedCertificate {
     pem: String,
     der: CertificateDer<'static>,
     from: Timestamp,
@@ -86,7 +86,7 @@ struct Read {
     names: Vec<String>,
 }
 
-impl Read {
+impl ParsedCertificate {
     fn of(der: CertificateDer<'static>) -> Option<Self> {
         let (_, read) = X509Certificate::from_der(&der).ok()?;
         let time = |at: i64| Timestamp::from_second(at).ok();
@@ -131,15 +131,25 @@ fn pem_of(der: &[u8]) -> String {
     pem + "\n-----END CERTIFICATE-----\n"
 }
 
-impl Material {
+impl CertificateBundle {
     /// An authority and a certificate for these names, both new.
-    pub fn make(names: &[String], lives: &Lives, now: Timestamp) -> Result<Self, CertificateError> {
+    pub fn make(
+        names: &[String],
+        lives: &CertificateLifetimes,
+        now: Timestamp,
+    ) -> Result<Self, CertificateError> {
         Self::after(&[], names, lives, now)
     }
 
     /// What is to be done at this moment, for a certificate that is good for these names.
-    pub fn next(&self, names: &[String], lives: &Lives, now: Timestamp) -> Result<Next, CertificateError> {
-        let trusted: Vec<Read> = self.trusted().into_iter().filter(|it| it.is_valid(now)).collect();
+    pub fn next(
+        &self,
+        names: &[String],
+        lives: &CertificateLifetimes,
+        now: Timestamp,
+    ) -> Result<BundleRenewal, CertificateError> {
+        let trusted: Vec<ParsedCertificate> =
+            self.trusted().into_iter().filter(|it| it.is_valid(now)).collect();
         let issuer = trusted.first().and_then(|first| self.issuer(first));
         // What it signs must not live longer than itself.
         let may_sign =
@@ -150,12 +160,12 @@ impl Material {
                 Some(issuer) => self.signed(&issuer, names, lives, now)?,
                 None => Self::after(&trusted, names, lives, now)?,
             };
-            return Ok(Next::Replace(made));
+            return Ok(BundleRenewal::Replace(made));
         };
         let (Some(issuer), Some((first, others)), true) = (issuer, trusted.split_first(), may_sign) else {
             // Everybody must know the new authority before it signs anything.
             let made = Self::after(&trusted, names, lives, now)?;
-            return Ok(Next::Renew(Self {
+            return Ok(BundleRenewal::Renew(Self {
                 certificate: self.certificate.clone(),
                 key: self.key.clone(),
                 ..made
@@ -168,16 +178,16 @@ impl Material {
         let is_due = left < shown.until.duration_since(shown.from) / 4;
         let lacks = names.iter().any(|name| !shown.names.contains(name));
         if (is_own && (is_due || lacks)) || (!is_own && (age >= lives.told || left < lives.told)) {
-            return self.signed(&issuer, names, lives, now).map(Next::Renew);
+            return self.signed(&issuer, names, lives, now).map(BundleRenewal::Renew);
         }
         // Nothing that an older authority signed is good any more, or it is over itself.
         let is_over = !others.is_empty() && is_own && age > lives.certificate;
         let known = self.trusted().len();
         if is_over || known > trusted.len() {
             let left = if is_over { std::slice::from_ref(first) } else { trusted.as_slice() };
-            return Ok(Next::Renew(Self { authorities: bundle(left), ..self.clone() }));
+            return Ok(BundleRenewal::Renew(Self { authorities: bundle(left), ..self.clone() }));
         }
-        Ok(Next::Keep)
+        Ok(BundleRenewal::Keep)
     }
 
     /// Whether it can be shown to others, who trust the authorities, at this moment.
@@ -188,9 +198,9 @@ impl Material {
 
     /// A new authority before those that are known, and a certificate of it.
     fn after(
-        known: &[Read],
+        known: &[ParsedCertificate],
         names: &[String],
-        lives: &Lives,
+        lives: &CertificateLifetimes,
         now: Timestamp,
     ) -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
@@ -214,7 +224,7 @@ impl Material {
         &self,
         issuer: &Issuer<'_, KeyPair>,
         names: &[String],
-        lives: &Lives,
+        lives: &CertificateLifetimes,
         now: Timestamp,
     ) -> Result<Self, CertificateError> {
         let first = names.first().map_or("plimsoll", String::as_str);
@@ -228,20 +238,20 @@ impl Material {
         Ok(Self { certificate, key: key.serialize_pem(), ..self.clone() })
     }
 
-    fn trusted(&self) -> Vec<Read> {
+    fn trusted(&self) -> Vec<ParsedCertificate> {
         let found = CertificateDer::pem_slice_iter(self.authorities.as_bytes()).flatten();
-        found.take(MOST_AUTHORITIES).filter_map(Read::of).collect()
+        found.take(MOST_AUTHORITIES).filter_map(ParsedCertificate::of).collect()
     }
 
     /// The certificate, if its key belongs to it.
-    fn shown(&self) -> Option<Read> {
+    fn shown(&self) -> Option<ParsedCertificate> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         self.pem().pair(&provider).ok()?;
-        Read::of(CertificateDer::from_pem_slice(self.certificate.as_bytes()).ok()?)
+        ParsedCertificate::of(CertificateDer::from_pem_slice(self.certificate.as_bytes()).ok()?)
     }
 
     /// Signs as the authority, if we have its key.
-    fn issuer(&self, first: &Read) -> Option<Issuer<'static, KeyPair>> {
+    fn issuer(&self, first: &ParsedCertificate) -> Option<Issuer<'static, KeyPair>> {
         let key = KeyPair::from_pem(&self.authority_key).ok()?;
         if key.subject_public_key_info() != first.key {
             return None;
@@ -254,12 +264,12 @@ impl Material {
     }
 }
 
-fn bundle(authorities: &[Read]) -> String {
+fn bundle(authorities: &[ParsedCertificate]) -> String {
     authorities.iter().map(|it| it.pem.as_str()).collect()
 }
 
 /// Whether one of the authorities has signed it, for servers and clients.
-fn vouched(shown: &Read, authorities: &[Read], now: Timestamp) -> bool {
+fn vouched(shown: &ParsedCertificate, authorities: &[ParsedCertificate], now: Timestamp) -> bool {
     let ders = authorities.iter().map(|it| it.der.clone());
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let time = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());

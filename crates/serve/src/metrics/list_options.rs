@@ -4,20 +4,20 @@ use api::gotext::quote;
 use api::selector::{FieldSelector, Selector};
 
 use crate::request::Query;
-use crate::status::{About, Cause, Status};
+use crate::status::{Status, StatusCause, StatusDetails};
 
 /// The fields by which objects can be selected.
 const FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
 /// The options of a list that matter here.
 #[derive(Debug)]
-pub(super) struct Options {
+pub(super) struct ListOptions {
     pub(super) labels: Selector,
     pub(super) fields: FieldSelector,
     pub(super) watch: bool,
 }
 
-impl Options {
+impl ListOptions {
     /// Numbers are read first, then selectors.
     pub(super) fn read(query: &Query) -> Result<Self, Status> {
         for name in ["timeoutSeconds", "limit"] {
@@ -46,7 +46,7 @@ pub(super) fn consistent(query: &Query) -> Result<(), Status> {
     }
     let mut causes = Vec::new();
     let mut forbid = |field: &str, why: &str| {
-        causes.push(Cause {
+        causes.push(StatusCause {
             reason: "FieldValueForbidden".to_owned(),
             message: format!("Forbidden: {why}"),
             field: field.to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn consistent(query: &Query) -> Result<(), Status> {
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
             let text = quote(matching);
-            causes.push(Cause {
+            causes.push(StatusCause {
                 reason: "FieldValueNotSupported".to_owned(),
                 message: format!(
                     "Unsupported value: {text}: supported values: \"Exact\", \"NotOlderThan\", \"\""
@@ -75,7 +75,7 @@ pub(super) fn consistent(query: &Query) -> Result<(), Status> {
         }
     }
     if query.get("sendInitialEvents").is_some() {
-        causes.push(Cause {
+        causes.push(StatusCause {
             reason: "FieldValueForbidden".to_owned(),
             message: "Forbidden: sendInitialEvents is forbidden for list".to_owned(),
             field: "sendInitialEvents".to_owned(),
@@ -84,7 +84,7 @@ pub(super) fn consistent(query: &Query) -> Result<(), Status> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(About::new("meta.k8s.io", "ListOptions", ""), causes))
+    Err(Status::invalid(StatusDetails::new("meta.k8s.io", "ListOptions", ""), causes))
 }
 
 /// Whether a text is a whole number, in the words of Go.

@@ -5,35 +5,35 @@ use http::header::ACCEPT;
 
 /// One of the forms a client takes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Media {
+pub(crate) struct MediaType {
     /// `application/json`, or with `*`.
-    pub kind: String,
+    pub(crate) kind: String,
     /// `Table`, `APIGroupDiscoveryList`, …; empty: as it is.
-    pub form: String,
+    pub(crate) form: String,
     /// Group of the form.
-    pub group: String,
+    pub(crate) group: String,
     /// Version of the form.
-    pub version: String,
+    pub(crate) version: String,
     /// `watch`, from those who may follow; empty from all others.
-    pub stream: String,
+    pub(crate) stream: String,
     /// Whether people will read it.
-    pub pretty: bool,
+    pub(crate) pretty: bool,
     quality: f32,
 }
 
-impl Media {
+impl MediaType {
     /// Whether JSON is meant.
-    pub fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         matches!(self.kind.as_str(), "application/json" | "application/*" | "*/*")
     }
 
     /// Whether this form, group and version of JSON are meant.
-    pub fn is(&self, form: &str, group: &str, version: &str) -> bool {
+    pub(crate) fn is(&self, form: &str, group: &str, version: &str) -> bool {
         self.is_json() && self.form == form && self.group == group && self.version == version
     }
 
     /// Whether JSON is meant as it is.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.is_json() && self.form.is_empty()
     }
 
@@ -64,13 +64,13 @@ impl Media {
 
 /// The forms a client takes, the dearest first, and of those equally dear the most exact; without the header it takes
 /// any. What it says not to want (`q=0`) comes last, and is better than nothing, as in Kubernetes.
-pub fn accepted(headers: &HeaderMap) -> Vec<Media> {
+pub(crate) fn accepted_media_types(headers: &HeaderMap) -> Vec<MediaType> {
     let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
     if given.iter().all(|text| text.trim().is_empty()) {
-        return vec![Media { kind: "*/*".to_owned(), quality: 1.0, ..Media::default() }];
+        return vec![MediaType { kind: "*/*".to_owned(), quality: 1.0, ..MediaType::default() }];
     }
-    let mut media: Vec<Media> =
-        given.iter().flat_map(|text| text.split(',')).filter_map(Media::parse).collect();
+    let mut media: Vec<MediaType> =
+        given.iter().flat_map(|text| text.split(',')).filter_map(MediaType::parse).collect();
     media.sort_by(|a, b| b.quality.total_cmp(&a.quality).then(a.stars().cmp(&b.stars())));
     media
 }
@@ -79,8 +79,8 @@ pub fn accepted(headers: &HeaderMap) -> Vec<Media> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<Media> {
-        accepted(&[(ACCEPT, text.parse().unwrap())].into_iter().collect())
+    fn of(text: &str) -> Vec<MediaType> {
+        accepted_media_types(&[(ACCEPT, text.parse().unwrap())].into_iter().collect())
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
             .map(|m| m.kind)
             .collect();
         assert_eq!(kinds, ["application/json", "text/html", "*/*", "a/b"]);
-        assert!(accepted(&HeaderMap::new())[0].is_plain() && of("")[0].is_plain());
+        assert!(accepted_media_types(&HeaderMap::new())[0].is_plain() && of("")[0].is_plain());
         assert!(of("a/b;q=x").is_empty());
     }
 

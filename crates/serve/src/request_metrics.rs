@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time;
 
-use crate::access::{Attributes, Target};
-use crate::app::Group;
+use crate::access::{RequestAttributes, RequestTarget};
+use crate::app::ApiGroupVersion;
 
 /// What was asked so far. All labels are among names this server has, so that nobody can make many of them.
 #[derive(Debug, Default)]
-pub struct Traffic {
-    counts: Mutex<BTreeMap<(Asked, u16), u64>>,
-    durations: Mutex<BTreeMap<Asked, Sum>>,
+pub struct RequestMetrics {
+    counts: Mutex<BTreeMap<(RequestLabels, u16), u64>>,
+    durations: Mutex<BTreeMap<RequestLabels, DurationSum>>,
     running: AtomicUsize,
 }
 
 /// What was asked, in the labels of `apiserver_request_total`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Asked {
+pub(crate) struct RequestLabels {
     verb: &'static str,
     group: String,
     version: String,
@@ -28,15 +28,15 @@ pub(crate) struct Asked {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Sum {
+struct DurationSum {
     seconds: f64,
-    within: [u64; Duration::BOUNDS.len()],
+    within: [u64; RequestDurations::BOUNDS.len()],
     count: u64,
 }
 
 /// How often something was asked and answered with a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct RequestCount {
     /// `GET`, `LIST`, … in capitals.
     pub verb: &'static str,
     /// API group; empty for other paths.
@@ -57,7 +57,7 @@ pub struct Count {
 
 /// How long the answers to something took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Duration {
+pub struct RequestDurations {
     /// `GET`, `LIST`, … in capitals.
     pub verb: &'static str,
     /// API group; empty for other paths.
@@ -78,7 +78,7 @@ pub struct Duration {
     pub count: u64,
 }
 
-impl Duration {
+impl RequestDurations {
     /// Seconds.
     pub const BOUNDS: [f64; 14] =
         [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
@@ -86,32 +86,32 @@ impl Duration {
 
 /// One that runs until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Running<'a>(&'a Traffic);
+pub(crate) struct RunningRequest<'a>(&'a RequestMetrics);
 
-impl Drop for Running<'_> {
+impl Drop for RunningRequest<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Traffic {
+impl RequestMetrics {
     /// How often each thing was asked.
-    pub fn counts(&self) -> Vec<Count> {
+    pub fn counts(&self) -> Vec<RequestCount> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let each = counts.iter().map(|((asked, code), count)| {
-            let Asked { verb, group, version, resource, subresource, scope } = asked.clone();
-            Count { verb, group, version, resource, subresource, scope, code: *code, count: *count }
+            let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
+            RequestCount { verb, group, version, resource, subresource, scope, code: *code, count: *count }
         });
         each.collect()
     }
 
     /// How long the answers took.
-    pub fn durations(&self) -> Vec<Duration> {
+    pub fn durations(&self) -> Vec<RequestDurations> {
         let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
         let each = durations.iter().map(|(asked, sum)| {
-            let Asked { verb, group, version, resource, subresource, scope } = asked.clone();
-            let Sum { seconds, within, count } = sum.clone();
-            Duration { verb, group, version, resource, subresource, scope, seconds, within, count }
+            let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
+            let DurationSum { seconds, within, count } = sum.clone();
+            RequestDurations { verb, group, version, resource, subresource, scope, seconds, within, count }
         });
         each.collect()
     }
@@ -121,18 +121,20 @@ impl Traffic {
         self.running.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn begin(&self) -> Running<'_> {
+    pub(crate) fn begin(&self) -> RunningRequest<'_> {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Running(self)
+        RunningRequest(self)
     }
 
-    pub(crate) fn count(&self, asked: Asked, code: u16, took: time::Duration) {
+    pub(crate) fn count(&self, asked: RequestLabels, code: u16, took: time::Duration) {
         let seconds = took.as_secs_f64();
         let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = durations.entry(asked.clone()).or_default();
         sum.seconds += seconds;
         sum.count += 1;
-        for (count, _) in sum.within.iter_mut().zip(Duration::BOUNDS).filter(|(_, bound)| seconds <= *bound) {
+        for (count, _) in
+            sum.within.iter_mut().zip(RequestDurations::BOUNDS).filter(|(_, bound)| seconds <= *bound)
+        {
             *count += 1;
         }
         drop(durations);
@@ -141,11 +143,11 @@ impl Traffic {
     }
 }
 
-impl Asked {
+impl RequestLabels {
     /// What a request asks of these groups.
-    pub(crate) fn of(wanted: &Attributes, groups: &[Group]) -> Self {
+    pub(crate) fn of(wanted: &RequestAttributes, groups: &[ApiGroupVersion]) -> Self {
         let verb = verb(&wanted.verb);
-        let Target::Resource(of) = &wanted.target else { return Self { verb, ..Self::default() } };
+        let RequestTarget::Resource(of) = &wanted.target else { return Self { verb, ..Self::default() } };
         let Some(group) = groups.iter().find(|it| it.name == of.group && it.version == of.version) else {
             return Self { verb, ..Self::default() };
         };

@@ -21,20 +21,20 @@ use crate::metrics_service::{
 };
 
 /// So many answers wait for one subscriber.
-const BUFFER: usize = 4;
+const SUBSCRIBER_BUFFER_RESPONSES: usize = 4;
 /// Who takes nothing for so long loses all subscriptions.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STALLED_SUBSCRIBER_TIMEOUT: Duration = Duration::from_mins(1);
 /// There are no more subscribers at a time, and none has more subscriptions.
-const MOST_SUBSCRIBERS: usize = 64;
-const MOST_SUBSCRIPTIONS: usize = 10_000;
+const MAX_SUBSCRIBERS: usize = 64;
+const MAX_SUBSCRIPTIONS_PER_SUBSCRIBER: usize = 10_000;
 /// No name is longer.
-const LONGEST_NAME: usize = 512;
+const MAX_NAME_BYTES: usize = 512;
 /// No question is larger: four names.
-const LARGEST: usize = 4 << 10;
+const MAX_REQUEST_BYTES: usize = 4 << 10;
 
 /// What one trigger of a ScaledObject said.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct TriggerSample<'a> {
     /// Namespace of the ScaledObject.
     pub namespace: &'a str,
     /// Its name.
@@ -49,13 +49,13 @@ pub struct Told<'a> {
 
 /// Who has subscribed to what. Cheap to clone; all clones are the same.
 #[derive(Clone, Default)]
-pub struct Raw(Arc<Inner>);
+pub struct RawMetricsBroker(Arc<BrokerState>);
 
 #[derive(Default)]
-struct Inner {
+struct BrokerState {
     subscribers: Mutex<HashMap<String, Subscriber>>,
     /// Whether anybody has subscribed: mostly nobody has.
-    is_heard: AtomicBool,
+    has_subscribers: AtomicBool,
 }
 
 struct Subscriber {
@@ -69,20 +69,20 @@ struct Subscriber {
 
 impl Default for Subscriber {
     fn default() -> Self {
-        let (line, waiting) = mpsc::channel(BUFFER);
+        let (line, waiting) = mpsc::channel(SUBSCRIBER_BUFFER_RESPONSES);
         Self { to: HashSet::new(), line, waiting: Some(waiting), stuck: None }
     }
 }
 
-impl Raw {
+impl RawMetricsBroker {
     /// Whether anybody would hear.
-    pub fn is_heard(&self) -> bool {
-        self.0.is_heard.load(Ordering::Relaxed)
+    pub fn has_subscribers(&self) -> bool {
+        self.0.has_subscribers.load(Ordering::Relaxed)
     }
 
     /// Tells those who have subscribed to it.
-    pub fn tell(&self, told: &Told<'_>, values: impl IntoIterator<Item = f64>) {
-        if !self.is_heard() {
+    pub fn publish(&self, told: &TriggerSample<'_>, values: impl IntoIterator<Item = f64>) {
+        if !self.has_subscribers() {
             return;
         }
         let of = ScaledObjectRef {
@@ -111,23 +111,23 @@ impl Raw {
             }
             let answer = RawMetricsResponse { metrics: metrics.clone() };
             one.stuck = one.line.try_send(answer).is_err().then(|| one.stuck.unwrap_or(now));
-            one.stuck.is_none_or(|since| now.duration_since(since) < PATIENCE)
+            one.stuck.is_none_or(|since| now.duration_since(since) < STALLED_SUBSCRIBER_TIMEOUT)
         });
-        self.noted(&subscribers);
+        self.update_has_subscribers(&subscribers);
     }
 
     /// The service, for any server of HTTP/2.
     pub fn service(&self) -> RawMetricsServiceServer<Self> {
-        RawMetricsServiceServer::new(self.clone()).max_decoding_message_size(LARGEST)
+        RawMetricsServiceServer::new(self.clone()).max_decoding_message_size(MAX_REQUEST_BYTES)
     }
 
     fn subscribers(&self) -> MutexGuard<'_, HashMap<String, Subscriber>> {
         self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn noted(&self, subscribers: &HashMap<String, Subscriber>) {
-        let is_heard = subscribers.values().any(|one| !one.to.is_empty());
-        self.0.is_heard.store(is_heard, Ordering::Relaxed);
+    fn update_has_subscribers(&self, subscribers: &HashMap<String, Subscriber>) {
+        let has_subscribers = subscribers.values().any(|one| !one.to.is_empty());
+        self.0.has_subscribers.store(has_subscribers, Ordering::Relaxed);
     }
 }
 
@@ -138,18 +138,18 @@ fn room(subscribers: &mut HashMap<String, Subscriber>, name: &str) -> Result<(),
     }
     // Who neither listens nor has subscribed to anything is gone.
     subscribers.retain(|_, one| !one.to.is_empty() || one.waiting.is_none() && !one.line.is_closed());
-    if subscribers.len() < MOST_SUBSCRIBERS {
+    if subscribers.len() < MAX_SUBSCRIBERS {
         return Ok(());
     }
-    Err(Status::resource_exhausted(format!("there are {MOST_SUBSCRIBERS} subscribers already")))
+    Err(Status::resource_exhausted(format!("there are {MAX_SUBSCRIBERS} subscribers already")))
 }
 
 /// A name that somebody gave.
 fn named<'a>(what: &str, name: &'a str) -> Result<&'a str, Status> {
     match name.len() {
         0 => Err(Status::invalid_argument(format!("{what} is missing"))),
-        1..=LONGEST_NAME => Ok(name),
-        _ => Err(Status::invalid_argument(format!("{what} is longer than {LONGEST_NAME} bytes"))),
+        1..=MAX_NAME_BYTES => Ok(name),
+        _ => Err(Status::invalid_argument(format!("{what} is longer than {MAX_NAME_BYTES} bytes"))),
     }
 }
 
@@ -168,7 +168,7 @@ fn acknowledged(was_subscribed: bool) -> Response<SubscriptionAck> {
 }
 
 #[tonic::async_trait]
-impl RawMetricsService for Raw {
+impl RawMetricsService for RawMetricsBroker {
     type GetRawMetricsStreamStream = BoxStream<'static, Result<RawMetricsResponse, Status>>;
 
     /// What was told since the subscriber listened last comes first. Who listens again ends the stream before.
@@ -183,7 +183,7 @@ impl RawMetricsService for Raw {
         let mut line = match subscriber.waiting.take() {
             Some(waiting) => waiting,
             None => {
-                let (sender, receiver) = mpsc::channel(BUFFER);
+                let (sender, receiver) = mpsc::channel(SUBSCRIBER_BUFFER_RESPONSES);
                 subscriber.line = sender;
                 receiver
             }
@@ -200,11 +200,13 @@ impl RawMetricsService for Raw {
         let mut subscribers = self.subscribers();
         room(&mut subscribers, &name)?;
         let subscriber = subscribers.entry(name).or_default();
-        if subscriber.to.len() >= MOST_SUBSCRIPTIONS && !subscriber.to.contains(&of) {
-            return Err(Status::resource_exhausted(format!("there are {MOST_SUBSCRIPTIONS} already")));
+        if subscriber.to.len() >= MAX_SUBSCRIPTIONS_PER_SUBSCRIBER && !subscriber.to.contains(&of) {
+            return Err(Status::resource_exhausted(format!(
+                "there are {MAX_SUBSCRIPTIONS_PER_SUBSCRIBER} already"
+            )));
         }
         let was_subscribed = !subscriber.to.insert(of);
-        self.noted(&subscribers);
+        self.update_has_subscribers(&subscribers);
         Ok(acknowledged(was_subscribed))
     }
 
@@ -215,7 +217,7 @@ impl RawMetricsService for Raw {
         let (name, of) = subscription(asked.into_inner())?;
         let mut subscribers = self.subscribers();
         let was_subscribed = subscribers.get_mut(&name).is_some_and(|one| one.to.remove(&of));
-        self.noted(&subscribers);
+        self.update_has_subscribers(&subscribers);
         Ok(acknowledged(was_subscribed))
     }
 }

@@ -12,33 +12,33 @@ fn names() -> Vec<String> {
     ["keda-operator.keda.svc", "127.0.0.1"].map(str::to_owned).to_vec()
 }
 
-fn lives() -> Lives {
-    Lives::default()
+fn lives() -> CertificateLifetimes {
+    CertificateLifetimes::default()
 }
 
-fn made(day: i32) -> Material {
-    Material::make(&names(), &lives(), at(day)).unwrap()
+fn made(day: i32) -> CertificateBundle {
+    CertificateBundle::make(&names(), &lives(), at(day)).unwrap()
 }
 
-fn next(material: &Material, now: Timestamp) -> Next {
+fn next(material: &CertificateBundle, now: Timestamp) -> BundleRenewal {
     material.next(&names(), &lives(), now).unwrap()
 }
 
-fn renewed(material: &Material, now: Timestamp) -> Material {
+fn renewed(material: &CertificateBundle, now: Timestamp) -> CertificateBundle {
     match next(material, now) {
-        Next::Renew(other) => other,
+        BundleRenewal::Renew(other) => other,
         other => panic!("{other:?}"),
     }
 }
 
-fn replaced(material: &Material, now: Timestamp) -> Material {
+fn replaced(material: &CertificateBundle, now: Timestamp) -> CertificateBundle {
     match next(material, now) {
-        Next::Replace(other) => other,
+        BundleRenewal::Replace(other) => other,
         other => panic!("{other:?}"),
     }
 }
 
-fn authorities(material: &Material) -> usize {
+fn authorities(material: &CertificateBundle) -> usize {
     material.authorities.matches("BEGIN CERTIFICATE").count()
 }
 
@@ -47,7 +47,7 @@ fn a_new_one_is_good_and_stays() {
     let material = made(0);
     assert!(material.is_good(at(0)));
     for day in [0, 1, 200, 270] {
-        assert_eq!(next(&material, at(day)), Next::Keep, "day {day}");
+        assert_eq!(next(&material, at(day)), BundleRenewal::Keep, "day {day}");
     }
     assert_eq!(format!("{material:?}"), "Material { .. }");
 }
@@ -58,19 +58,19 @@ fn a_certificate_is_followed_by_one_of_the_same_authority_in_time() {
     let other = renewed(&material, at(280));
     assert_eq!((&other.authorities, &other.authority_key), (&material.authorities, &material.authority_key));
     assert_ne!(other.certificate, material.certificate);
-    assert_eq!(next(&other, at(280)), Next::Keep);
+    assert_eq!(next(&other, at(280)), BundleRenewal::Keep);
     // Too late is not too late for the authority.
     let late = replaced(&material, at(400));
     assert_eq!(late.authorities, material.authorities);
-    assert_eq!(next(&late, at(400)), Next::Keep);
+    assert_eq!(next(&late, at(400)), BundleRenewal::Keep);
 }
 
 #[test]
 fn a_name_that_is_missing_is_added() {
     let more = [names(), vec!["another".to_owned()]].concat();
     let material = made(0);
-    let Next::Renew(other) = material.next(&more, &lives(), at(1)).unwrap() else { panic!("kept") };
-    assert_eq!(other.next(&more, &lives(), at(1)).unwrap(), Next::Keep);
+    let BundleRenewal::Renew(other) = material.next(&more, &lives(), at(1)).unwrap() else { panic!("kept") };
+    assert_eq!(other.next(&more, &lives(), at(1)).unwrap(), BundleRenewal::Keep);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_new_authority_is_told_before_it_signs_and_the_old_one_stays_until_nothing_o
     while day < 9 * 365 - 1 {
         day += 90;
         let now = at(day.min(9 * 365 - 1));
-        if let Next::Renew(other) = next(&material, now) {
+        if let BundleRenewal::Renew(other) = next(&material, now) {
             assert_eq!(other.authorities, material.authorities, "day {day}");
             material = other;
         }
@@ -92,31 +92,32 @@ fn a_new_authority_is_told_before_it_signs_and_the_old_one_stays_until_nothing_o
     assert_eq!(authorities(&told), 2);
     assert!(told.authorities.ends_with(&old.authorities));
     assert_eq!(told.certificate, old.certificate, "the new authority has signed already");
-    assert_eq!(next(&told, at(day)), Next::Keep);
+    assert_eq!(next(&told, at(day)), BundleRenewal::Keep);
     // Later it signs, and whoever still shows the old certificate is believed.
     let later = at(day) + SignedDuration::from_mins(11);
     let signed = renewed(&told, later);
     assert_eq!(signed.authorities, told.authorities);
     assert_ne!(signed.certificate, old.certificate);
-    let mixed = Material { certificate: old.certificate.clone(), key: old.key.clone(), ..signed.clone() };
+    let mixed =
+        CertificateBundle { certificate: old.certificate.clone(), key: old.key.clone(), ..signed.clone() };
     assert!(mixed.is_good(later), "the old certificate is not believed any more");
-    let alone = Material { authorities: old.authorities.clone(), ..signed.clone() };
+    let alone = CertificateBundle { authorities: old.authorities.clone(), ..signed.clone() };
     assert!(!alone.is_good(later), "the old authority has signed");
     // When everything that it signed is over, so is the old one.
     let mut material = signed;
     for day in (day..day + 460).step_by(50) {
-        if let Next::Renew(other) = next(&material, at(day)) {
+        if let BundleRenewal::Renew(other) = next(&material, at(day)) {
             material = other;
         }
     }
     assert_eq!(authorities(&material), 1);
-    assert_eq!(next(&material, at(day + 460)), Next::Keep);
+    assert_eq!(next(&material, at(day + 460)), BundleRenewal::Keep);
 }
 
 #[test]
 fn what_cannot_be_used_is_replaced() {
     let (material, stranger) = (made(0), made(0));
-    let empty = Material {
+    let empty = CertificateBundle {
         authorities: String::new(),
         authority_key: String::new(),
         certificate: String::new(),
@@ -124,19 +125,25 @@ fn what_cannot_be_used_is_replaced() {
     };
     let broken = [
         ("empty", empty),
-        ("another key", Material { key: stranger.key.clone(), ..material.clone() }),
-        ("another authority", Material { authorities: stranger.authorities.clone(), ..material.clone() }),
-        ("nonsense", Material { certificate: "-----BEGIN".repeat(1000), ..material.clone() }),
+        ("another key", CertificateBundle { key: stranger.key.clone(), ..material.clone() }),
+        (
+            "another authority",
+            CertificateBundle { authorities: stranger.authorities.clone(), ..material.clone() },
+        ),
+        ("nonsense", CertificateBundle { certificate: "-----BEGIN".repeat(1000), ..material.clone() }),
         (
             "half",
-            Material { authorities: material.authorities.chars().take(300).collect(), ..material.clone() },
+            CertificateBundle {
+                authorities: material.authorities.chars().take(300).collect(),
+                ..material.clone()
+            },
         ),
     ];
     for (what, broken) in broken {
         assert!(!broken.is_good(at(1)), "{what}");
         let other = replaced(&broken, at(1));
         assert!(other.is_good(at(1)), "{what}");
-        assert_eq!(next(&other, at(1)), Next::Keep, "{what}");
+        assert_eq!(next(&other, at(1)), BundleRenewal::Keep, "{what}");
     }
 }
 
@@ -144,7 +151,7 @@ fn what_cannot_be_used_is_replaced() {
 fn an_authority_without_its_key_is_followed_and_still_believed() {
     let (material, stranger) = (made(0), made(0));
     for key in [String::new(), stranger.authority_key] {
-        let other = renewed(&Material { authority_key: key, ..material.clone() }, at(1));
+        let other = renewed(&CertificateBundle { authority_key: key, ..material.clone() }, at(1));
         assert_eq!((authorities(&other), &other.certificate), (2, &material.certificate));
         assert!(other.is_good(at(1)));
     }
@@ -153,20 +160,20 @@ fn an_authority_without_its_key_is_followed_and_still_believed() {
 #[test]
 fn short_lives_go_the_same_way() {
     let hour = SignedDuration::from_hours(1);
-    let lives = Lives { authority: hour * 72, certificate: hour * 24, told: hour };
-    let mut material = Material::make(&names(), &lives, at(0)).unwrap();
+    let lives = CertificateLifetimes { authority: hour * 72, certificate: hour * 24, told: hour };
+    let mut material = CertificateBundle::make(&names(), &lives, at(0)).unwrap();
     let (mut certificates, mut bundles) = (0, 0);
     for tick in 0..24 * 20 {
         let now = at(0) + hour * tick;
         assert!(material.is_good(now), "hour {tick}");
         match material.next(&names(), &lives, now).unwrap() {
-            Next::Keep => {}
-            Next::Renew(other) => {
+            BundleRenewal::Keep => {}
+            BundleRenewal::Renew(other) => {
                 certificates += u32::from(other.certificate != material.certificate);
                 bundles += u32::from(other.authorities != material.authorities);
                 material = other;
             }
-            Next::Replace(_) => panic!("hour {tick}: nothing could be used"),
+            BundleRenewal::Replace(_) => panic!("hour {tick}: nothing could be used"),
         }
         assert!(authorities(&material) <= 3, "hour {tick}");
     }

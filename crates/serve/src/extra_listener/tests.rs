@@ -16,7 +16,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::app::Exposition;
-use crate::tls::{Lives, Material};
+use crate::tls::{CertificateBundle, CertificateLifetimes};
 
 fn here() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
@@ -37,10 +37,10 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String) {
 async fn health_is_told_to_anybody_and_who_still_begins_is_not_restarted() {
     let ready = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&ready);
-    let mut checks = Checks::new();
+    let mut checks = HealthChecks::new();
     checks.add_live("loop", || Ok(()));
     checks.add_ready("watches", move || if seen.load(Ordering::Relaxed) { Ok(()) } else { Err("no".into()) });
-    let server = Beside::health(here(), checks).await.unwrap();
+    let server = ExtraListener::health(here(), checks).await.unwrap();
     let address = server.address();
     assert_eq!(get(address, "/healthz").await, (200, "ok".into()));
     assert_eq!(get(address, "/readyz").await.0, 500);
@@ -54,17 +54,22 @@ async fn health_is_told_to_anybody_and_who_still_begins_is_not_restarted() {
 #[tokio::test]
 async fn figures_are_told_where_they_were_asked_for() {
     let page = || Exposition { content_type: "text/plain".into(), text: "a 1\n".into() };
-    let server = Beside::figures(here(), Arc::new(page)).await.unwrap();
+    let server = ExtraListener::exported_metrics(here(), Arc::new(page)).await.unwrap();
     assert_eq!(get(server.address(), "/metrics").await, (200, "a 1\n".into()));
     assert_eq!(get(server.address(), "/healthz").await.0, 404);
 }
 
-fn material() -> Material {
-    Material::make(&["localhost".to_owned()], &Lives::default(), Timestamp::now()).unwrap()
+fn material() -> CertificateBundle {
+    CertificateBundle::make(&["localhost".to_owned()], &CertificateLifetimes::default(), Timestamp::now())
+        .unwrap()
 }
 
 /// Asks with one material a server whose authorities are in another.
-async fn ask(address: SocketAddr, own: Option<&Material>, trusted: &Material) -> Result<u16, String> {
+async fn ask(
+    address: SocketAddr,
+    own: Option<&CertificateBundle>,
+    trusted: &CertificateBundle,
+) -> Result<u16, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(trusted.authorities.as_bytes()).flatten());
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -97,22 +102,24 @@ async fn ask(address: SocketAddr, own: Option<&Material>, trusted: &Material) ->
 async fn only_who_shows_a_certificate_of_ours_is_answered_and_it_may_change_meanwhile() {
     let (first, second, stranger) = (material(), material(), material());
     let keyring = Keyring::new(first.clone()).unwrap();
-    let route = Route::new(service_fn(async |_: Request<Body>| Ok(answer::text(200, "yes"))));
-    let server = Beside::mutual(here(), &keyring, route).await.unwrap();
+    let route = Route::new(service_fn(async |_: Request<Body>| Ok(response::text(200, "yes"))));
+    let server = ExtraListener::mutual_tls(here(), &keyring, route).await.unwrap();
     let address = server.address();
     assert_eq!(ask(address, Some(&first), &first).await, Ok(200));
     assert!(ask(address, None, &first).await.is_err(), "without a certificate");
     assert!(ask(address, Some(&stranger), &first).await.is_err(), "with a stranger's");
 
-    let both =
-        Material { authorities: format!("{}{}", second.authorities, first.authorities), ..second.clone() };
+    let both = CertificateBundle {
+        authorities: format!("{}{}", second.authorities, first.authorities),
+        ..second.clone()
+    };
     assert!(keyring.replace(both).unwrap());
     assert_eq!(ask(address, Some(&first), &second).await, Ok(200), "the old authority is still believed");
     assert!(keyring.replace(second.clone()).unwrap() && !keyring.replace(second.clone()).unwrap());
     assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
     assert!(ask(address, Some(&first), &second).await.is_err(), "the old authority is gone");
     // What cannot be used changes nothing.
-    assert!(keyring.replace(Material { key: first.key.clone(), ..second.clone() }).is_err());
+    assert!(keyring.replace(CertificateBundle { key: first.key.clone(), ..second.clone() }).is_err());
     assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
     server.stop().await;
 }

@@ -18,8 +18,8 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::usage::{List, Measured, Pen, Setting, Stamp, head};
 use super::{Freshness, sent_many};
-use crate::answer::{self, Body, BodyError};
 use crate::encode::{Choice, Encoding, protobuf};
+use crate::response::{self, Body, BodyError};
 use crate::status::Status;
 
 /// How much is written and sent at a time.
@@ -100,7 +100,7 @@ pub(super) async fn sent<T: Measured>(
         Encoding::Protobuf => measured(first, source).await?,
         Encoding::Json | Encoding::Yaml => streamed(Pieces::new(first, source)),
     };
-    Ok(answer::with_type(200, choice.encoding.content_type(), body))
+    Ok(response::with_type(200, choice.encoding.content_type(), body))
 }
 
 /// The JSON text of a list in pieces.
@@ -149,7 +149,7 @@ impl<T: Measured> Pieces<T> {
 fn streamed<T: Measured>(mut pieces: Pieces<T>) -> Body {
     let first = pieces.piece();
     if pieces.is_last() {
-        return answer::full(first);
+        return response::full(first);
     }
     let (sender, rest) = mpsc::channel(WAITING);
     tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::app::{Listing, Resource};
+use crate::app::{ApiResource, ResourceListing};
 use crate::discovery::ResourceList;
 
 /// What was known last, and its list.
@@ -12,8 +12,8 @@ type Last<T> = Mutex<Option<(Arc<Vec<T>>, Arc<ResourceList>)>>;
 pub(super) fn listing<T: PartialEq + Send + Sync + 'static>(
     group_version: String,
     known: impl Fn() -> Arc<Vec<T>> + Send + Sync + 'static,
-    resources: impl Fn(&[T]) -> Vec<Resource> + Send + Sync + 'static,
-) -> Listing {
+    resources: impl Fn(&[T]) -> Vec<ApiResource> + Send + Sync + 'static,
+) -> ResourceListing {
     let last: Last<T> = Mutex::default();
     Arc::new(move |_| {
         let now = known();
@@ -30,7 +30,7 @@ pub(super) fn listing<T: PartialEq + Send + Sync + 'static>(
 }
 
 /// A metric as a resource.
-pub(super) fn metric(name: String, namespaced: bool, kind: &str) -> Resource {
+pub(super) fn metric(name: String, namespaced: bool, kind: &str) -> ApiResource {
     let verbs = vec!["get".to_owned()];
-    Resource { name, namespaced, kind: kind.to_owned(), verbs, ..Resource::default() }
+    ApiResource { name, namespaced, kind: kind.to_owned(), verbs, ..ApiResource::default() }
 }

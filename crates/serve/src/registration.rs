@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 
 /// Where the API server finds this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ServiceRef {
     /// Namespace of the Service; it must exist.
     pub namespace: String,
     /// Name of the Service.
     pub service: String,
     /// What stands behind it.
-    pub behind: Behind,
+    pub behind: ServiceBackend,
 }
 
 /// What stands behind a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum ServiceBackend {
     /// Pods with these labels, on this port; the Service has port 443.
     Pods(BTreeMap<String, String>, u16),
     /// This machine, where the API server runs too, on this port.
     ThisMachine(u16),
 }
 
-impl Place {
+impl ServiceRef {
     /// The name under which the API server calls: what the server's certificate must hold.
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service, self.namespace)
@@ -34,18 +34,18 @@ impl Place {
 
     pub(crate) fn port(&self) -> u16 {
         match self.behind {
-            Behind::Pods(..) => 443,
-            Behind::ThisMachine(port) => port,
+            ServiceBackend::Pods(..) => 443,
+            ServiceBackend::ThisMachine(port) => port,
         }
     }
 
     fn service(&self) -> Value {
         let spec = match &self.behind {
-            Behind::Pods(labels, port) => json!({
+            ServiceBackend::Pods(labels, port) => json!({
                 "selector": labels,
                 "ports": [{"name": "https", "port": 443, "targetPort": port, "protocol": "TCP", "appProtocol": "https"}],
             }),
-            Behind::ThisMachine(port) => {
+            ServiceBackend::ThisMachine(port) => {
                 json!({"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]})
             }
         };
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn objects_say_where_and_whom_to_trust() {
-        let behind = Behind::Pods([("app".to_owned(), "plimsoll".to_owned())].into(), 10257);
-        let place = Place { namespace: "ns".into(), service: "ctl".into(), behind };
+        let behind = ServiceBackend::Pods([("app".to_owned(), "plimsoll".to_owned())].into(), 10257);
+        let place = ServiceRef { namespace: "ns".into(), service: "ctl".into(), behind };
         assert_eq!(place.server_name(), "ctl.ns.svc");
         let versions = [("g.dev".to_owned(), "v2".to_owned()), ("g.dev".to_owned(), "v1".to_owned())];
         let objects = place.objects(&versions, Some("ca"));
@@ -104,7 +104,7 @@ mod tests {
             (&objects[1]["spec"]["versionPriority"], &objects[2]["spec"]["versionPriority"]),
             (&json!(100), &json!(99))
         );
-        let place = Place { behind: Behind::ThisMachine(7), ..place };
+        let place = ServiceRef { behind: ServiceBackend::ThisMachine(7), ..place };
         let objects = place.objects(&versions[..1], None);
         assert_eq!(
             (&objects[0]["spec"]["externalName"], &objects[1]["spec"]["service"]["port"]),

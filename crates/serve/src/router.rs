@@ -15,19 +15,19 @@ use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
-use crate::access::{Attributes, Authorizer};
-use crate::answer::{self, Body};
-use crate::app::{App, Group, Route};
+use crate::access::{Authorizer, RequestAttributes};
+use crate::app::{ApiGroupVersion, App, Route};
 use crate::discovery::Discovery;
 use crate::encode::{for_errors, gzip};
-use crate::health::{Checks, Endpoint};
+use crate::health::{Endpoint, HealthChecks};
 use crate::identity::{Authenticator, Peer, User};
-use crate::request::{self, Call, Query};
-use crate::status::{About, Status};
-use crate::stream::Streams;
-use crate::tls::{self, Activity, Limits};
-use crate::traffic::{Asked, Traffic};
-use crate::{Metrics, decisions};
+use crate::request::{self, AuthorizedRequest, Query};
+use crate::request_metrics::{RequestLabels, RequestMetrics};
+use crate::response::{self, Body};
+use crate::status::{Status, StatusDetails};
+use crate::stream::WatchStreams;
+use crate::tls::{self, Activity, ServerLimits};
+use crate::{MetricsExporter, decisions};
 
 /// By what a request is known in audit logs; it comes back with the answer.
 const AUDIT: HeaderName = HeaderName::from_static("audit-id");
@@ -39,31 +39,31 @@ const LONGEST_ID: usize = 256;
 pub(crate) type Guard = Option<(Authenticator, Authorizer)>;
 
 /// All that is served.
-pub(crate) struct Site {
+pub(crate) struct Router {
     guard: Guard,
-    limits: Limits,
+    limits: ServerLimits,
     places: Semaphore,
     watches: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
     version: String,
-    checks: Checks,
-    metrics: Option<Metrics>,
+    checks: HealthChecks,
+    metrics: Option<MetricsExporter>,
     discovery: Discovery,
-    groups: Vec<Group>,
+    groups: Vec<ApiGroupVersion>,
     routes: Vec<(String, Route)>,
-    traffic: Arc<Traffic>,
+    traffic: Arc<RequestMetrics>,
     health: bool,
 }
 
-impl Site {
-    pub(crate) fn new(app: App, guard: Guard, limits: Limits, stop: watch::Receiver<bool>) -> Self {
-        let mut groups: Vec<Group> = app.decisions.map(decisions::group).into_iter().collect();
+impl Router {
+    pub(crate) fn new(app: App, guard: Guard, limits: ServerLimits, stop: watch::Receiver<bool>) -> Self {
+        let mut groups: Vec<ApiGroupVersion> = app.decisions.map(decisions::group).into_iter().collect();
         groups.extend(app.groups);
         let mut routes = app.routes;
         // The longest first: it is the most particular.
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let stopping = stop.clone();
-        let mut checks = Checks::new();
+        let mut checks = HealthChecks::new();
         checks.add("ping", || Ok(()));
         checks.extend(app.checks);
         checks.add_ready("shutdown", move || {
@@ -108,10 +108,10 @@ impl Site {
             (request.headers().clone(), request.method().clone(), request.uri().clone());
         let (path, query) = match request::read(&uri) {
             Ok(read) => read,
-            Err(error) => return answer::presented(&error, for_errors(&headers, &Query::default())),
+            Err(error) => return response::presented(&error, for_errors(&headers, &Query::default())),
         };
-        let wanted = Attributes::of(&method, &path, &query);
-        let asked = Asked::of(&wanted, &self.groups);
+        let wanted = RequestAttributes::of(&method, &path, &query);
+        let asked = RequestLabels::of(&wanted, &self.groups);
         let work = self.handle(request, path, query.clone(), wanted, peer.as_deref(), &activity);
         // What others hand over to be called here may have faults of its own.
         let work = AssertUnwindSafe(work).catch_unwind();
@@ -123,9 +123,9 @@ impl Site {
                 Err(_) => Err(Status::timeout()),
             },
         };
-        let mut response = answer.unwrap_or_else(|error| answer::status(&error));
+        let mut response = answer.unwrap_or_else(|error| response::status(&error));
         if let Some(error) = response.extensions_mut().remove::<Status>() {
-            response = answer::presented(&error, for_errors(&headers, &query));
+            response = response::presented(&error, for_errors(&headers, &query));
         }
         if let Some(id) = headers.get(AUDIT).filter(|id| id.len() <= LONGEST_ID) {
             response.headers_mut().insert(AUDIT, id.clone());
@@ -150,7 +150,7 @@ impl Site {
         request: Request<Body>,
         path: String,
         query: Query,
-        wanted: Attributes,
+        wanted: RequestAttributes,
         peer: Option<&Peer>,
         activity: &Activity,
     ) -> Result<Response<Body>, Status> {
@@ -174,14 +174,14 @@ impl Site {
             authorizer.check(&user, &wanted).await?;
         }
         tracing::debug!(user = user.name, verb = wanted.verb, path, "a request");
-        let streams = Streams {
+        let streams = WatchStreams {
             places: Arc::clone(&self.watches),
             limit: self.limits.watch,
             stop: self.stop.clone(),
             activity: activity.clone(),
         };
         let (method, headers) = (parts.method.clone(), parts.headers.clone());
-        let call = Call { method, path, query, headers, user, wanted, streams };
+        let call = AuthorizedRequest { method, path, query, headers, user, wanted, streams };
         self.route(parts, body, call).await
     }
 
@@ -189,7 +189,7 @@ impl Site {
         &self,
         parts: http::request::Parts,
         body: Body,
-        call: Call,
+        call: AuthorizedRequest,
     ) -> Result<Response<Body>, Status> {
         let path = call.path.clone();
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -219,7 +219,7 @@ impl Site {
             }),
             ["apis", group, version] => document(&|| self.discovery.version(group, version, headers, query)),
             ["apis", group, version, ..] => {
-                let own = |it: &&Group| it.name == *group && it.version == *version;
+                let own = |it: &&ApiGroupVersion| it.name == *group && it.version == *version;
                 let route = self.groups.iter().find(own).map(|group| group.route.clone());
                 self.pass(route.ok_or_else(Status::no_path)?, parts, body, call).await
             }
@@ -236,7 +236,7 @@ impl Site {
         route: Route,
         parts: http::request::Parts,
         body: Body,
-        call: Call,
+        call: AuthorizedRequest,
     ) -> Result<Response<Body>, Status> {
         let length = parts
             .headers
@@ -256,7 +256,12 @@ impl Site {
         }
     }
 
-    fn health(&self, endpoint: Endpoint, name: &str, call: &Call) -> Result<Response<Body>, Status> {
+    fn health(
+        &self,
+        endpoint: Endpoint,
+        name: &str,
+        call: &AuthorizedRequest,
+    ) -> Result<Response<Body>, Status> {
         match name {
             "" => Ok(self.checks.all(endpoint, &call.query)),
             name => self.checks.one(endpoint, name).ok_or_else(Status::no_path),
@@ -265,14 +270,14 @@ impl Site {
 
     fn metrics(&self) -> Result<Response<Body>, Status> {
         let made = self.metrics.as_ref().ok_or_else(Status::no_path)?();
-        Ok(answer::with_type(200, &made.content_type, answer::full(made.text)))
+        Ok(response::with_type(200, &made.content_type, response::full(made.text)))
     }
 
     fn version(&self) -> Response<Body> {
         let mut numbers = self.version.split('.');
         let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
         let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-        answer::json(
+        response::json(
             200,
             &json!({"major": major, "minor": minor, "gitVersion": format!("v{}", self.version), "gitCommit": "",
                 "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "rustc",
@@ -294,11 +299,11 @@ impl Site {
         paths.extend(self.routes.iter().map(|(prefix, _)| prefix.clone()));
         paths.sort_unstable();
         paths.dedup();
-        answer::json(code, &json!({"paths": paths}))
+        response::json(code, &json!({"paths": paths}))
     }
 }
 
-impl tls::Site for Site {
+impl tls::ConnectionHandler for Router {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -312,7 +317,7 @@ impl tls::Site for Site {
 
 /// Said to those who come when there is no place left.
 fn crowded() -> Response<Body> {
-    let mut response = answer::text(429, "Too many requests, please try again later.\n");
+    let mut response = response::text(429, "Too many requests, please try again later.\n");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
@@ -348,7 +353,7 @@ fn impersonation(headers: &HeaderMap, user: &User) -> Result<(), Status> {
         let text = format!(
             "forbidden: User {user} cannot impersonate anybody at this server; ask the API server instead"
         );
-        return Err(Status::forbidden(text, About::default()));
+        return Err(Status::forbidden(text, StatusDetails::default()));
     }
     Ok(())
 }

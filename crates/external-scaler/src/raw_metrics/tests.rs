@@ -12,28 +12,31 @@ fn asked(subscriber: &str, trigger: &str) -> Request<SubscriptionRequest> {
     Request::new(SubscriptionRequest { subscriber: subscriber.into(), metric_metadata: Some(of(trigger)) })
 }
 
-async fn subscribe(raw: &Raw, subscriber: &str, trigger: &str) -> bool {
+async fn subscribe(raw: &RawMetricsBroker, subscriber: &str, trigger: &str) -> bool {
     raw.subscribe_metric(asked(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
 }
 
-async fn unsubscribe(raw: &Raw, subscriber: &str, trigger: &str) -> bool {
+async fn unsubscribe(raw: &RawMetricsBroker, subscriber: &str, trigger: &str) -> bool {
     raw.unsubscribe_metric(asked(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
 }
 
-async fn listen(raw: &Raw, subscriber: &str) -> BoxStream<'static, Result<RawMetricsResponse, Status>> {
+async fn listen(
+    raw: &RawMetricsBroker,
+    subscriber: &str,
+) -> BoxStream<'static, Result<RawMetricsResponse, Status>> {
     let asked = Request::new(RawMetricsRequest { subscriber: subscriber.into() });
     raw.get_raw_metrics_stream(asked).await.unwrap().into_inner()
 }
 
-fn tell(raw: &Raw, trigger: &str, value: f64) {
-    let told = Told { namespace: "ns", object: "so", trigger, at: (5, 7), active: value > 0.0 };
-    raw.tell(&told, [value]);
+fn publish(raw: &RawMetricsBroker, trigger: &str, value: f64) {
+    let told = TriggerSample { namespace: "ns", object: "so", trigger, at: (5, 7), active: value > 0.0 };
+    raw.publish(&told, [value]);
 }
 
 #[tokio::test]
 async fn values_reach_those_who_have_subscribed_and_nobody_else() {
-    let raw = Raw::default();
-    assert!(!raw.is_heard());
+    let raw = RawMetricsBroker::default();
+    assert!(!raw.has_subscribers());
     assert_eq!(
         [
             unsubscribe(&raw, "a", "queue").await,
@@ -44,10 +47,10 @@ async fn values_reach_those_who_have_subscribed_and_nobody_else() {
         [false, false, true, false]
     );
     let (mut first, mut second) = (listen(&raw, "a").await, listen(&raw, "b").await);
-    assert!(raw.is_heard());
-    tell(&raw, "queue", 12.5);
-    tell(&raw, "nobody's", 1.0);
-    tell(&raw, "other", 0.0);
+    assert!(raw.has_subscribers());
+    publish(&raw, "queue", 12.5);
+    publish(&raw, "nobody's", 1.0);
+    publish(&raw, "other", 0.0);
     let metric = |trigger, value, is_active| RawMetric {
         value,
         timestamp: Some(Timestamp { seconds: 5, nanos: 7 }),
@@ -57,68 +60,68 @@ async fn values_reach_those_who_have_subscribed_and_nobody_else() {
     assert_eq!(first.next().await.unwrap().unwrap().metrics, [metric("queue", 12.5, true)]);
     assert_eq!(second.next().await.unwrap().unwrap().metrics, [metric("other", 0.0, false)]);
     assert!(unsubscribe(&raw, "a", "queue").await && unsubscribe(&raw, "b", "other").await);
-    assert!(!raw.is_heard());
-    tell(&raw, "queue", 1.0);
+    assert!(!raw.has_subscribers());
+    publish(&raw, "queue", 1.0);
     assert!(futures::poll!(first.next()).is_pending());
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_listen_misses_values_and_is_forgotten_in_the_end() {
-    let raw = Raw::default();
+    let raw = RawMetricsBroker::default();
     subscribe(&raw, "slow", "queue").await;
     let mut slow = listen(&raw, "slow").await;
     for value in 0..10 {
-        tell(&raw, "queue", f64::from(value));
+        publish(&raw, "queue", f64::from(value));
     }
     for value in 0..4 {
         assert_eq!(slow.next().await.unwrap().unwrap().metrics[0].value, f64::from(value));
     }
     assert!(futures::poll!(slow.next()).is_pending(), "what did not fit is gone");
-    tell(&raw, "queue", 5.0);
+    publish(&raw, "queue", 5.0);
     assert!(slow.next().await.is_some(), "it listens again");
     for _ in 0..5 {
-        tell(&raw, "queue", 1.0);
+        publish(&raw, "queue", 1.0);
     }
-    tokio::time::advance(PATIENCE).await;
-    tell(&raw, "queue", 1.0);
-    assert_eq!(slow.count().await, BUFFER, "the stream ends with what was waiting");
-    assert!(!raw.is_heard());
+    tokio::time::advance(STALLED_SUBSCRIBER_TIMEOUT).await;
+    publish(&raw, "queue", 1.0);
+    assert_eq!(slow.count().await, SUBSCRIBER_BUFFER_RESPONSES, "the stream ends with what was waiting");
+    assert!(!raw.has_subscribers());
     assert!(!subscribe(&raw, "slow", "queue").await, "all its subscriptions are lost");
 }
 
 #[tokio::test]
 async fn a_stream_that_broke_off_can_be_taken_up_again() {
-    let raw = Raw::default();
+    let raw = RawMetricsBroker::default();
     subscribe(&raw, "a", "queue").await;
     drop(listen(&raw, "a").await);
-    tell(&raw, "queue", 1.0);
+    publish(&raw, "queue", 1.0);
     let mut first = listen(&raw, "a").await;
-    tell(&raw, "queue", 2.0);
+    publish(&raw, "queue", 2.0);
     assert_eq!(first.next().await.unwrap().unwrap().metrics[0].value, 2.0);
     let mut second = listen(&raw, "a").await;
     assert!(first.next().await.is_none(), "there is one stream for each subscriber");
-    tell(&raw, "queue", 3.0);
+    publish(&raw, "queue", 3.0);
     assert_eq!(second.next().await.unwrap().unwrap().metrics[0].value, 3.0);
 }
 
 #[tokio::test]
 async fn what_is_kept_is_bounded_whoever_asks() {
-    let raw = Raw::default();
-    for (subscriber, trigger) in [("", "queue"), ("a", ""), ("a", &*"x".repeat(LONGEST_NAME + 1))] {
+    let raw = RawMetricsBroker::default();
+    for (subscriber, trigger) in [("", "queue"), ("a", ""), ("a", &*"x".repeat(MAX_NAME_BYTES + 1))] {
         let refused = raw.subscribe_metric(asked(subscriber, trigger)).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
     }
     // Who listens and goes away without a subscription leaves nothing behind.
-    for number in 0..2 * MOST_SUBSCRIBERS {
+    for number in 0..2 * MAX_SUBSCRIBERS {
         drop(listen(&raw, &format!("gone {number}")).await);
     }
-    for number in 0..MOST_SUBSCRIBERS {
+    for number in 0..MAX_SUBSCRIBERS {
         subscribe(&raw, &format!("stays {number}"), "queue").await;
     }
     let refused = raw.subscribe_metric(asked("one more", "queue")).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(subscribe(&raw, "stays 0", "queue").await);
-    for number in 1..MOST_SUBSCRIPTIONS {
+    for number in 1..MAX_SUBSCRIPTIONS_PER_SUBSCRIBER {
         subscribe(&raw, "stays 0", &format!("queue {number}")).await;
     }
     let refused = raw.subscribe_metric(asked("stays 0", "one more")).await.unwrap_err();

@@ -16,26 +16,26 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use crate::answer::{self, Body};
-use crate::app::{Metrics, Route};
-use crate::health::{Checks, Endpoint};
+use crate::app::{MetricsExporter, Route};
+use crate::health::{Endpoint, HealthChecks};
 use crate::identity::Peer;
 use crate::request::Query;
+use crate::response::{self, Body};
 use crate::server::StartError;
-use crate::tls::{self, Activity, Greeting, Keyring, Limits};
+use crate::tls::{self, Activity, Greeting, Keyring, ServerLimits};
 
 /// A listener that runs until it is stopped or dropped.
 #[derive(Debug)]
-pub struct Beside {
+pub struct ExtraListener {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
 }
 
-impl Beside {
+impl ExtraListener {
     /// Health without TLS, for anybody: `/healthz` and `/livez` say whether the program should go on, `/readyz` whether it
     /// should be asked. A probe that restarts programs must not do so while one still begins.
-    pub async fn health(address: SocketAddr, checks: Checks) -> Result<Self, StartError> {
+    pub async fn health(address: SocketAddr, checks: HealthChecks) -> Result<Self, StartError> {
         let page = move |path: &str, query: Query| {
             let endpoint = match Endpoint::of(path)? {
                 Endpoint::Healthz => Endpoint::Livez,
@@ -47,29 +47,33 @@ impl Beside {
     }
 
     /// Figures without TLS, for anybody: `/metrics`.
-    pub async fn figures(address: SocketAddr, metrics: Metrics) -> Result<Self, StartError> {
+    pub async fn exported_metrics(address: SocketAddr, metrics: MetricsExporter) -> Result<Self, StartError> {
         let page = move |path: &str, _: Query| {
             (path == "metrics").then(|| {
                 let made = metrics();
-                answer::with_type(200, &made.content_type, answer::full(made.text))
+                response::with_type(200, &made.content_type, response::full(made.text))
             })
         };
         Self::start(address, Greeting::Plain, Open(Box::new(page)), small()).await
     }
 
     /// A service over HTTP/2 for those who show a certificate that the keyring's authorities have signed.
-    pub async fn mutual(address: SocketAddr, keyring: &Keyring, route: Route) -> Result<Self, StartError> {
+    pub async fn mutual_tls(
+        address: SocketAddr,
+        keyring: &Keyring,
+        route: Route,
+    ) -> Result<Self, StartError> {
         let acceptor = TlsAcceptor::from(Arc::new(keyring.mutual()?));
         // Who holds one of our certificates may stay; those who are gone are noticed.
-        let limits = Limits { idle: Duration::from_hours(24), ..Limits::default() };
+        let limits = ServerLimits { idle: Duration::from_hours(24), ..ServerLimits::default() };
         Self::start(address, Greeting::Tls(acceptor), Routed(route), limits).await
     }
 
-    async fn start<S: tls::Site>(
+    async fn start<S: tls::ConnectionHandler>(
         address: SocketAddr,
         greeting: Greeting,
         site: S,
-        limits: Limits,
+        limits: ServerLimits,
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(address).await?;
         let (stop, stopped) = watch::channel(false);
@@ -89,7 +93,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for ExtraListener {
     fn drop(&mut self) {
         self.stop.send_replace(true);
     }
@@ -114,16 +118,16 @@ fn in_use(error: &std::io::Error) -> bool {
 }
 
 /// What a probe or a scraper needs, and not more.
-fn small() -> Limits {
+fn small() -> ServerLimits {
     let moment = Duration::from_secs(10);
-    Limits {
+    ServerLimits {
         connections: 64,
         head: moment,
         head_size: 16 * 1024,
         streams: 8,
         idle: Duration::from_secs(30),
         grace: Duration::from_secs(1),
-        ..Limits::default()
+        ..ServerLimits::default()
     }
 }
 
@@ -133,7 +137,7 @@ type Page = dyn Fn(&str, Query) -> Option<Response<Body>> + Send + Sync;
 /// What may be read by anybody, and never written.
 struct Open(Box<Page>);
 
-impl tls::Site for Open {
+impl tls::ConnectionHandler for Open {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -142,17 +146,17 @@ impl tls::Site for Open {
     ) -> Response<Body> {
         let _busy = activity.begin();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return answer::text(405, "Method Not Allowed\n");
+            return response::text(405, "Method Not Allowed\n");
         }
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let found = (self.0)(request.uri().path().trim_matches('/'), query);
-        found.unwrap_or_else(|| answer::text(404, "404 page not found\n"))
+        found.unwrap_or_else(|| response::text(404, "404 page not found\n"))
     }
 }
 
 struct Routed(Route);
 
-impl tls::Site for Routed {
+impl tls::ConnectionHandler for Routed {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,

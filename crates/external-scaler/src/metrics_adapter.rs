@@ -14,24 +14,24 @@ use crate::metrics_service::{
 };
 
 /// No answer takes longer; whoever asks has given up by then.
-const DEADLINE: Duration = Duration::from_secs(55);
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(55);
 /// No question is larger: three names.
-const LARGEST: usize = 64 << 10;
+const MAX_REQUEST_BYTES: usize = 64 << 10;
 
 /// Who has the values.
-pub trait Source: Send + Sync + 'static {
+pub trait MetricsSource: Send + Sync + 'static {
     /// The values of a metric of a ScaledObject, or why there are none.
     fn values(
         &self,
         namespace: &str,
         object: &str,
         metric: &str,
-    ) -> impl Future<Output = Result<Vec<Value>, String>> + Send;
+    ) -> impl Future<Output = Result<Vec<SourceValue>, String>> + Send;
 }
 
 /// A value of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct SourceValue {
     /// The metric's name.
     pub metric: String,
     /// The value, as Kubernetes writes quantities.
@@ -42,42 +42,43 @@ pub struct Value {
 
 /// What was asked and answered so far.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct CallMetrics {
     started: AtomicU64,
     sent: AtomicU64,
-    times: Mutex<Times>,
+    times: Mutex<CallTimes>,
 }
 
 #[derive(Debug, Default)]
-struct Times {
+struct CallTimes {
     handled: BTreeMap<&'static str, u64>,
-    within: [u64; BOUNDS.len()],
+    within: [u64; DURATION_BUCKETS_SECONDS.len()],
     seconds: f64,
 }
 
-/// The bounds of [`Seen::within`], in seconds.
-pub const BOUNDS: [f64; 14] = [0.001, 0.01, 0.1, 0.3, 0.6, 1.0, 3.0, 6.0, 9.0, 20.0, 30.0, 60.0, 90.0, 120.0];
+/// The bounds of [`CallCounts::within`], in seconds.
+pub const DURATION_BUCKETS_SECONDS: [f64; 14] =
+    [0.001, 0.01, 0.1, 0.3, 0.6, 1.0, 3.0, 6.0, 9.0, 20.0, 30.0, 60.0, 90.0, 120.0];
 
-/// What [`Calls`] has counted.
+/// What [`CallMetrics`] has counted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct CallCounts {
     /// Questions that came.
     pub started: u64,
     /// Answers with values.
     pub sent: u64,
     /// Answers by their code (`OK`, `Unknown`, …).
     pub handled: BTreeMap<&'static str, u64>,
-    /// How many answers took no longer than each of [`BOUNDS`].
-    pub within: [u64; BOUNDS.len()],
+    /// How many answers took no longer than each of [`DURATION_BUCKETS_SECONDS`].
+    pub within: [u64; DURATION_BUCKETS_SECONDS.len()],
     /// How long all of them took, in seconds.
     pub seconds: f64,
 }
 
-impl Calls {
+impl CallMetrics {
     /// What was counted so far.
-    pub fn seen(&self) -> Seen {
+    pub fn counts(&self) -> CallCounts {
         let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        Seen {
+        CallCounts {
             started: self.started.load(Ordering::Relaxed),
             sent: self.sent.load(Ordering::Relaxed),
             handled: times.handled.clone(),
@@ -91,25 +92,31 @@ impl Calls {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         *times.handled.entry(code).or_default() += 1;
         times.seconds += seconds;
-        for (count, _) in times.within.iter_mut().zip(BOUNDS).filter(|(_, bound)| seconds <= *bound) {
+        for (count, _) in
+            times.within.iter_mut().zip(DURATION_BUCKETS_SECONDS).filter(|(_, bound)| seconds <= *bound)
+        {
             *count += 1;
         }
     }
 }
 
 /// The service, for any server of HTTP/2.
-pub fn service<S: Source>(source: S, calls: Arc<Calls>) -> MetricsServiceServer<Answering<S>> {
-    MetricsServiceServer::new(Answering { source, calls }).max_decoding_message_size(LARGEST)
+pub fn service<S: MetricsSource>(
+    source: S,
+    calls: Arc<CallMetrics>,
+) -> MetricsServiceServer<MetricsServiceAdapter<S>> {
+    MetricsServiceServer::new(MetricsServiceAdapter { source, calls })
+        .max_decoding_message_size(MAX_REQUEST_BYTES)
 }
 
 /// A source in the words of the protocol.
-pub struct Answering<S> {
+pub struct MetricsServiceAdapter<S> {
     source: S,
-    calls: Arc<Calls>,
+    calls: Arc<CallMetrics>,
 }
 
 #[tonic::async_trait]
-impl<S: Source> MetricsService for Answering<S> {
+impl<S: MetricsSource> MetricsService for MetricsServiceAdapter<S> {
     async fn get_metrics(
         &self,
         asked: Request<ScaledObjectRef>,
@@ -117,11 +124,16 @@ impl<S: Source> MetricsService for Answering<S> {
         let begin = Instant::now();
         self.calls.started.fetch_add(1, Ordering::Relaxed);
         let ScaledObjectRef { name, namespace, metric_name } = asked.get_ref();
-        let answer = match tokio::time::timeout(DEADLINE, self.source.values(namespace, name, metric_name))
-            .await
+        let answer = match tokio::time::timeout(
+            SOURCE_TIMEOUT,
+            self.source.values(namespace, name, metric_name),
+        )
+        .await
         {
             Ok(answer) => answer.map_err(Status::unknown),
-            Err(_) => Err(Status::deadline_exceeded(format!("{metric_name} took longer than {DEADLINE:?}"))),
+            Err(_) => {
+                Err(Status::deadline_exceeded(format!("{metric_name} took longer than {SOURCE_TIMEOUT:?}")))
+            }
         };
         let code = match answer.as_ref().map_err(Status::code) {
             Ok(_) => "OK",
@@ -131,7 +143,7 @@ impl<S: Source> MetricsService for Answering<S> {
         self.calls.answered(code, begin.elapsed());
         let values = answer?;
         self.calls.sent.fetch_add(1, Ordering::Relaxed);
-        let item = |value: Value| ExternalMetricValue {
+        let item = |value: SourceValue| ExternalMetricValue {
             metric_name: value.metric,
             metric_labels: BTreeMap::new(),
             timestamp: Some(Time { seconds: value.seconds, nanos: 0 }),
