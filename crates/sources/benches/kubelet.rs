@@ -1,4 +1,4 @@
-//! What it costs to know what a cluster uses: reading kubelets, keeping and listing what they say; time and memory.
+//! Benchmark of resource metrics: time and memory of parsing kubelet responses, storing samples and listing usage.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -17,16 +17,16 @@ use api::selector::{FieldSelector, Selector};
 use jiff::Timestamp;
 use sources::inventory::{Inventory, Node, Pod};
 use sources::kubelet::text::parse;
-use sources::store::{Served, Settings, Store};
+use sources::store::{KubeletProvider, Store, StoreSettings};
 
 use table::Table;
 
-/// As in the program that is measured here.
+/// The allocator of the measured binary.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Limits: a full node read, all pods of 1,000 and 5,000 nodes listed, the pods of one Deployment of 100 listed (seconds);
-/// inventory and store of 5,000 × 30 pods (MiB).
+/// Limits in seconds: parsing a full node, listing all pods of 1,000 and 5,000 nodes, listing one Deployment of 100 pods;
+/// in MiB: inventory and store of 5,000 × 30 pods.
 const READ: f64 = 200e-6;
 const TAKE: f64 = 200e-6;
 const LIST_30_000: f64 = 30e-3;
@@ -64,10 +64,10 @@ fn main() -> ExitCode {
 fn lists(table: &mut Table, nodes: usize, limit: f64) {
     println!("\n{nodes} nodes with {PODS} pods each");
     let started = Instant::now();
-    let (_, served) = cluster(nodes, PODS);
+    let (_, provider) = cluster(nodes, PODS);
     table::note("two scrapes of all, made, read and taken", started.elapsed().as_secs_f64(), millis);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let count = |which: &Listing| runtime.block_on(served.pods(which)).unwrap().len();
+    let count = |which: &Listing| runtime.block_on(provider.pods(which)).unwrap().len();
     let all = listing(None, "");
     assert_eq!(count(&all), nodes * PODS);
     table.row("list of all pods", best(|| count(&all)), limit, millis);
@@ -75,11 +75,11 @@ fn lists(table: &mut Table, nodes: usize, limit: f64) {
     let found = count(&some);
     let seconds = best(|| count(&some));
     table.row(&format!("list of {found} pods of one Deployment"), seconds, LIST_SOME, millis);
-    table::note("why pods are missing", best(|| served.missing(20).pods.len()), millis);
+    table::note("why pods are missing", best(|| provider.missing(20).pods.len()), millis);
 }
 
 fn memory(table: &mut Table) {
-    // In a process of its own: what was freed before would be used again and not be seen.
+    // In a separate process, because memory freed before would be reused and not be counted.
     let program = std::env::current_exe().expect("this program");
     let output = Command::new(program).arg("memory").output().expect("this program runs");
     match String::from_utf8_lossy(&output.stdout).parse::<f64>() {
@@ -110,10 +110,10 @@ fn resident() -> u64 {
     pages * 4096
 }
 
-/// A cluster of which everything is known: its pods belong to Deployments of 100 in 20 namespaces.
-fn cluster(nodes: usize, pods: usize) -> (Store, Served) {
+/// A complete cluster: its pods belong to Deployments of 100 in 20 namespaces.
+fn cluster(nodes: usize, pods: usize) -> (Store, KubeletProvider) {
     let inventory = Inventory::new();
-    let settings = Settings {
+    let settings = StoreSettings {
         resolution: Duration::from_secs(15),
         keep: Duration::from_mins(1),
         compat: Compat::Better,
@@ -136,10 +136,10 @@ fn cluster(nodes: usize, pods: usize) -> (Store, Served) {
             store.take(&node_name(node), parse(text.as_bytes(), now, Compat::Better).unwrap(), now);
         }
     }
-    (store.clone(), Served::new(store, inventory, Selector::everything()))
+    (store.clone(), KubeletProvider::new(store, inventory, Selector::everything()))
 }
 
-/// As kubelets write it: by family, then by container, namespace and pod.
+/// A kubelet response: by family, then by container, namespace and pod.
 fn answer(node: usize, pods: usize, containers: &[&str], second: i64) -> String {
     let mut text = String::new();
     let mut all: Vec<(String, String)> =
@@ -196,7 +196,7 @@ fn listing(namespace: Option<&str>, labels: &str) -> Listing {
     }
 }
 
-/// The best of several, because neighbours on a shared machine can only make it slower.
+/// The best of several runs, because other load on a shared machine only makes them slower.
 fn best(mut work: impl FnMut() -> usize) -> f64 {
     let once = |_| {
         let started = Instant::now();

@@ -1,11 +1,11 @@
-//! What scraping costs: simulated kubelets in one process, the scraper in another.
+//! Measures the cost of scraping: simulated kubelets in one process, the scraper in another.
 //!
 //! ```text
-//! cargo run --example kubelets -- serve FOLDER NODES PODS     kubelets; writes its authority to FOLDER
-//! cargo run --example kubelets -- scrape FOLDER NODES PODS    scrapes them for two minutes, and says what that took
+//! cargo run --example kubelets -- serve FOLDER NODES PODS     kubelets; writes its CA to FOLDER
+//! cargo run --example kubelets -- scrape FOLDER NODES PODS    scrapes them for two minutes and prints the cost
 //! ```
 //!
-//! Every node has its own loopback address and certificate, so that each is one connection, as in a cluster.
+//! Every node has its own loopback address and certificate, so that each has its own connection, as in a cluster.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -54,7 +54,7 @@ fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 1 + (node / 62_500) as u8, (node / 250 % 250) as u8, (1 + node % 250) as u8)
 }
 
-/// What a kubelet of Kubernetes 1.36 says. Containers are measured every ten seconds, each at its own time.
+/// Response of a kubelet of Kubernetes 1.36. Containers are measured every ten seconds, each at its own time.
 fn metrics(node: usize, pods: usize, now: Duration) -> String {
     let mut out = String::with_capacity(pods * 700);
     let families: [(&str, u64); 4] = [
@@ -153,21 +153,22 @@ async fn scrape(folder: &Path, nodes: usize, pods: usize) -> Anything<()> {
     inventory.pods_complete();
     let compat = if std::env::var_os("STRICT").is_some() { Compat::Strict } else { Compat::Better };
     let store =
-        Store::new(store::Settings { resolution: PERIOD, keep: PERIOD * 4, compat }, inventory.clone());
-    let settings = scraper::Settings {
+        Store::new(store::StoreSettings { resolution: PERIOD, keep: PERIOD * 4, compat }, inventory.clone());
+    let settings = scraper::ScraperSettings {
         resolution: PERIOD,
         parallel: 64,
         compat,
-        address: address::Rules { status_port: true, ..address::Rules::default() },
-        client: client::Settings::default(),
-        trust: trust::Settings {
-            authority: trust::Authority::Known(trust::Pem::File(folder.join("authority.pem"))),
+        address: address::AddressRules { status_port: true, ..address::AddressRules::default() },
+        client: client::KubeletClientSettings::default(),
+        trust: trust::TrustSettings {
+            authority: trust::TrustedAuthority::Ca(trust::Pem::File(folder.join("authority.pem"))),
             certificate: None,
             token: None,
             compat,
         },
+        clock: sources::Clock::new(jiff::Timestamp::now),
     };
-    let scraper = scraper::Scraper::new(settings, inventory, store.clone())?;
+    let scraper = scraper::Scraper::new(settings, inventory, Arc::new(store.clone()))?;
     let report = scraper.report();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     println!("before: {:.1} MiB", resident());
@@ -175,8 +176,8 @@ async fn scrape(folder: &Path, nodes: usize, pods: usize) -> Anything<()> {
     let mut before = (0.0, 0);
     for round in 0..9 {
         tokio::time::sleep(PERIOD).await;
-        let (numbers, points) = (report.numbers(), store.points());
-        let now = (processor(), numbers.good + numbers.failed);
+        let (counters, points) = (report.counters(), store.points());
+        let now = (processor(), counters.good + counters.failed);
         let (used, asked) = (now.0 - before.0, now.1 - before.1);
         println!(
             "{:>4} s  {:6.1} MiB  cpu {:5.2} % of a core, {:4.0} µs per scrape  {asked} scrapes, {} failed  {points:?}",
@@ -184,13 +185,13 @@ async fn scrape(folder: &Path, nodes: usize, pods: usize) -> Anything<()> {
             resident(),
             100.0 * used / PERIOD.as_secs_f64(),
             1e6 * used / asked.max(1) as f64,
-            numbers.failed,
+            counters.failed,
         );
         before = now;
     }
-    let numbers = report.numbers();
-    println!("lateness: {:?}", numbers.lateness.cumulative().collect::<Vec<_>>());
-    println!("durations: {:?}", numbers.durations.cumulative().collect::<Vec<_>>());
+    let counters = report.counters();
+    println!("lateness: {:?}", counters.lateness.cumulative().collect::<Vec<_>>());
+    println!("durations: {:?}", counters.durations.cumulative().collect::<Vec<_>>());
     for line in report.problems().lines() {
         println!("{line}");
     }
@@ -206,7 +207,7 @@ fn resident() -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) / 1024.0
 }
 
-/// Processor time in seconds.
+/// CPU time in seconds.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let rest = text.rsplit(')').next().unwrap_or_default();

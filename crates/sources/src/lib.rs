@@ -1,20 +1,24 @@
-//! Where numbers come from.
+//! Metrics sources: kubelets, Prometheus and upstream metrics API servers.
 //!
 //! ```text
-//! inventory    which nodes and pods there are, in little space
-//! kubelet ──► store       what kubelets say, two points per container, rates
-//! prometheus   rules, discovery, queries: custom, external and resource metrics
-//! federation   other metrics API servers behind ours
-//! shares       which replica scrapes which node, and what replicas tell each other
-//! http         one way to ask others: TLS, tokens that are read again, limits
+//! inventory    nodes and pods of the cluster, interned
+//! kubelet ──► store       scrapes of /metrics/resource, two points per container, CPU rates
+//! prometheus   prometheus-adapter rules, discovery, queries: custom, external and resource metrics
+//! federation   other metrics API servers behind this one
+//! sharding     which replica scrapes which node, and the exchange of samples between replicas
+//! http         HTTP client: TLS, reloaded tokens, time and size limits
+//! clock        the wall clock as an argument
 //! ```
 //!
-//! All answers go out through the traits of [`api::provider`]. Missing data is never zero.
+//! Every source implements the traits of [`api::provider`]. Missing data is never reported as zero.
 
+mod clock;
 pub mod federation;
 pub mod http;
 pub mod inventory;
 pub mod kubelet;
 pub mod prometheus;
-pub mod shares;
+pub mod sharding;
 pub mod store;
+
+pub use clock::Clock;

@@ -1,5 +1,5 @@
-//! Reading the answer of a kubelet allocates its result and hardly anything else, and going through the store again
-//! allocates no more than the points. One test, because it counts the allocations of the whole process.
+//! Parsing a kubelet response allocates little besides its result, and storing a second scrape allocates only the points.
+//! There is one test only, because it counts the allocations of the whole process.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,14 +11,14 @@ use dhat::{HeapStats, Profiler};
 use jiff::Timestamp;
 use sources::inventory::Inventory;
 use sources::kubelet::text::parse;
-use sources::store::{Settings, Store};
+use sources::store::{Store, StoreSettings};
 
 #[global_allocator]
 static COUNTING: dhat::Alloc = dhat::Alloc;
 
 const CONTAINERS: [&str; 3] = ["app", "proxy", "sidecar"];
 
-/// As kubelets write it: by family, then by container, namespace and pod.
+/// A kubelet response: by family, then by container, namespace and pod.
 fn answer(pods: usize, second: i64) -> String {
     let mut text = String::new();
     let families = [
@@ -45,7 +45,7 @@ fn blocks(work: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn nothing_is_allocated_for_a_line() {
+fn parsing_does_not_allocate_per_line() {
     let _profiler = Profiler::builder().testing().build();
     for pods in [10, 110, 1000] {
         let text = answer(pods, 1_700_000_000);
@@ -60,7 +60,7 @@ fn nothing_is_allocated_for_a_line() {
             assert!(more < 10, "{more} allocations beside the result for {pods} pods");
         }
     }
-    let settings = Settings {
+    let settings = StoreSettings {
         resolution: Duration::from_secs(15),
         keep: Duration::from_mins(1),
         compat: Compat::Better,

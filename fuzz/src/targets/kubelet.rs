@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use sources::inventory::{Inventory, Node, Pod};
 use sources::kubelet::Scrape;
 use sources::kubelet::text::parse;
-use sources::store::{Served, Settings, Store};
+use sources::store::{KubeletProvider, Store, StoreSettings};
 
 /// Answers of one kubelet, 15 seconds apart, with a line of `%` between them.
 pub fn run(data: &[u8]) {
@@ -18,9 +18,9 @@ pub fn run(data: &[u8]) {
         let inventory = Inventory::new();
         inventory.set_node(Node { name: "a".into(), ..Node::default() });
         let settings =
-            Settings { resolution: Duration::from_secs(15), keep: Duration::from_secs(30), compat };
+            StoreSettings { resolution: Duration::from_secs(15), keep: Duration::from_secs(30), compat };
         let store = Store::new(settings, inventory.clone());
-        let served = Served::new(store.clone(), inventory.clone(), Selector::everything());
+        let provider = KubeletProvider::new(store.clone(), inventory.clone(), Selector::everything());
         let mut now = Timestamp::UNIX_EPOCH;
         for answer in &answers {
             now += SignedDuration::from_secs(15);
@@ -33,16 +33,17 @@ pub fn run(data: &[u8]) {
             scrape.iter().for_each(look);
             match (scrape, compat) {
                 (Ok(scrape), Compat::Better) => store.take("a", scrape, now),
-                (Ok(scrape), Compat::Strict) => store.replace(vec![("a".into(), scrape)]),
+                (Ok(scrape), Compat::Strict) => store.replace_all(vec![("a".into(), scrape)]),
                 (Err(error), _) => {
                     assert!(error.to_string().len() < 1000);
-                    store.missed("a", now);
+                    store.scrape_failed("a", now);
                 }
             }
-            let missing = served.missing(usize::MAX).pods.len();
+            let missing = provider.missing(usize::MAX).pods.len();
             let mut usage = 0;
             for namespace in inventory.pods(None).chunk_by(|a, b| a.namespace == b.namespace) {
-                let pods = namespace.first().map(|pod| served.namespace(&pod.namespace)).unwrap_or_default();
+                let pods =
+                    namespace.first().map(|pod| provider.namespace(&pod.namespace)).unwrap_or_default();
                 usage += pods.len();
                 pods.iter().for_each(|pod| served_pod(pod, compat));
             }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use api::provider::Compat;
 use api::selector::Selector;
 use serde_json::{Value, json};
-use sources::prometheus::config::Config;
-use sources::prometheus::mapper::Mapper;
-use sources::prometheus::query::{self, CustomAsk, Objects, QueryError};
+use sources::prometheus::config::AdapterConfig;
+use sources::prometheus::mapper::RestMapper;
+use sources::prometheus::query::{self, CustomQueryArgs, ObjectFilter, QueryError};
 use sources::prometheus::registry::{Registry, Series};
 use sources::prometheus::rule::Rules;
 
@@ -23,9 +23,10 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
     Ok(records.iter().map(replayed).collect())
 }
 
-fn check(record: &Value, mapper: &Mapper, compat: Compat) -> Vec<Difference> {
+fn check(record: &Value, mapper: &RestMapper, compat: Compat) -> Vec<Difference> {
     let config = fixture::text_of(&record["config"]);
-    let rules = match Config::parse(&config).and_then(|config| Rules::compile(&config, mapper, compat)) {
+    let rules = match AdapterConfig::parse(&config).and_then(|config| Rules::compile(&config, mapper, compat))
+    {
         Ok(rules) => rules,
         Err(error) => return compare_error("configError", record.pointer("/expect/configError"), &error),
     };
@@ -48,7 +49,7 @@ fn check(record: &Value, mapper: &Mapper, compat: Compat) -> Vec<Difference> {
     if any || expected == got { Vec::new() } else { vec![Difference::json("expect", &expected, &got)] }
 }
 
-fn answer(request: &Value, rules: &Rules, registry: &Registry, mapper: &Mapper) -> Value {
+fn answer(request: &Value, rules: &Rules, registry: &Registry, mapper: &RestMapper) -> Value {
     let text = |key: &str| request[key].as_str().unwrap_or_default();
     let series = match Selector::parse(text("metricSelector")) {
         Ok(selector) => selector,
@@ -56,11 +57,11 @@ fn answer(request: &Value, rules: &Rules, registry: &Registry, mapper: &Mapper) 
     };
     let names: Vec<&str> =
         request["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let objects = Objects::Named(&names);
+    let objects = ObjectFilter::Named(&names);
     let namespace = Some(text("namespace")).filter(|namespace| !namespace.is_empty());
     match text("api") {
         "custom" => {
-            let ask = CustomAsk {
+            let ask = CustomQueryArgs {
                 resource: text("resource"),
                 namespace,
                 objects,

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sources::inventory::{Inventory, Node, Pod};
 use sources::kubelet::text::parse;
-use sources::kubelet::{Point, Scrape};
-use sources::store::{Served, Settings, Store};
+use sources::kubelet::{MetricsPoint, Scrape};
+use sources::store::{KubeletProvider, Store, StoreSettings};
 
 use super::{Difference, Outcome};
 
@@ -73,8 +73,8 @@ fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
     let resolution = parse_go_duration(&record.resolution).ok_or("`resolution` is no duration")?;
     let resolution = Duration::try_from(resolution).map_err(|error| error.to_string())?;
     let inventory = inventory(record);
-    let store = Store::new(Settings { resolution, keep: resolution * 3, compat }, inventory.clone());
-    let served = Served::new(store.clone(), inventory, Selector::everything());
+    let store = Store::new(StoreSettings { resolution, keep: resolution * 3, compat }, inventory.clone());
+    let provider = KubeletProvider::new(store.clone(), inventory, Selector::everything());
     let mut differences = Vec::new();
     for (number, tick) in record.scrapes.iter().enumerate() {
         let mut answers: Vec<&Answered> = tick.answers.iter().collect();
@@ -86,11 +86,11 @@ fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
                 (Some(scrape), Compat::Strict) => told.push((Arc::clone(&answer.node), scrape)),
                 (Some(scrape), Compat::Better) => store.take(&answer.node, scrape, answer.sent_at),
                 (None, Compat::Strict) => {}
-                (None, Compat::Better) => store.missed(&answer.node, answer.sent_at),
+                (None, Compat::Better) => store.scrape_failed(&answer.node, answer.sent_at),
             }
         }
         if compat.is_strict() {
-            store.replace(told);
+            store.replace_all(told);
         }
         let mut compare = |what: &str, expected: &Value, got: Value| {
             if !same(expected, &got) {
@@ -99,8 +99,8 @@ fn check(record: &Record, compat: Compat) -> Result<Vec<Difference>, String> {
         };
         compare("ready", &json!(tick.ready), json!(store.is_ready()));
         let all = everything()?;
-        compare("nodes", &tick.nodes, listed(served.nodes(&all), node)?);
-        compare("pods", &tick.pods, listed(served.pods(&all), pod)?);
+        compare("nodes", &tick.nodes, listed(provider.nodes(&all), node)?);
+        compare("pods", &tick.pods, listed(provider.pods(&all), pod)?);
     }
     Ok(differences)
 }
@@ -170,14 +170,14 @@ fn listed<T>(answer: Answer<'_, Vec<T>>, shown: fn(&T) -> Value) -> Result<Value
 }
 
 fn decoded(scrape: &Scrape) -> Value {
-    let point = |point: &Point| {
+    let point = |point: &MetricsPoint| {
         let mut shown = json!({"ts": point.time, "cpu": point.cpu, "mem": point.memory});
         if let (Some(start), Some(shown)) = (point.start, shown.as_object_mut()) {
             shown.insert("start".to_owned(), json!(start));
         }
         shown
     };
-    let container = |(name, sample): &(Box<str>, Point)| {
+    let container = |(name, sample): &(Box<str>, MetricsPoint)| {
         let mut shown = point(sample);
         if let Some(shown) = shown.as_object_mut() {
             shown.insert("name".to_owned(), json!(name));

@@ -9,8 +9,8 @@ use cluster::discovery::{Discovery, Resource};
 use cluster::names::Names;
 use kube::Client;
 use sources::inventory::{Inventory, Node, Pod};
-use sources::prometheus::mapper::{KnownResource, Mapper};
-use sources::prometheus::provider::World;
+use sources::prometheus::mapper::{KnownResource, RestMapper};
+use sources::prometheus::provider::ClusterResources;
 
 /// How long a list of names is used again: within one round of an HPA controller many ask for the same.
 const NAMES_AGE: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const NAMES_AGE: Duration = Duration::from_secs(5);
 pub(super) struct Described {
     discovery: Discovery,
     names: Names,
-    known: RwLock<(Vec<Resource>, Arc<Mapper>)>,
+    known: RwLock<(Vec<Resource>, Arc<RestMapper>)>,
     inventory: Inventory,
 }
 
@@ -47,7 +47,7 @@ impl Described {
     }
 }
 
-fn mapper(resources: &[Resource]) -> Mapper {
+fn mapper(resources: &[Resource]) -> RestMapper {
     let known = |resource: &Resource| KnownResource {
         group: resource.group.clone(),
         version: resource.version.clone(),
@@ -56,11 +56,11 @@ fn mapper(resources: &[Resource]) -> Mapper {
         kind: resource.kind.clone(),
         namespaced: resource.namespaced,
     };
-    Mapper::new(resources.iter().map(known).collect())
+    RestMapper::new(resources.iter().map(known).collect())
 }
 
-impl World for Described {
-    fn mapper(&self) -> Arc<Mapper> {
+impl ClusterResources for Described {
+    fn mapper(&self) -> Arc<RestMapper> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 

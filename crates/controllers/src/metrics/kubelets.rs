@@ -9,10 +9,10 @@ use api::selector::Selector;
 use jiff::Timestamp;
 use kube::Client;
 use sources::inventory::{Inventory, Node};
-use sources::kubelet::report::{Group, Report};
+use sources::kubelet::report::{FailureGroup, ScrapeReport};
 use sources::kubelet::scraper::{self, Scraper};
-use sources::shares::{self, Shares};
-use sources::store::{self, Missing, Reason, Served, Store};
+use sources::sharding::{self, Sharding};
+use sources::store::{self, KubeletProvider, MissingPods, MissingReason, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -24,13 +24,13 @@ use super::watches::Census;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How they are scraped.
-    pub scraper: scraper::Settings,
+    pub scraper: scraper::ScraperSettings,
     /// How long a node that cannot be scraped is still served.
     pub keep: Duration,
     /// Only these nodes.
     pub nodes: Selector,
     /// With whom they are divided.
-    pub shares: Option<Division>,
+    pub sharding: Option<Division>,
 }
 
 /// How nodes are divided between replicas.
@@ -41,7 +41,7 @@ pub struct Division {
     /// Its name.
     pub service: String,
     /// How they are asked.
-    pub settings: shares::Settings,
+    pub settings: sharding::ShardingSettings,
 }
 
 /// Everything that makes resource metrics of what kubelets say. Cheap to clone.
@@ -51,10 +51,10 @@ pub struct Kubelets {
     resolution: Duration,
     inventory: Inventory,
     store: Store,
-    served: Served,
-    report: Report,
+    served: KubeletProvider,
+    report: ScrapeReport,
     nodes: Selector,
-    shares: Option<Shares>,
+    sharding: Option<Sharding>,
     census: Census,
 }
 
@@ -67,23 +67,23 @@ impl Kubelets {
         stop: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, String> {
-        let Settings { scraper: asked, keep, nodes, shares } = settings;
+        let Settings { scraper: asked, keep, nodes, sharding } = settings;
         let (resolution, compat) = (asked.resolution, asked.compat);
         let inventory = census.inventory.clone();
-        let store = Store::new(store::Settings { resolution, keep, compat }, inventory.clone());
-        let scraper =
-            Scraper::new(asked, inventory.clone(), store.clone()).map_err(|error| error.to_string())?;
-        let served = Served::new(store.clone(), inventory.clone(), nodes.clone());
+        let store = Store::new(store::StoreSettings { resolution, keep, compat }, inventory.clone());
+        let scraper = Scraper::new(asked, inventory.clone(), Arc::new(store.clone()))
+            .map_err(|error| error.to_string())?;
+        let served = KubeletProvider::new(store.clone(), inventory.clone(), nodes.clone());
         let report = scraper.report();
         let wanted = nodes.clone();
         let filter = move |node: &Node| node.labels.are_selected(&wanted);
-        let shares = shares.map(|Division { namespace, service, settings }| {
-            let shares = Shares::new(settings, inventory.clone(), store.clone());
-            super::replicas::follow(client, &namespace, &service, &shares, tasks);
-            shares
+        let sharding = sharding.map(|Division { namespace, service, settings }| {
+            let sharding = Sharding::new(settings, inventory.clone(), store.clone());
+            super::replicas::follow(client, &namespace, &service, &sharding, tasks);
+            sharding
         });
-        let scraper = match &shares {
-            Some(shares) => shares.divide(scraper, filter),
+        let scraper = match &sharding {
+            Some(sharding) => sharding.shard_scraper(scraper, filter),
             None => scraper.only(Arc::new(filter)),
         };
         tasks.spawn(scraper.run(stop));
@@ -95,7 +95,7 @@ impl Kubelets {
             served,
             report,
             nodes,
-            shares,
+            sharding,
             census: census.clone(),
         })
     }
@@ -106,7 +106,7 @@ impl Kubelets {
     }
 
     /// What is known, without asking anybody.
-    pub fn served(&self) -> &Served {
+    pub fn served(&self) -> &KubeletProvider {
         &self.served
     }
 
@@ -121,8 +121,8 @@ impl Kubelets {
     }
 
     /// How nodes are divided between replicas, if they are.
-    pub fn shares(&self) -> Option<&Shares> {
-        self.shares.as_ref()
+    pub fn sharding(&self) -> Option<&Sharding> {
+        self.sharding.as_ref()
     }
 
     /// The checks of metrics-server (docs/spec/metrics-apis.md 1.12), with reasons.
@@ -178,7 +178,7 @@ impl Kubelets {
 
     /// The figures of metrics-server (docs/spec/metrics-apis.md 1.14), and our own.
     pub fn figures(&self, figures: &mut Figures, now: Timestamp) {
-        let numbers = self.report.numbers();
+        let numbers = self.report.counters();
         let points = self.store.points();
         figures
             .family(
@@ -229,8 +229,8 @@ impl Kubelets {
         }
         figures
             .family("gauge", "plimsoll_nodes", "Nodes that are scraped, by how the last scrape ended.")
-            .value(&[("state", "good")], numbers.well)
-            .value(&[("state", "failing")], numbers.nodes.saturating_sub(numbers.well));
+            .value(&[("state", "good")], numbers.healthy)
+            .value(&[("state", "failing")], numbers.nodes.saturating_sub(numbers.healthy));
         figures
             .family(
                 "gauge",
@@ -250,7 +250,7 @@ impl Kubelets {
             .value(&[], self.inventory.pod_count());
         let missing = self.served.missing(0);
         figures.family("gauge", "plimsoll_pods_without_metrics", "Running pods without metrics, by reason.");
-        for code in Reason::CODES {
+        for code in MissingReason::CODES {
             figures.value(&[("reason", code)], missing.counts.get(code).copied().unwrap_or_default());
         }
     }
@@ -267,13 +267,13 @@ impl Kubelets {
 }
 
 /// Nodes that suffer from the same. Those that are not ready are no surprise.
-fn node_problem(group: &Group, inventory: &Inventory) -> Problem {
+fn node_problem(group: &FailureGroup, inventory: &Inventory) -> Problem {
     let ready = group.nodes.iter().any(|(name, _)| inventory.node(name).is_none_or(|node| node.ready));
     let fares = || group.nodes.iter().map(|(_, fare)| fare);
     Problem {
         grade: if ready { Grade::Error } else { Grade::Warning },
         reason: group.cause.label().to_owned(),
-        cause: group.words.clone(),
+        cause: group.message.clone(),
         remedy: group.cause.remedy(),
         since: fares().filter_map(|fare| fare.failing_since).min(),
         times: fares().map(|fare| u64::from(fare.failures)).max().unwrap_or_default(),
@@ -288,7 +288,7 @@ fn node_problem(group: &Group, inventory: &Inventory) -> Problem {
 }
 
 /// Running pods without metrics, by reason.
-fn pod_problems(missing: &Missing, _: Timestamp) -> Vec<Problem> {
+fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<Problem> {
     let problem = |code: &&'static str| {
         let of_code = || missing.pods.iter().filter(|pod| pod.reason.code() == *code);
         let count = missing.counts.get(code).copied()?;
@@ -325,5 +325,5 @@ fn pod_problems(missing: &Missing, _: Timestamp) -> Vec<Problem> {
         problem.count = count;
         Some(problem)
     };
-    Reason::CODES.iter().filter_map(problem).collect()
+    MissingReason::CODES.iter().filter_map(problem).collect()
 }

@@ -6,21 +6,21 @@ use cluster::watch::{self, Change, Source, View};
 use futures::StreamExt as _;
 use kube::Client;
 use serde::Deserialize;
-use sources::shares::{Replica, Shares};
+use sources::sharding::{Replica, Sharding};
 use tokio::task::JoinSet;
 
-/// Keeps `shares` told of who stands behind a Service.
+/// Keeps `sharding` told of who stands behind a Service.
 pub(super) fn follow(
     client: &Client,
     namespace: &str,
     service: &str,
-    shares: &Shares,
+    sharding: &Sharding,
     tasks: &mut JoinSet<()>,
 ) {
     let mut source = Source::new(format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"));
     source.parameters.push(("labelSelector", format!("kubernetes.io/service-name={service}")));
     let (_, changes) = watch::watch::<Slice>(client.clone(), source);
-    let (told, asking) = (shares.clone(), shares.clone());
+    let (told, asking) = (sharding.clone(), sharding.clone());
     tasks.spawn(async move {
         let mut known = Known::default();
         let mut changes = std::pin::pin!(changes);

@@ -9,10 +9,10 @@ use api::reports::{Backend, Grade, MetricsReport, Problem, ResourceReport};
 use jiff::Timestamp;
 use kube::Client;
 use sources::http::{self, Endpoint};
-use sources::prometheus::client::{Manner, Prometheus};
-use sources::prometheus::config::{Config, ConfigError};
-use sources::prometheus::provider::{self, Provider, RuleReport, SectionReport};
-use sources::prometheus::reload::{Looked, Reloaded, Watched};
+use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
+use sources::prometheus::config::{AdapterConfig, ConfigError};
+use sources::prometheus::provider::{self, PrometheusProvider, RuleReport, SectionReport};
+use sources::prometheus::reload::{FileChange, ReloadOutcome, WatchedConfigFile};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -29,13 +29,13 @@ pub struct Settings {
     /// The file, which is read again when it changes.
     pub file: PathBuf,
     /// What it said when it was read first.
-    pub config: Config,
+    pub config: AdapterConfig,
     /// How answers are made.
-    pub provider: provider::Settings,
+    pub provider: provider::ProviderSettings,
     /// Where Prometheus is.
     pub endpoint: Endpoint,
     /// How it is asked.
-    pub manner: Manner,
+    pub manner: PrometheusSettings,
     /// How often it is asked which kinds the cluster has.
     pub discovery: Duration,
     /// Whether `metrics.k8s.io` is served from them.
@@ -50,7 +50,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// Prometheus cannot be asked.
     #[error("failed to set up the connection to Prometheus: {0}\n  remedy: {remedy}", remedy = .0.remedy())]
-    Endpoint(http::Error),
+    Endpoint(http::HttpError),
     /// The cluster cannot be asked.
     #[error("{0}")]
     Cluster(String),
@@ -59,7 +59,7 @@ pub enum Error {
 /// Rules for Prometheus. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    provider: Provider,
+    provider: PrometheusProvider,
     resource: bool,
     strict: bool,
     reload: Arc<Mutex<Reload>>,
@@ -87,16 +87,16 @@ impl Rules {
         let strict = provider.compat.is_strict();
         let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
         let world = Arc::new(Described::new(client, inventory).await.map_err(Error::Cluster)?);
-        let transport = http::Client::new(endpoint).map_err(Error::Endpoint)?;
-        let prometheus = Prometheus::new(Arc::new(transport), manner);
-        let provider = Provider::start(provider, prometheus, config, world.clone())?;
+        let transport = http::HttpClient::new(endpoint).map_err(Error::Endpoint)?;
+        let prometheus = PrometheusClient::new(Arc::new(transport), manner);
+        let provider = PrometheusProvider::start(provider, prometheus, config, world.clone())?;
         let rules = Self { provider, resource, strict, reload: Arc::default(), asked: Arc::default() };
         let looking = rules.clone();
         tasks.spawn(async move {
-            let mut file = Watched::new(file);
+            let mut file = WatchedConfigFile::new(file);
             // It was read before; whatever is different since then is new.
             loop {
-                looking.look(file.look());
+                looking.look(file.poll());
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
                     () = looking.asked.notified() => {}
@@ -117,19 +117,19 @@ impl Rules {
         self.asked.notify_one();
     }
 
-    fn look(&self, looked: Looked) {
+    fn look(&self, looked: FileChange) {
         let refused = match looked {
-            Looked::Unchanged => return,
-            Looked::Changed(config) => match self.provider.reload(*config) {
-                Reloaded::Unchanged => None,
-                Reloaded::Reloaded => {
+            FileChange::Unchanged => return,
+            FileChange::Changed(config) => match self.provider.reload(*config) {
+                ReloadOutcome::Unchanged => None,
+                ReloadOutcome::Reloaded => {
                     tracing::info!("new rules are in force");
                     self.state().good += 1;
                     None
                 }
-                Reloaded::Refused(why) => Some(why),
+                ReloadOutcome::Refused(why) => Some(why),
             },
-            Looked::Refused(error) => Some(error.to_string()),
+            FileChange::Refused(error) => Some(error.to_string()),
         };
         let mut state = self.state();
         if let Some(why) = &refused {

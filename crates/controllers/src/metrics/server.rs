@@ -8,8 +8,8 @@ use api::reports::{
     Server as Identity,
 };
 use jiff::{SignedDuration, Timestamp};
-use sources::federation::{Condition, Router, UpstreamReport};
-use sources::shares::Shares;
+use sources::federation::{Router, UpstreamCondition, UpstreamReport};
+use sources::sharding::Sharding;
 
 use super::check::Check;
 use super::figures::{self, Figures};
@@ -50,8 +50,8 @@ pub struct Providers {
 }
 
 impl Sources {
-    fn shares(&self) -> Option<&Shares> {
-        self.kubelets.as_ref()?.shares()
+    fn sharding(&self) -> Option<&Sharding> {
+        self.kubelets.as_ref()?.sharding()
     }
 
     /// What must hold for the server to be well.
@@ -78,7 +78,7 @@ impl Sources {
         };
         let mut problems = self.census.as_ref().map(Census::problems).unwrap_or_default();
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
-        problems.extend(self.shares().map(silent).unwrap_or_default());
+        problems.extend(self.sharding().map(silent).unwrap_or_default());
         let refused = self.router.as_ref().and_then(Router::problem);
         problems.extend(refused.map(|why| Problem {
             reason: "UpstreamsRefused".to_owned(),
@@ -102,7 +102,7 @@ impl Sources {
             external: sum(external, of_upstreams(|found| found.external)),
             prometheus: self.rules.as_ref().map(Rules::backends).unwrap_or_default(),
             upstreams: upstreams.iter().map(|found| backend(found, now)).collect(),
-            replicas: self.shares().map(replicas).unwrap_or_default(),
+            replicas: self.sharding().map(replicas).unwrap_or_default(),
             problems,
         }
     }
@@ -118,9 +118,9 @@ impl Sources {
         if let Some(router) = &self.router {
             upstream_figures(figures, &router.report());
         }
-        if let Some(shares) = self.shares() {
+        if let Some(sharding) = self.sharding() {
             figures.family("gauge", "plimsoll_replica_nodes", "Nodes that each replica scrapes.");
-            for replica in shares.report() {
+            for replica in sharding.report() {
                 figures.value(&[("replica", &replica.id)], replica.nodes);
             }
         }
@@ -137,14 +137,14 @@ fn sum(own: Option<MetricsReport>, others: Option<MetricsReport>) -> Option<Metr
 }
 
 fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
-    let ago = |lasting: std::time::Duration| {
-        SignedDuration::try_from(lasting).ok().and_then(|lasting| now.checked_sub(lasting).ok())
+    let ago = |duration: std::time::Duration| {
+        SignedDuration::try_from(duration).ok().and_then(|duration| now.checked_sub(duration).ok())
     };
     let (healthy, error, remedy, last_good) = match &found.condition {
-        Condition::Unknown => (true, String::new(), String::new(), None),
-        Condition::Healthy(_) => (true, String::new(), String::new(), Some(now)),
-        Condition::Failing { lasting, cause, remedy } => {
-            (false, cause.clone(), remedy.clone(), ago(*lasting))
+        UpstreamCondition::Unknown => (true, String::new(), String::new(), None),
+        UpstreamCondition::Healthy(_) => (true, String::new(), String::new(), Some(now)),
+        UpstreamCondition::Failing { duration, cause, remedy } => {
+            (false, cause.clone(), remedy.clone(), ago(*duration))
         }
     };
     Backend {
@@ -158,24 +158,24 @@ fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
     }
 }
 
-fn replicas(shares: &Shares) -> Vec<Replica> {
-    let replica = |found: sources::shares::ReplicaReport| Replica {
+fn replicas(sharding: &Sharding) -> Vec<Replica> {
+    let replica = |found: sources::sharding::ReplicaReport| Replica {
         name: found.id,
         alive: found.alive,
         nodes: found.nodes,
     };
-    shares.report().into_iter().map(replica).collect()
+    sharding.report().into_iter().map(replica).collect()
 }
 
 /// Replicas that something is wrong with.
-fn silent(shares: &Shares) -> Vec<Problem> {
-    let problem = |found: sources::shares::ReplicaReport| {
+fn silent(sharding: &Sharding) -> Vec<Problem> {
+    let problem = |found: sources::sharding::ReplicaReport| {
         let (cause, remedy) = found.problem?;
         let cause = format!("replica {} ({}): {cause}", found.id, found.address);
         let reason = "ReplicaSilent".to_owned();
         Some(Problem { grade: Grade::Warning, reason, cause, remedy, ..Problem::default() })
     };
-    shares.report().into_iter().filter_map(problem).collect()
+    sharding.report().into_iter().filter_map(problem).collect()
 }
 
 fn upstream_figures(figures: &mut Figures, upstreams: &[UpstreamReport]) {
@@ -184,7 +184,7 @@ fn upstream_figures(figures: &mut Figures, upstreams: &[UpstreamReport]) {
     }
     figures.family("gauge", "plimsoll_upstream_up", "Whether a server behind us answers.");
     for found in upstreams {
-        let up = !matches!(found.condition, Condition::Failing { .. });
+        let up = !matches!(found.condition, UpstreamCondition::Failing { .. });
         figures.value(&[("upstream", &found.name)], u8::from(up));
     }
     figures.family("counter", "plimsoll_upstream_requests_total", "Questions sent to servers behind us.");

@@ -117,7 +117,7 @@ impl Source for Queue {
                 ));
             };
             let date = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            let failed = |error: sources::http::Error| Error::new(error.to_string());
+            let failed = |error: sources::http::HttpError| Error::new(error.to_string());
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
                 let answer = self.web.ask(call).await.map_err(failed)?;

@@ -78,7 +78,7 @@ impl Parameters {
         Endpoint {
             certificate: own.then(|| self.certificate.clone().into_bytes()),
             key: own.then(|| self.key.clone()),
-            system_too: authority.is_some(),
+            system_roots_too: authority.is_some(),
             ca_bundle: authority,
             ..Endpoint::default()
         }

@@ -9,7 +9,7 @@ use external_scaler::protocol::external_scaler_client::ExternalScalerClient;
 use external_scaler::protocol::{GetMetricSpecResponse, GetMetricsRequest, GetMetricsResponse};
 use futures::future::BoxFuture;
 use rustls::crypto::aws_lc_rs;
-use sources::http::Cause;
+use sources::http::HttpErrorCause;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
@@ -195,7 +195,9 @@ impl Channel {
             _ => {}
         }
         let made = match self.destination.endpoint() {
-            Ok(endpoint) => endpoint.connect().await.map_err(|error| Cause::of(&error).to_string()),
+            Ok(endpoint) => {
+                endpoint.connect().await.map_err(|error| HttpErrorCause::classify(&error).to_string())
+            }
             Err(reason) => Err(reason),
         };
         match made {
@@ -223,7 +225,7 @@ impl Channel {
         let address = self.address();
         // What the transport says about itself has a source, what the server says has none.
         if let Some(source) = std::error::Error::source(status) {
-            let cause = Cause::of(source);
+            let cause = HttpErrorCause::classify(source);
             return Fault::Broke(Error::new(format!("external scaler {address}: {name} failed: {cause}")));
         }
         let words = query::words(status.message());
@@ -245,7 +247,7 @@ impl Destination {
             Place::Socket(_) => return Err("there is no TLS over a socket of the file system".to_owned()),
         };
         let endpoint = Endpoint::from_shared(uri)
-            .map_err(|error| Cause::of(&error).to_string())?
+            .map_err(|error| HttpErrorCause::classify(&error).to_string())?
             .connect_timeout(CONNECT)
             .tcp_keepalive(Some(ALIVE))
             .tcp_nodelay(true);
@@ -257,6 +259,8 @@ impl Destination {
             config = config.identity(Identity::from_pem(&tls.certificate, tls.key.reveal()));
         }
         let verifier = tls.verifier(Arc::new(aws_lc_rs::default_provider())).map_err(|error| error.0)?;
-        endpoint.tls_config_with_verifier(config, verifier).map_err(|error| Cause::of(&error).to_string())
+        endpoint
+            .tls_config_with_verifier(config, verifier)
+            .map_err(|error| HttpErrorCause::classify(&error).to_string())
     }
 }

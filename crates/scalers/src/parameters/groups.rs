@@ -96,7 +96,7 @@ impl HttpAuth {
             insecure: unsafe_ssl && !tls && authority.is_none(),
             certificate: tls.then(|| self.certificate.clone().into_bytes()),
             key: tls.then(|| self.key.clone()),
-            system_too: authority.is_some(),
+            system_roots_too: authority.is_some(),
             ca_bundle: authority,
             ..Endpoint::default()
         }

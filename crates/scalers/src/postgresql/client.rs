@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use sources::http::{Cause, Secret};
+use sources::http::{HttpErrorCause, Secret};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -101,7 +101,7 @@ impl Server {
 
     async fn open_at(&self, host: &str, port: u16) -> Result<Connection, String> {
         let stream = match timeout(CONNECT, TcpStream::connect((host, port))).await {
-            Ok(stream) => stream.map_err(|error| Cause::of(&error).to_string())?,
+            Ok(stream) => stream.map_err(|error| HttpErrorCause::classify(&error).to_string())?,
             Err(_) => return Err(format!("no connection within {CONNECT:?}")),
         };
         // Questions are small and wait for their answers.
@@ -198,8 +198,8 @@ fn words(error: &tokio_postgres::Error) -> String {
             _ => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
         };
     }
-    match Cause::of(error) {
-        Cause::BrokeOff(_) => {
+    match HttpErrorCause::classify(error) {
+        HttpErrorCause::ConnectionLost(_) => {
             let source = std::error::Error::source(error).map(|source| format!(": {source}"));
             format!("{error}{}", source.unwrap_or_default())
         }

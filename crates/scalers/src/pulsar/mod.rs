@@ -98,7 +98,7 @@ impl Parameters {
         Endpoint {
             certificate: tls.then(|| self.certificate.clone().into_bytes()),
             key: tls.then(|| self.key.clone()),
-            system_too: authority.is_some(),
+            system_roots_too: authority.is_some(),
             ca_bundle: authority,
             ..Endpoint::default()
         }

@@ -292,7 +292,7 @@ impl Http {
         let Parameters { ca, certificate, key, unsafe_ssl, .. } = &self.parameters;
         Endpoint {
             insecure: *unsafe_ssl,
-            system_too: true,
+            system_roots_too: true,
             ca_bundle: (!ca.is_empty()).then(|| ca.clone().into_bytes()),
             certificate: (!certificate.is_empty()).then(|| certificate.clone().into_bytes()),
             key: (!key.reveal().is_empty()).then(|| key.clone()),

@@ -12,7 +12,7 @@ use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
     IntoConnectionInfo as _, RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value, cmd,
 };
-use sources::http::{Cause, Secret};
+use sources::http::{HttpErrorCause, Secret};
 
 use super::query::{self, Question};
 use super::{Connection as Parameters, Kind};
@@ -269,8 +269,8 @@ fn words(error: &RedisError) -> String {
             format!("user or password was refused ({})", error.detail().unwrap_or("no reason given"))
         }
         ErrorKind::MasterNameNotFoundBySentinel => "the sentinels know no master of this name".to_owned(),
-        ErrorKind::Io => match Cause::of(error) {
-            Cause::BrokeOff(_) => error.to_string(),
+        ErrorKind::Io => match HttpErrorCause::classify(error) {
+            HttpErrorCause::ConnectionLost(_) => error.to_string(),
             cause => cause.to_string(),
         },
         _ => error.to_string(),

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use sources::http::{Error, Response};
+use sources::http::{HttpError, HttpResponse};
 use tokio::time::Instant;
 
 tokio::task_local! {
@@ -69,8 +69,8 @@ impl Drop for Sending {
 
 /// Counts a request that is sent: with whoever waits for it at its end.
 pub(super) async fn counted(
-    sending: impl Future<Output = Result<Response, Error>>,
-) -> Result<Response, Error> {
+    sending: impl Future<Output = Result<HttpResponse, HttpError>>,
+) -> Result<HttpResponse, HttpError> {
     let mut open = Sending { began: Instant::now(), code: None };
     let answer = sending.await;
     open.code = answer.as_ref().ok().map(|answer| answer.status.as_u16());
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn answer(status: StatusCode) -> Response {
-        Response { status, headers: HeaderMap::new(), body: Bytes::new() }
+    fn answer(status: StatusCode) -> HttpResponse {
+        HttpResponse { status, headers: HeaderMap::new(), body: Bytes::new() }
     }
 
     #[tokio::test(start_paused = true)]

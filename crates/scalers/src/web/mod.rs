@@ -26,7 +26,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
-use sources::http::{Ask, Client, Endpoint, Error, Response};
+use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
 use tokio::time::Instant;
 
 pub use account::{Account, Sent, accounted, empty};
@@ -40,7 +40,7 @@ const KEPT_AT_MOST: usize = 64 << 10;
 /// Connections to a server that nobody asked for so long are given up.
 const UNUSED: Duration = Duration::from_mins(10);
 
-type Answer = Result<Response, Error>;
+type Answer = Result<HttpResponse, HttpError>;
 /// An answer, and when it came.
 type Flight = Shared<BoxFuture<'static, (Answer, Instant)>>;
 
@@ -60,7 +60,7 @@ struct Clients {
 
 /// Connections to a server.
 struct Known {
-    client: Client,
+    client: HttpClient,
     /// No other server, trust or credentials have had it.
     number: u64,
     used: Instant,
@@ -116,7 +116,8 @@ impl Web {
         let Call { method, headers, body, within, at_most, same_as, .. } = call;
         let (number, client) = self.client(endpoint)?;
         if !shared {
-            let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
+            let ask =
+                HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
             let answer = account::counted(client.send(ask)).await;
             age::used(Instant::now());
             return answer;
@@ -126,9 +127,12 @@ impl Web {
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             locked(&self.asked).question(&(number, same, values.collect::<Vec<_>>(), within))
         };
-        let ask = Ask::new(method, path).headers(headers).body(body).within(within).at_most(at_most);
+        let ask =
+            HttpRequest::new(method, path).headers(headers).body(body).timeout(within).max_bytes(at_most);
         let (answer, at) = match self.join(question, client, ask) {
-            Ok(Landed { at, status, body }) => (Ok(Response { status, headers: HeaderMap::new(), body }), at),
+            Ok(Landed { at, status, body }) => {
+                (Ok(HttpResponse { status, headers: HeaderMap::new(), body }), at)
+            }
             Err(flight) => flight.await,
         };
         age::used(at);
@@ -136,7 +140,7 @@ impl Web {
     }
 
     /// The kept answer, or the flight that brings it.
-    fn join(&self, question: Question, client: Client, ask: Ask) -> Result<Landed, Flight> {
+    fn join(&self, question: Question, client: HttpClient, ask: HttpRequest) -> Result<Landed, Flight> {
         let fresh = age::allowed().unwrap_or(self.settings.fresh);
         let mut asked = locked(&self.asked);
         let now = Instant::now();
@@ -177,7 +181,7 @@ impl Web {
         Err(flight)
     }
 
-    fn client(&self, endpoint: Endpoint) -> Result<(u64, Client), Error> {
+    fn client(&self, endpoint: Endpoint) -> Result<(u64, HttpClient), HttpError> {
         let now = Instant::now();
         let mut clients = locked(&self.clients);
         if let Some(known) = clients.by_endpoint.get_mut(&endpoint) {
@@ -185,7 +189,7 @@ impl Web {
             return Ok((known.number, known.client.clone()));
         }
         clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < UNUSED);
-        let client = Client::new(endpoint.clone())?;
+        let client = HttpClient::new(endpoint.clone())?;
         clients.made += 1;
         let number = clients.made;
         clients.by_endpoint.insert(endpoint, Known { client: client.clone(), number, used: now });

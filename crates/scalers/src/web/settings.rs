@@ -54,11 +54,11 @@ impl Settings {
     /// Adds them to what a trigger says.
     pub(super) fn apply(&self, endpoint: &mut Endpoint) {
         endpoint.only_tls13 |= self.only_tls13;
-        endpoint.close |= !self.keep_alive;
+        endpoint.close_connections |= !self.keep_alive;
         if !self.authorities.is_empty() && endpoint.url.starts_with("https:") {
             let own = endpoint.ca_bundle.take().unwrap_or_default();
             endpoint.ca_bundle = Some([&*own, b"\n", &*self.authorities].concat());
-            endpoint.system_too = true;
+            endpoint.system_roots_too = true;
         }
     }
 }

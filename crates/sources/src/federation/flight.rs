@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_at_the_same_time_is_asked_once() {
+    async fn concurrent_calls_share_one_execution() {
         let flight = Flight::new();
         let count = Arc::new(AtomicUsize::new(0));
         let ask = |key: &'static str| {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_goes_away_takes_nothing_from_others_and_leaves_nothing() {
+    async fn cancelled_callers_do_not_affect_others_or_leak_entries() {
         let flight: Flight<u32, u32> = Flight::new();
         let slow = |key| {
             flight.ask(key, move || async move {

@@ -1,4 +1,4 @@
-//! The file behind `--upstreams`, read again when it changes. One that cannot be used leaves everything as it is.
+//! Reloads the file behind `--upstreams` when it changes. An invalid file changes nothing.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,42 +7,47 @@ use std::time::Duration;
 
 use api::text::Source;
 
-use super::config::Config;
+use super::config::FederationConfig;
 use super::router::Router;
 
-/// How often it is looked at. It is small, and links that are exchanged do not change its time.
-const LOOK: Duration = Duration::from_secs(5);
-/// Bytes of the file at most.
-const LARGEST: u64 = 1 << 20;
+/// Polling interval. The file is small, and replaced symlinks do not change its modification time.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Size limit of the file in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 impl Router {
-    /// Looks again and again what the file says, and does as it says; never ends. What is wrong with it is logged once and
-    /// told by [`problem`](Self::problem).
+    /// Polls the file and applies its changes; never returns. An error is logged once and returned by
+    /// [`problem`](Self::problem).
     pub async fn follow(&self, path: &Path) {
         let mut last = None;
         loop {
             let found = read(path);
             if last.as_ref() != Some(&found) {
-                let problem =
-                    found.as_ref().map_err(String::clone).and_then(|bytes| self.obey(path, bytes)).err();
+                let problem = found
+                    .as_ref()
+                    .map_err(String::clone)
+                    .and_then(|bytes| self.apply_file(path, bytes))
+                    .err();
                 if let Some(problem) = &problem {
-                    tracing::error!("the upstreams stay as they are: {problem}");
+                    tracing::error!(
+                        "the upstreams file is not valid, the previous upstreams stay: {problem}"
+                    );
                 }
                 self.set_problem(problem);
                 last = Some(found);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FILE_CHECK_INTERVAL).await;
         }
     }
 
-    fn obey(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fn apply_file(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
         let name = path.display().to_string();
         let source = Source::from_bytes(name, bytes).map_err(|problem| problem.to_string())?;
-        let config = Config::read(&source, self.own())
+        let config = FederationConfig::read(&source, self.own())
             .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
         if config != self.config() {
             self.configure(config);
-            tracing::info!(file = %path.display(), "new upstreams");
+            tracing::info!(file = %path.display(), "upstreams reloaded");
         }
         Ok(())
     }
@@ -50,12 +55,13 @@ impl Router {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let limited =
-        |bytes: &mut Vec<u8>| -> io::Result<usize> { File::open(path)?.take(LARGEST + 1).read_to_end(bytes) };
+    let limited = |bytes: &mut Vec<u8>| -> io::Result<usize> {
+        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(bytes)
+    };
     match limited(&mut bytes) {
         Err(error) => Err(format!("{}: {error}", path.display())),
-        Ok(length) if length as u64 > LARGEST => {
-            Err(format!("{}: more than {LARGEST} bytes", path.display()))
+        Ok(length) if length as u64 > MAX_FILE_BYTES => {
+            Err(format!("{}: more than {MAX_FILE_BYTES} bytes", path.display()))
         }
         Ok(_) => Ok(bytes),
     }

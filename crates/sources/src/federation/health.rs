@@ -1,129 +1,130 @@
-//! How an upstream fares, and whether it may be asked. Pure: time is an argument.
+//! Health and circuit breaker of an upstream. Time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cause::Cause;
+use super::error::UpstreamError;
 
-/// Failures in a row after which an upstream is asked only now and then.
-const FAILURES: u32 = 3;
-/// How long it is left alone at first, and at most.
-const FIRST: Duration = Duration::from_secs(1);
-const LAST: Duration = Duration::from_secs(30);
-/// Latencies that are remembered.
-const LATENCIES: usize = 256;
+/// Failures in a row that open the circuit.
+const FAILURES_BEFORE_OPEN: u32 = 3;
+/// Shortest and longest time that the circuit stays open.
+const MIN_OPEN_TIME: Duration = Duration::from_secs(1);
+const MAX_OPEN_TIME: Duration = Duration::from_secs(30);
+/// Number of latencies kept for percentiles.
+const MAX_LATENCY_SAMPLES: usize = 256;
 
-/// How an upstream fares.
+/// Health of an upstream.
 #[derive(Debug)]
-pub(crate) struct Health {
+pub(crate) struct UpstreamHealth {
     circuit: Circuit,
-    state: State,
+    state: HealthState,
     requests: u64,
     errors: u64,
     latencies: VecDeque<Duration>,
 }
 
-/// Whether it may be asked.
+/// Circuit breaker state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Circuit {
     Closed {
         failures: u32,
     },
-    /// Nobody asks before `until`; then one does, and the others wait for what he hears.
+    /// No request before `until`; then one probe is sent.
     Open {
         until: Instant,
         pause: Duration,
     },
 }
 
-/// What was heard of it.
+/// Result of the last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nothing yet.
+pub(crate) enum HealthState {
+    /// No request yet.
     Unknown,
-    /// It answers, since then.
+    /// Healthy since this time.
     Healthy(Instant),
-    /// It does not, since then, because of this.
-    Failing(Instant, Cause),
+    /// Failing since this time, with the last error.
+    Failing(Instant, UpstreamError),
 }
 
-impl Health {
+impl UpstreamHealth {
     pub(crate) fn new() -> Self {
         Self {
             circuit: Circuit::Closed { failures: 0 },
-            state: State::Unknown,
+            state: HealthState::Unknown,
             requests: 0,
             errors: 0,
-            latencies: VecDeque::with_capacity(LATENCIES),
+            latencies: VecDeque::with_capacity(MAX_LATENCY_SAMPLES),
         }
     }
 
-    /// Whether it may be asked now; whoever hears yes must ask. An error says why and for how long not.
-    pub(crate) fn admit(&mut self, now: Instant) -> Result<(), (Duration, Cause)> {
+    /// Whether a request may be sent now; a caller that gets `Ok` must send one. The error has the remaining time and
+    /// the cause.
+    pub(crate) fn admit(&mut self, now: Instant) -> Result<(), (Duration, UpstreamError)> {
         let Circuit::Open { until, pause } = &mut self.circuit else { return Ok(()) };
         if now >= *until {
             *until = now + *pause;
             return Ok(());
         }
         let cause = match &self.state {
-            State::Failing(_, cause) => cause.clone(),
-            State::Unknown | State::Healthy(_) => Cause::Busy,
+            HealthState::Failing(_, cause) => cause.clone(),
+            HealthState::Unknown | HealthState::Healthy(_) => UpstreamError::Busy,
         };
         Err((*until - now, cause))
     }
 
-    /// It answered a question, whatever it said.
+    /// A request was answered, whatever the status.
     pub(crate) fn answered(&mut self, now: Instant, took: Duration) {
         self.count(took);
         self.circuit = Circuit::Closed { failures: 0 };
-        self.well(now);
+        self.set_healthy(now);
     }
 
-    /// It did not.
-    pub(crate) fn failed(&mut self, now: Instant, took: Duration, cause: Cause) {
+    /// A request failed.
+    pub(crate) fn failed(&mut self, now: Instant, took: Duration, cause: UpstreamError) {
         self.count(took);
         self.errors += 1;
         if cause.is_of_server() {
             self.circuit = match self.circuit {
-                Circuit::Closed { failures } if failures + 1 < FAILURES => {
+                Circuit::Closed { failures } if failures + 1 < FAILURES_BEFORE_OPEN => {
                     Circuit::Closed { failures: failures + 1 }
                 }
-                Circuit::Closed { .. } => Circuit::Open { until: now + FIRST, pause: FIRST },
+                Circuit::Closed { .. } => Circuit::Open { until: now + MIN_OPEN_TIME, pause: MIN_OPEN_TIME },
                 Circuit::Open { pause, .. } => {
-                    let pause = (pause * 2).min(LAST);
+                    let pause = (pause * 2).min(MAX_OPEN_TIME);
                     Circuit::Open { until: now + pause, pause }
                 }
             };
         }
-        self.ill(now, cause);
+        self.set_failing(now, cause);
     }
 
-    /// Its list of metrics was fetched. That does not prove that it answers questions, but one may be tried at once.
+    /// Discovery succeeded. That does not prove that queries work, but allows a probe at once.
     pub(crate) fn listed(&mut self, now: Instant) {
         match &mut self.circuit {
             Circuit::Open { until, .. } => *until = now,
-            Circuit::Closed { failures: 0 } => self.well(now),
+            Circuit::Closed { failures: 0 } => self.set_healthy(now),
             Circuit::Closed { .. } => {}
         }
     }
 
-    /// Its list of metrics could not be fetched. Questions are still asked: some servers have no list.
-    pub(crate) fn not_listed(&mut self, now: Instant, cause: Cause) {
-        self.ill(now, cause);
+    /// Discovery failed. Queries are still sent, because some servers have no discovery.
+    pub(crate) fn not_listed(&mut self, now: Instant, cause: UpstreamError) {
+        self.set_failing(now, cause);
     }
 
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &HealthState {
         &self.state
     }
 
-    /// Questions sent, and those that failed.
+    /// Number of requests and of failed ones.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.requests, self.errors)
     }
 
-    /// The time within which 99 of the last 100 answers came; none if there was none.
+    /// 99th percentile of the kept latencies; `None` without any.
     pub(crate) fn p99(&self) -> Option<Duration> {
         let mut sorted: Vec<Duration> = self.latencies.iter().copied().collect();
         sorted.sort_unstable();
@@ -131,31 +132,31 @@ impl Health {
         sorted.get(rank.checked_sub(1)?).copied()
     }
 
-    /// Whether it is left alone for a while.
+    /// Whether the circuit is open.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.circuit, Circuit::Open { .. })
     }
 
     fn count(&mut self, took: Duration) {
         self.requests += 1;
-        if self.latencies.len() >= LATENCIES {
+        if self.latencies.len() >= MAX_LATENCY_SAMPLES {
             self.latencies.pop_front();
         }
         self.latencies.push_back(took);
     }
 
-    fn well(&mut self, now: Instant) {
-        if !matches!(self.state, State::Healthy(_)) {
-            self.state = State::Healthy(now);
+    fn set_healthy(&mut self, now: Instant) {
+        if !matches!(self.state, HealthState::Healthy(_)) {
+            self.state = HealthState::Healthy(now);
         }
     }
 
-    fn ill(&mut self, now: Instant, cause: Cause) {
+    fn set_failing(&mut self, now: Instant, cause: UpstreamError) {
         let since = match self.state {
-            State::Failing(since, _) => since,
-            State::Unknown | State::Healthy(_) => now,
+            HealthState::Failing(since, _) => since,
+            HealthState::Unknown | HealthState::Healthy(_) => now,
         };
-        self.state = State::Failing(since, cause);
+        self.state = HealthState::Failing(since, cause);
     }
 }
 
@@ -169,46 +170,46 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn down() -> Cause {
-        Cause::NoAnswer(crate::http::Cause::Refused)
+    fn down() -> UpstreamError {
+        UpstreamError::NoAnswer(crate::http::HttpErrorCause::Refused)
     }
 
     #[test]
-    fn after_three_failures_it_is_asked_once_per_pause() {
+    fn open_circuit_allows_one_probe_per_pause() {
         let start = Instant::now();
         let at = |millis: u64| start + Duration::from_millis(millis);
-        let mut health = Health::new();
+        let mut health = UpstreamHealth::new();
         for _ in 0..3 {
             health.admit(at(0)).unwrap();
             health.failed(at(0), MS, down());
         }
         assert_eq!(health.admit(at(999)), Err((MS, down())));
         health.admit(at(1000)).unwrap();
-        // Somebody else, while the first still waits.
+        // Another caller while the probe is pending.
         assert!(health.admit(at(1001)).is_err());
         health.failed(at(1500), MS, down());
         assert!(health.admit(at(3499)).is_err());
         health.admit(at(3500)).unwrap();
         health.answered(at(3600), MS);
         health.admit(at(3600)).unwrap();
-        assert_eq!((health.counts(), health.state()), ((5, 4), &State::Healthy(at(3600))));
+        assert_eq!((health.counts(), health.state()), ((5, 4), &HealthState::Healthy(at(3600))));
     }
 
     #[test]
-    fn an_answer_about_the_question_is_no_fault_of_the_server() {
+    fn query_errors_do_not_open_the_circuit() {
         let now = Instant::now();
-        let mut health = Health::new();
+        let mut health = UpstreamHealth::new();
         for _ in 0..10 {
-            health.failed(now, MS, Cause::Status { code: 500, message: "no such scaler".into() });
+            health.failed(now, MS, UpstreamError::Status { code: 500, message: "no such scaler".into() });
         }
         health.admit(now).unwrap();
-        assert!(matches!(health.state(), State::Failing(..)));
+        assert!(matches!(health.state(), HealthState::Failing(..)));
     }
 
     #[test]
-    fn a_list_lets_one_try() {
+    fn successful_discovery_allows_a_probe() {
         let now = Instant::now();
-        let mut health = Health::new();
+        let mut health = UpstreamHealth::new();
         (0..3).for_each(|_| health.failed(now, MS, down()));
         assert!(health.admit(now).is_err());
         health.listed(now);
@@ -218,20 +219,20 @@ mod tests {
 
     #[test]
     fn latencies_are_bounded() {
-        let (now, mut health) = (Instant::now(), Health::new());
+        let (now, mut health) = (Instant::now(), UpstreamHealth::new());
         assert_eq!(health.p99(), None);
         (1..=1000).for_each(|millis| health.answered(now, MS * millis));
-        assert_eq!(health.latencies.len(), LATENCIES);
+        assert_eq!(health.latencies.len(), MAX_LATENCY_SAMPLES);
         assert_eq!(health.p99(), Some(MS * 998));
     }
 
     proptest! {
-        /// However it flaps: while it fails it is asked at most once per pause, and it is never forgotten for longer than
-        /// the longest pause.
+        /// For any sequence of outcomes: a failing upstream gets at most one request per pause, and is probed again
+        /// within the longest pause.
         #[test]
-        fn it_is_neither_flooded_nor_forgotten(outcomes in proptest::collection::vec(any::<bool>(), 1..200)) {
+        fn failing_upstream_is_neither_flooded_nor_forgotten(outcomes in proptest::collection::vec(any::<bool>(), 1..200)) {
             let start = Instant::now();
-            let mut health = Health::new();
+            let mut health = UpstreamHealth::new();
             let (mut now, mut refused_since) = (start, None);
             for good in outcomes {
                 match health.admit(now) {
@@ -241,7 +242,7 @@ mod tests {
                     }
                     Err((wait, _)) => {
                         let since = *refused_since.get_or_insert(now);
-                        prop_assert!(wait <= LAST && now - since <= LAST);
+                        prop_assert!(wait <= MAX_OPEN_TIME && now - since <= MAX_OPEN_TIME);
                     }
                 }
                 now += Duration::from_millis(700);

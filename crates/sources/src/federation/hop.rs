@@ -1,4 +1,4 @@
-//! No question goes round in circles: what we ask others carries a header, and what arrives with it is not passed on.
+//! Prevents request loops: requests to upstreams carry a hop header, and requests with that header are not forwarded.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -15,52 +15,52 @@ use serde_json::json;
 use tower::Service;
 use tower::util::BoxCloneSyncService;
 
-use super::Own;
+use super::OwnService;
 
-/// The body of a request or an answer, as `serve` has it.
+/// Body of a request or response, as in `serve`.
 pub type Body = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// A service behind `serve`, which has asked who may use it.
+/// A service behind `serve`, which has authorized the request.
 pub type Route = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
-/// Says who asks.
-pub(crate) const HOP: HeaderName = HeaderName::from_static("x-plimsoll-hop");
+/// Header that names the sending server.
+pub(crate) const HOP_HEADER: HeaderName = HeaderName::from_static("x-plimsoll-hop");
 
 tokio::task_local! {
-    static ALONE: ();
+    static LOCAL_ONLY: ();
 }
 
-/// Whether the question that is being answered came from another server of our kind: then we answer it alone.
-pub(crate) fn is_alone() -> bool {
-    ALONE.try_with(|()| ()).is_ok()
+/// Whether the current request came from another plimsoll server; then only local providers answer it.
+pub(crate) fn is_local_only() -> bool {
+    LOCAL_ONLY.try_with(|()| ()).is_ok()
 }
 
-/// What `answer` says to a question with these headers: without upstreams, if another server of our kind asked it.
-pub fn heard<T>(headers: &HeaderMap, answer: impl FnOnce() -> T) -> T {
-    if headers.contains_key(HOP) { ALONE.sync_scope((), answer) } else { answer() }
+/// Runs `answer` for a request with these headers; without upstreams if another plimsoll server sent it.
+pub fn with_hop_header<T>(headers: &HeaderMap, answer: impl FnOnce() -> T) -> T {
+    if headers.contains_key(HOP_HEADER) { LOCAL_ONLY.sync_scope((), answer) } else { answer() }
 }
 
-/// How we name ourselves in the header.
-pub(crate) fn name(own: &Own) -> HeaderValue {
+/// Value of the hop header of this server.
+pub(crate) fn name(own: &OwnService) -> HeaderValue {
     let clean: String = own.id.chars().filter(char::is_ascii_graphic).take(256).collect();
     let name = if clean.is_empty() { "plimsoll".to_owned() } else { clean };
     HeaderValue::try_from(name).unwrap_or_else(|_| HeaderValue::from_static("plimsoll"))
 }
 
-/// Answers `inner`'s requests so that none goes round in circles: one that we sent ourselves is refused, one that another
-/// server like us sent is answered without asking upstreams.
-pub fn guarded(inner: Route, own: &Own) -> Route {
+/// Wraps `inner` to prevent loops: a request sent by this server is refused, a request of another plimsoll server is
+/// answered without upstreams.
+pub fn with_loop_guard(inner: Route, own: &OwnService) -> Route {
     let own = (!own.id.is_empty()).then(|| name(own));
-    BoxCloneSyncService::new(Guard { inner, own })
+    BoxCloneSyncService::new(HopGuard { inner, own })
 }
 
 #[derive(Clone)]
-struct Guard {
+struct HopGuard {
     inner: Route,
     own: Option<HeaderValue>,
 }
 
-impl Service<Request<Body>> for Guard {
+impl Service<Request<Body>> for HopGuard {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
@@ -70,7 +70,7 @@ impl Service<Request<Body>> for Guard {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match request.headers().get(HOP) {
+        match request.headers().get(HOP_HEADER) {
             None => self.inner.call(request).boxed(),
             Some(sender) if Some(sender) == self.own.as_ref() => {
                 let answer = circle(sender.clone());
@@ -78,13 +78,13 @@ impl Service<Request<Body>> for Guard {
             }
             Some(_) => {
                 let answer = self.inner.call(request);
-                ALONE.scope((), answer).boxed()
+                LOCAL_ONLY.scope((), answer).boxed()
             }
         }
     }
 }
 
-/// The answer to ourselves.
+/// Response to a request of this server itself.
 fn circle(own: HeaderValue) -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 508,
@@ -93,11 +93,11 @@ fn circle(own: HeaderValue) -> Response<Body> {
     let mut response = Response::new(full(status.to_string()));
     *response.status_mut() = StatusCode::LOOP_DETECTED;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response.headers_mut().insert(HOP, own);
+    response.headers_mut().insert(HOP_HEADER, own);
     response
 }
 
-/// A body that is all there.
+/// A body from memory.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }

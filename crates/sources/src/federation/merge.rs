@@ -1,21 +1,21 @@
-//! Lists of metrics as one list, made again only when one of them changed.
+//! Merged list of metrics, rebuilt only when one of its parts changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One of the lists.
+/// One part of the list.
 #[derive(Clone, Debug)]
-pub(crate) enum Part<T> {
-    /// Of a provider of our own; its order stays.
+pub(crate) enum MetricList<T> {
+    /// Metrics of a local provider, in its order.
     Own(Arc<Vec<T>>),
-    /// Of an upstream.
+    /// Metrics of an upstream.
     Other(Arc<Vec<T>>),
 }
 
-/// The last list, and of which parts it was made.
+/// Last merged list, and its parts.
 #[derive(Debug)]
 pub(crate) struct Merged<T> {
-    parts: Vec<Part<T>>,
+    parts: Vec<MetricList<T>>,
     whole: Arc<Vec<T>>,
 }
 
@@ -25,7 +25,7 @@ impl<T> Default for Merged<T> {
     }
 }
 
-impl<T> Part<T> {
+impl<T> MetricList<T> {
     fn list(&self) -> &Arc<Vec<T>> {
         match self {
             Self::Own(list) | Self::Other(list) => list,
@@ -34,8 +34,8 @@ impl<T> Part<T> {
 }
 
 impl<T: Clone + Ord> Merged<T> {
-    /// The list of these parts: each metric once, where it stands first.
-    pub(crate) fn of(&mut self, parts: Vec<Part<T>>) -> Arc<Vec<T>> {
+    /// Merged list of these parts; each metric at its first position.
+    pub(crate) fn of(&mut self, parts: Vec<MetricList<T>>) -> Arc<Vec<T>> {
         let same = parts.len() == self.parts.len()
             && parts.iter().zip(&self.parts).all(|(a, b)| Arc::ptr_eq(a.list(), b.list()));
         if !same || parts.is_empty() {
@@ -46,10 +46,10 @@ impl<T: Clone + Ord> Merged<T> {
     }
 }
 
-fn merged<T: Clone + Ord>(parts: &[Part<T>]) -> Arc<Vec<T>> {
+fn merged<T: Clone + Ord>(parts: &[MetricList<T>]) -> Arc<Vec<T>> {
     let mut filled = parts.iter().filter(|part| !part.list().is_empty());
-    if let (Some(Part::Own(only)), None) = (filled.next(), filled.next()) {
-        // As its owner made it, even if he lists something twice.
+    if let (Some(MetricList::Own(only)), None) = (filled.next(), filled.next()) {
+        // A single local list is returned unchanged, duplicates included.
         return Arc::clone(only);
     }
     let mut seen = BTreeSet::new();
@@ -62,17 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_metric_is_listed_once_and_the_list_is_kept() {
+    fn merged_list_is_deduplicated_and_cached() {
         let mut merged = Merged::default();
         let own = Arc::new(vec!["b", "a"]);
-        let only = merged.of(vec![Part::Own(Arc::clone(&own)), Part::Other(Arc::default())]);
+        let only = merged.of(vec![MetricList::Own(Arc::clone(&own)), MetricList::Other(Arc::default())]);
         assert!(Arc::ptr_eq(&only, &own));
         let other = Arc::new(vec!["a", "c"]);
-        let parts = || vec![Part::Own(Arc::clone(&own)), Part::Other(Arc::clone(&other))];
+        let parts = || vec![MetricList::Own(Arc::clone(&own)), MetricList::Other(Arc::clone(&other))];
         let both = merged.of(parts());
         assert_eq!(*both, ["b", "a", "c"]);
         assert!(Arc::ptr_eq(&both, &merged.of(parts())));
-        assert_eq!(*merged.of(vec![Part::Other(other)]), ["a", "c"]);
+        assert_eq!(*merged.of(vec![MetricList::Other(other)]), ["a", "c"]);
         assert!(merged.of(vec![]).is_empty());
     }
 }

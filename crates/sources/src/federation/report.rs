@@ -1,49 +1,49 @@
-//! How upstreams fare, for `doctor`, logs and metrics.
+//! Status of upstreams, for `doctor`, logs and metrics.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::health::State;
+use super::health::HealthState;
 use super::upstream::Upstream;
 
-/// How an upstream fares.
+/// Status of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamReport {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// Where it is.
+    /// URL.
     pub url: String,
-    /// Whether it answers.
-    pub condition: Condition,
-    /// Whether it is left alone for a while because it fails again and again.
-    pub left_alone: bool,
-    /// Custom metrics that it announces.
+    /// Condition.
+    pub condition: UpstreamCondition,
+    /// Whether the circuit breaker is open.
+    pub circuit_open: bool,
+    /// Number of announced custom metrics.
     pub custom: usize,
-    /// External metrics that it announces.
+    /// Number of announced external metrics.
     pub external: usize,
-    /// Questions sent.
+    /// Number of requests.
     pub requests: u64,
-    /// Those without an answer.
+    /// Number of failed requests.
     pub errors: u64,
-    /// The time within which 99 of the last 100 answers came.
+    /// 99th percentile of recent latencies.
     pub p99: Option<Duration>,
 }
 
-/// Whether an upstream answers.
+/// Condition of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// It has not been asked.
+pub enum UpstreamCondition {
+    /// No request yet.
     Unknown,
-    /// It does, for so long.
+    /// Healthy for this long.
     Healthy(Duration),
-    /// It does not.
+    /// Failing.
     Failing {
-        /// For so long.
-        lasting: Duration,
-        /// What is wrong.
+        /// For this long.
+        duration: Duration,
+        /// Error.
         cause: String,
-        /// What to do about it.
+        /// Remedy.
         remedy: String,
     },
 }
@@ -51,12 +51,12 @@ pub enum Condition {
 impl UpstreamReport {
     pub(super) fn of(upstream: &Upstream, now: Instant) -> Self {
         let (announced, health) = (upstream.announced(), upstream.health());
-        let lasting = |since: Instant| now.saturating_duration_since(since);
+        let duration = |since: Instant| now.saturating_duration_since(since);
         let condition = match health.state() {
-            State::Unknown => Condition::Unknown,
-            State::Healthy(since) => Condition::Healthy(lasting(*since)),
-            State::Failing(since, cause) => Condition::Failing {
-                lasting: lasting(*since),
+            HealthState::Unknown => UpstreamCondition::Unknown,
+            HealthState::Healthy(since) => UpstreamCondition::Healthy(duration(*since)),
+            HealthState::Failing(since, cause) => UpstreamCondition::Failing {
+                duration: duration(*since),
                 cause: cause.to_string(),
                 remedy: cause.remedy().to_owned(),
             },
@@ -66,7 +66,7 @@ impl UpstreamReport {
             name: upstream.config().name.clone(),
             url: upstream.config().base_url(),
             condition,
-            left_alone: health.is_open(),
+            circuit_open: health.is_open(),
             custom: announced.custom.len(),
             external: announced.external.len(),
             requests,

@@ -1,4 +1,4 @@
-//! Our own providers and the upstreams as one provider.
+//! Local providers and upstreams as one provider.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,29 +10,29 @@ use futures::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::config::Config;
-use super::merge::{Merged, Part};
+use super::config::FederationConfig;
+use super::merge::{Merged, MetricList};
 use super::report::UpstreamReport;
-use super::turn::{self, Candidate, Claim, Tally};
+use super::routing::{self, Candidate, Claim, ResponseCollector};
 use super::upstream::Upstream;
-use super::{Own, hop, wire};
+use super::{OwnService, hop, wire};
 
-/// Those in our own process who have metrics, with names for logs, in the order in which they are asked.
+/// Local providers with names for logs, in query order.
 #[derive(Clone, Default)]
-pub struct Providers {
+pub struct LocalProviders {
     /// Of `custom.metrics.k8s.io`.
     pub custom: Vec<(String, Arc<dyn CustomMetrics>)>,
     /// Of `external.metrics.k8s.io`.
     pub external: Vec<(String, Arc<dyn ExternalMetrics>)>,
 }
 
-/// Our own providers and the upstreams as one provider of both APIs. Cheap to clone; all clones are the same.
+/// Local providers and upstreams as one provider of both APIs. Cheap to clone; clones share their data.
 #[derive(Clone)]
-pub struct Router(Arc<Inner>);
+pub struct Router(Arc<RouterInner>);
 
-struct Inner {
-    own: Own,
-    providers: Providers,
+struct RouterInner {
+    own: OwnService,
+    providers: LocalProviders,
     upstreams: Mutex<Arc<Vec<Upstream>>>,
     changed: Notify,
     problem: Mutex<Option<String>>,
@@ -41,10 +41,10 @@ struct Inner {
 }
 
 impl Router {
-    /// Asks these, and the upstreams of a configuration that was read.
-    pub fn new(own: Own, providers: Providers, config: Config) -> Self {
+    /// Creates a router for local providers and the upstreams of a configuration.
+    pub fn new(own: OwnService, providers: LocalProviders, config: FederationConfig) -> Self {
         let upstreams = config.upstreams.into_iter().map(|one| Upstream::new(one, &own)).collect();
-        Self(Arc::new(Inner {
+        Self(Arc::new(RouterInner {
             own,
             providers,
             upstreams: Mutex::new(Arc::new(upstreams)),
@@ -55,8 +55,8 @@ impl Router {
         }))
     }
 
-    /// Asks the upstreams of another configuration from now on. Those that did not change keep what is known of them.
-    pub fn configure(&self, config: Config) {
+    /// Applies another configuration. Unchanged upstreams keep their state.
+    pub fn configure(&self, config: FederationConfig) {
         let mut upstreams = locked(&self.0.upstreams);
         let keep = |wanted| match upstreams.iter().find(|known| *known.config() == wanted) {
             Some(known) => known.clone(),
@@ -67,7 +67,7 @@ impl Router {
         self.0.changed.notify_one();
     }
 
-    /// What is wrong with the file that is [followed](Self::follow), if something is.
+    /// Error of the [followed](Self::follow) file.
     pub fn problem(&self) -> Option<String> {
         locked(&self.0.problem).clone()
     }
@@ -76,34 +76,34 @@ impl Router {
         *locked(&self.0.problem) = problem;
     }
 
-    pub(super) fn own(&self) -> &Own {
+    pub(super) fn own(&self) -> &OwnService {
         &self.0.own
     }
 
-    /// The configuration as it is now.
-    pub(super) fn config(&self) -> Config {
-        Config { upstreams: self.upstreams().iter().map(|one| one.config().clone()).collect() }
+    /// Current configuration.
+    pub(super) fn config(&self) -> FederationConfig {
+        FederationConfig { upstreams: self.upstreams().iter().map(|one| one.config().clone()).collect() }
     }
 
-    /// Looks from time to time what upstreams have; never ends.
+    /// Runs discovery of all upstreams periodically; never returns.
     pub async fn run(&self) {
         loop {
             let upstreams = self.upstreams();
             let all = join_all(upstreams.iter().map(Upstream::keep_listing));
             tokio::select! {
                 () = self.0.changed.notified() => {}
-                // Without upstreams this ends at once.
+                // Without upstreams the future is ready immediately.
                 () = async { all.await; std::future::pending().await } => {}
             }
         }
     }
 
-    /// Looks once what all upstreams have, as [`run`](Self::run) does.
+    /// Runs discovery of all upstreams once.
     pub async fn relist(&self) {
         join_all(self.upstreams().iter().map(Upstream::relist)).await;
     }
 
-    /// How all upstreams fare.
+    /// Status of all upstreams.
     pub fn report(&self) -> Vec<UpstreamReport> {
         let now = Instant::now();
         self.upstreams().iter().map(|upstream| UpstreamReport::of(upstream, now)).collect()
@@ -113,14 +113,14 @@ impl Router {
         Arc::clone(&locked(&self.0.upstreams))
     }
 
-    /// Upstreams that may be asked now: none, if the question came from a server like us.
+    /// Upstreams to query: none if another plimsoll server sent the request.
     fn askable(&self) -> Arc<Vec<Upstream>> {
-        if hop::is_alone() { Arc::default() } else { self.upstreams() }
+        if hop::is_local_only() { Arc::default() } else { self.upstreams() }
     }
 }
 
-/// Our own: they know at once what they do not have.
-const OWN: Candidate = Candidate { claim: Claim::Open, announced: true, priority: 0 };
+/// A local provider knows exactly which metrics it has.
+const LOCAL_PROVIDER: Candidate = Candidate { claim: Claim::Open, announced: true, priority: 0 };
 
 impl CustomMetrics for Router {
     fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
@@ -135,7 +135,7 @@ impl CustomMetrics for Router {
                 announced: one.announced_custom(&question.metric),
                 priority: one.scope().priority,
             });
-            let candidates: Vec<Candidate> = own.iter().map(|_| OWN).chain(others).collect();
+            let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || Failure::no_metric(&question.metric, &question.resource);
             let ask = |place: usize| -> Answer<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
@@ -146,14 +146,14 @@ impl CustomMetrics for Router {
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };
-            in_turn(&candidates, ask, missing).await
+            query_in_order(&candidates, ask, missing).await
         })
     }
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
-        let own = self.0.providers.custom.iter().map(|(_, provider)| Part::Own(provider.known()));
+        let own = self.0.providers.custom.iter().map(|(_, provider)| MetricList::Own(provider.known()));
         let upstreams = self.askable();
-        let others = upstreams.iter().map(|one| Part::Other(one.announced().custom));
+        let others = upstreams.iter().map(|one| MetricList::Other(one.announced().custom));
         list(&self.0.custom, own.chain(others).collect())
     }
 }
@@ -171,7 +171,7 @@ impl ExternalMetrics for Router {
                 announced: one.announced_external(&question.metric),
                 priority: one.scope().priority,
             });
-            let candidates: Vec<Candidate> = own.iter().map(|_| OWN).chain(others).collect();
+            let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || Failure::no_metric(&question.metric, "namespaces");
             let ask = |place: usize| -> Answer<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
@@ -182,37 +182,37 @@ impl ExternalMetrics for Router {
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };
-            in_turn(&candidates, ask, missing).await
+            query_in_order(&candidates, ask, missing).await
         })
     }
 
     fn known(&self) -> Arc<Vec<String>> {
-        let own = self.0.providers.external.iter().map(|(_, provider)| Part::Own(provider.known()));
+        let own = self.0.providers.external.iter().map(|(_, provider)| MetricList::Own(provider.known()));
         let upstreams = self.askable();
-        let others = upstreams.iter().map(|one| Part::Other(one.announced().external));
+        let others = upstreams.iter().map(|one| MetricList::Other(one.announced().external));
         list(&self.0.external, own.chain(others).collect())
     }
 }
 
-/// Asks one after the other until one has it.
-async fn in_turn<'a, T>(
+/// Queries one provider after the other until one has values.
+async fn query_in_order<'a, T>(
     candidates: &[Candidate],
     ask: impl Fn(usize) -> Answer<'a, Vec<T>>,
     missing: impl FnOnce() -> Failure,
 ) -> Result<Vec<T>, Failure> {
-    let mut tally = Tally::new();
-    for place in turn::order(candidates) {
+    let mut collector = ResponseCollector::new();
+    for place in routing::order(candidates) {
         let announced = candidates.get(place).is_some_and(|one| one.announced);
-        if let Some(values) = tally.hear(ask(place).await, announced) {
+        if let Some(values) = collector.add(ask(place).await, announced) {
             return Ok(values);
         }
     }
-    tally.close(missing)
+    collector.finish(missing)
 }
 
-/// All metrics. What we tell others like us is not kept: it is asked for seldom.
-fn list<T: Clone + Ord>(kept: &Mutex<Merged<T>>, parts: Vec<Part<T>>) -> Arc<Vec<T>> {
-    if hop::is_alone() { Merged::default().of(parts) } else { locked(kept).of(parts) }
+/// Merged list; not cached for requests of other plimsoll servers, which are rare.
+fn list<T: Clone + Ord>(kept: &Mutex<Merged<T>>, parts: Vec<MetricList<T>>) -> Arc<Vec<T>> {
+    if hop::is_local_only() { Merged::default().of(parts) } else { locked(kept).of(parts) }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! One upstream: asked within a time and a size, each question once at a time, and left alone while it is ill.
+//! Client of one upstream, with time and size limits, single-flight queries and a circuit breaker.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,72 +13,72 @@ use http::{HeaderValue, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use super::cause::{Cause, shortened};
 use super::config::UpstreamConfig;
+use super::error::{UpstreamError, shortened};
 use super::flight::Flight;
-use super::health::Health;
-use super::turn::Scope;
-use super::wire::{self, Version};
-use super::{Own, hop};
-use crate::http::{Ask, Auth, Cause as NoAnswer, Client, Endpoint};
+use super::health::UpstreamHealth;
+use super::routing::UpstreamScope;
+use super::wire::{self, CustomMetricsVersion};
+use super::{OwnService, hop};
+use crate::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
 
-/// Questions that one upstream is sent at the same time.
-const AT_ONCE: usize = 64;
-/// Bytes of an answer with values, and of a list of metrics.
-const VALUES: usize = 16 << 20;
-const LIST: usize = 8 << 20;
-/// Time between two looks at what it has, while it is well and while it is ill.
-const RELIST: Duration = Duration::from_secs(30);
-const RELIST_ILL: Duration = Duration::from_secs(10);
+/// Concurrent requests to one upstream.
+const MAX_CONCURRENT_REQUESTS: usize = 64;
+/// Size limits of a response with values, and of a discovery response.
+const MAX_VALUES_BYTES: usize = 16 << 20;
+const MAX_LIST_BYTES: usize = 8 << 20;
+/// Discovery interval while the upstream is healthy, and while discovery fails.
+const RELIST_INTERVAL: Duration = Duration::from_secs(30);
+const FAILED_RELIST_INTERVAL: Duration = Duration::from_secs(10);
 
-type Values<T> = Result<Arc<Vec<T>>, Failure>;
+type SharedValues<T> = Result<Arc<Vec<T>>, Failure>;
 
-/// One upstream. Cheap to clone; all clones are the same.
+/// An upstream. Cheap to clone; clones share their data.
 #[derive(Clone)]
-pub(crate) struct Upstream(Arc<Inner>);
+pub(crate) struct Upstream(Arc<UpstreamInner>);
 
-struct Inner {
+struct UpstreamInner {
     config: UpstreamConfig,
-    scope: Scope,
+    scope: UpstreamScope,
     endpoint: Endpoint,
     hop: HeaderValue,
-    /// Made when its files can be read.
-    client: Mutex<Option<Client>>,
-    health: Mutex<Health>,
-    announced: Mutex<Announcement>,
-    version: Mutex<Version>,
-    places: Semaphore,
-    custom: Flight<String, Values<CustomValue>>,
-    external: Flight<String, Values<ExternalValue>>,
+    /// Created when the certificate files can be read.
+    client: Mutex<Option<HttpClient>>,
+    health: Mutex<UpstreamHealth>,
+    announced: Mutex<AnnouncedMetrics>,
+    version: Mutex<CustomMetricsVersion>,
+    permits: Semaphore,
+    custom: Flight<String, SharedValues<CustomValue>>,
+    external: Flight<String, SharedValues<ExternalValue>>,
 }
 
-/// What it has, as far as it says.
+/// Metrics that the upstream announced.
 #[derive(Clone, Default)]
-pub(crate) struct Announcement {
+pub(crate) struct AnnouncedMetrics {
     pub(crate) custom: Arc<Vec<CustomMetric>>,
     pub(crate) external: Arc<Vec<String>>,
     custom_names: Arc<HashSet<String>>,
     external_names: Arc<HashSet<String>>,
 }
 
-/// Why there is no body.
-enum Without {
-    /// 404 about the question: no such metric, in these words.
+/// Why a fetch returned no body.
+enum FetchError {
+    /// 404: no such metric, with the message of the server.
     Metric(String),
-    /// 404 about the path: the API is not served.
+    /// 404: the API is not served.
     Path,
-    /// Anything else.
-    Failed(Cause),
+    /// Another error.
+    Failed(UpstreamError),
 }
 
-impl From<Cause> for Without {
-    fn from(cause: Cause) -> Self {
+impl From<UpstreamError> for FetchError {
+    fn from(cause: UpstreamError) -> Self {
         Self::Failed(cause)
     }
 }
 
 impl Upstream {
-    pub(crate) fn new(config: UpstreamConfig, own: &Own) -> Self {
+    pub(crate) fn new(config: UpstreamConfig, own: &OwnService) -> Self {
         let auth = config.auth.token_file.clone().map_or(Auth::None, Auth::TokenFile);
         let endpoint = Endpoint {
             url: config.base_url(),
@@ -90,21 +90,21 @@ impl Upstream {
             auth,
             ..Endpoint::default()
         };
-        let scope = Scope {
+        let scope = UpstreamScope {
             metrics: config.metrics.clone(),
             namespaces: config.namespaces.clone(),
             priority: config.priority,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(UpstreamInner {
             config,
             scope,
             endpoint,
             hop: hop::name(own),
             client: Mutex::default(),
-            health: Mutex::new(Health::new()),
+            health: Mutex::new(UpstreamHealth::new()),
             announced: Mutex::default(),
-            version: Mutex::new(Version::V1Beta2),
-            places: Semaphore::new(AT_ONCE),
+            version: Mutex::new(CustomMetricsVersion::V1Beta2),
+            permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             custom: Flight::new(),
             external: Flight::new(),
         }))
@@ -114,15 +114,15 @@ impl Upstream {
         &self.0.config
     }
 
-    pub(crate) fn scope(&self) -> &Scope {
+    pub(crate) fn scope(&self) -> &UpstreamScope {
         &self.0.scope
     }
 
-    pub(crate) fn health(&self) -> MutexGuard<'_, Health> {
+    pub(crate) fn health(&self) -> MutexGuard<'_, UpstreamHealth> {
         locked(&self.0.health)
     }
 
-    pub(crate) fn announced(&self) -> Announcement {
+    pub(crate) fn announced(&self) -> AnnouncedMetrics {
         locked(&self.0.announced).clone()
     }
 
@@ -134,9 +134,9 @@ impl Upstream {
         locked(&self.0.announced).external_names.contains(metric)
     }
 
-    /// Values of a custom metric.
-    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> Values<CustomValue> {
-        let Some(key) = wire::custom_path(Version::V1Beta2, question) else {
+    /// Queries a custom metric.
+    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> SharedValues<CustomValue> {
+        let Some(key) = wire::custom_path(CustomMetricsVersion::V1Beta2, question) else {
             return Err(Failure::no_metric(&question.metric, &question.resource));
         };
         let ask = || {
@@ -146,8 +146,8 @@ impl Upstream {
         self.0.custom.ask(key, ask).await
     }
 
-    /// Values of an external metric.
-    pub(crate) async fn external(&self, question: &ExternalMetricQuery) -> Values<ExternalValue> {
+    /// Queries an external metric.
+    pub(crate) async fn external(&self, question: &ExternalMetricQuery) -> SharedValues<ExternalValue> {
         let Some(path) = wire::external_path(question) else {
             return Err(Failure::no_metric(&question.metric, "namespaces"));
         };
@@ -158,18 +158,18 @@ impl Upstream {
         self.0.external.ask(path.clone(), ask).await
     }
 
-    /// Looks what it has, now and from time to time; never ends.
+    /// Runs discovery now and periodically; never returns.
     pub(crate) async fn keep_listing(&self) {
-        // Not all upstreams at the same moment.
+        // The interval differs per upstream, so that they are not listed at the same moment.
         let spread = self.0.config.name.bytes().fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1000);
         loop {
             let well = self.relist().await;
-            let pause = if well { RELIST } else { RELIST_ILL };
+            let pause = if well { RELIST_INTERVAL } else { FAILED_RELIST_INTERVAL };
             tokio::time::sleep(pause + Duration::from_millis(spread)).await;
         }
     }
 
-    /// Looks what it has; whether that worked.
+    /// Runs discovery once; whether it succeeded.
     pub(crate) async fn relist(&self) -> bool {
         let result = self.0.list().await;
         let now = Instant::now();
@@ -182,8 +182,9 @@ impl Upstream {
                 true
             }
             Err(cause) => {
-                if !matches!(health.state(), super::health::State::Failing(_, known) if *known == cause) {
-                    tracing::warn!(upstream = %self.0.config.name, %cause, remedy = cause.remedy(), "upstream fails");
+                if !matches!(health.state(), super::health::HealthState::Failing(_, known) if *known == cause)
+                {
+                    tracing::warn!(upstream = %self.0.config.name, %cause, remedy = cause.remedy(), "discovery of an upstream failed");
                 }
                 health.not_listed(now, cause);
                 false
@@ -192,17 +193,17 @@ impl Upstream {
     }
 }
 
-impl Inner {
-    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Without> {
+impl UpstreamInner {
+    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, FetchError> {
         let first = *locked(&self.version);
         let values = match self.ask_custom_in(first, question).await {
-            Err(Without::Path) => {
+            Err(FetchError::Path) => {
                 let other = match first {
-                    Version::V1Beta1 => Version::V1Beta2,
-                    Version::V1Beta2 => Version::V1Beta1,
+                    CustomMetricsVersion::V1Beta1 => CustomMetricsVersion::V1Beta2,
+                    CustomMetricsVersion::V1Beta2 => CustomMetricsVersion::V1Beta1,
                 };
                 let answer = self.ask_custom_in(other, question).await;
-                if !matches!(answer, Err(Without::Path | Without::Failed(_))) {
+                if !matches!(answer, Err(FetchError::Path | FetchError::Failed(_))) {
                     *locked(&self.version) = other;
                 }
                 answer?
@@ -213,19 +214,21 @@ impl Inner {
             (Objects::All(_), _) | (Objects::One(_), 1) => Ok(values),
             (Objects::One(name), 0) => {
                 let missing = Failure::no_value(&question.metric, &question.resource, name);
-                Err(Without::Metric(missing.to_string()))
+                Err(FetchError::Metric(missing.to_string()))
             }
-            (Objects::One(_), count) => Err(Cause::Garbage(format!("{count} values for one object")).into()),
+            (Objects::One(_), count) => {
+                Err(UpstreamError::Garbage(format!("{count} values for one object")).into())
+            }
         }
     }
 
     async fn ask_custom_in(
         &self,
-        version: Version,
+        version: CustomMetricsVersion,
         question: &CustomMetricQuery,
-    ) -> Result<Vec<CustomValue>, Without> {
-        let path =
-            wire::custom_path(version, question).ok_or_else(|| Without::Metric(question.metric.clone()))?;
+    ) -> Result<Vec<CustomValue>, FetchError> {
+        let path = wire::custom_path(version, question)
+            .ok_or_else(|| FetchError::Metric(question.metric.clone()))?;
         self.ask(&path, |body| wire::read_custom(body, question)).await
     }
 
@@ -233,61 +236,67 @@ impl Inner {
         &self,
         path: &str,
         question: &ExternalMetricQuery,
-    ) -> Result<Vec<ExternalValue>, Without> {
+    ) -> Result<Vec<ExternalValue>, FetchError> {
         self.ask(path, |body| wire::read_external(body, question)).await
     }
 
-    /// Asks, if it may be asked, and remembers how that went.
-    async fn ask<T>(&self, path: &str, read: impl FnOnce(&[u8]) -> Result<T, Cause>) -> Result<T, Without> {
+    /// Sends a request if the circuit breaker allows it, and records the outcome.
+    async fn ask<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, UpstreamError>,
+    ) -> Result<T, FetchError> {
         let start = Instant::now();
         if let Err((wait, cause)) = locked(&self.health).admit(start) {
             let wait = wait.as_secs() + 1;
-            tracing::debug!(upstream = %self.config.name, %cause, wait, "upstream is left alone");
+            tracing::debug!(upstream = %self.config.name, %cause, wait, "request skipped: the circuit breaker of the upstream is open");
             return Err(cause.into());
         }
-        let answer = self.fetch(path, VALUES, start).await.and_then(|body| Ok(read(&body)?));
+        let answer = self.fetch(path, MAX_VALUES_BYTES, start).await.and_then(|body| Ok(read(&body)?));
         let (now, took) = (Instant::now(), start.elapsed());
         let mut health = locked(&self.health);
         match &answer {
-            Ok(_) | Err(Without::Metric(_) | Without::Path) => health.answered(now, took),
-            Err(Without::Failed(cause)) => {
+            Ok(_) | Err(FetchError::Metric(_) | FetchError::Path) => health.answered(now, took),
+            Err(FetchError::Failed(cause)) => {
                 let was_open = health.is_open();
                 health.failed(now, took, cause.clone());
                 if health.is_open() && !was_open {
                     let remedy = cause.remedy();
-                    tracing::warn!(upstream = %self.config.name, %cause, remedy, "upstream is left alone for a while");
+                    tracing::warn!(upstream = %self.config.name, %cause, remedy, "circuit breaker of an upstream opened");
                 }
             }
         }
         answer
     }
 
-    async fn fetch(&self, path: &str, limit: usize, start: Instant) -> Result<Bytes, Without> {
+    async fn fetch(&self, path: &str, limit: usize, start: Instant) -> Result<Bytes, FetchError> {
         let deadline = start + self.config.timeout.0;
         let client = self.client()?;
-        let permit = timeout_at(deadline, self.places.acquire()).await;
-        let Ok(Ok(_permit)) = permit else { return Err(Cause::Busy.into()) };
-        let ask = Ask::get(path)
+        let permit = timeout_at(deadline, self.permits.acquire()).await;
+        let Ok(Ok(_permit)) = permit else { return Err(UpstreamError::Busy.into()) };
+        let ask = HttpRequest::get(path)
             .header(ACCEPT, HeaderValue::from_static("application/json"))
-            .header(hop::HOP, self.hop.clone())
-            .within(deadline.saturating_duration_since(Instant::now()))
-            .at_most(limit);
+            .header(hop::HOP_HEADER, self.hop.clone())
+            .timeout(deadline.saturating_duration_since(Instant::now()))
+            .max_bytes(limit);
         let answer = client.send(ask).await.map_err(|error| match error.cause {
-            // Waiting for a place counts, too.
-            NoAnswer::TimedOut(_) => Cause::NoAnswer(NoAnswer::TimedOut(self.config.timeout.0)),
-            cause => Cause::NoAnswer(cause),
+            // Waiting for a permit counts as well.
+            HttpErrorCause::TimedOut(_) => {
+                UpstreamError::NoAnswer(HttpErrorCause::TimedOut(self.config.timeout.0))
+            }
+            cause => UpstreamError::NoAnswer(cause),
         })?;
         match answer.status {
             StatusCode::OK => Ok(answer.body),
-            StatusCode::LOOP_DETECTED if answer.headers.get(hop::HOP) == Some(&self.hop) => {
-                Err(Cause::Ourselves.into())
+            StatusCode::LOOP_DETECTED if answer.headers.get(hop::HOP_HEADER) == Some(&self.hop) => {
+                Err(UpstreamError::Ourselves.into())
             }
             status => Err(Self::refused(status.as_u16(), &answer.body)),
         }
     }
 
-    /// What an error means.
-    fn refused(code: u16, body: &[u8]) -> Without {
+    /// Interprets an error response.
+    fn refused(code: u16, body: &[u8]) -> FetchError {
         const NO_PATH: &str = "the server could not find the requested resource";
         let said = wire::read_status(body);
         let message = || match &said {
@@ -295,33 +304,34 @@ impl Inner {
             None => shortened(&String::from_utf8_lossy(body.get(..body.len().min(2048)).unwrap_or_default())),
         };
         match (code, &said) {
-            (404, Some(message)) if message != NO_PATH => Without::Metric(shortened(message)),
-            (404, _) => Without::Path,
-            (401 | 403, _) => Without::Failed(Cause::Denied { code, message: message() }),
-            (400..=599, _) => Without::Failed(Cause::Status { code, message: message() }),
-            _ => Without::Failed(Cause::Garbage(format!("it answered with code {code}"))),
+            (404, Some(message)) if message != NO_PATH => FetchError::Metric(shortened(message)),
+            (404, _) => FetchError::Path,
+            (401 | 403, _) => FetchError::Failed(UpstreamError::Denied { code, message: message() }),
+            (400..=599, _) => FetchError::Failed(UpstreamError::Status { code, message: message() }),
+            _ => FetchError::Failed(UpstreamError::Garbage(format!("unexpected status {code}"))),
         }
     }
 
-    /// All that it announces and may be asked for.
-    async fn list(&self) -> Result<Announcement, Cause> {
-        let mut found = Announcement::default();
+    /// Discovery: announced metrics within the scope.
+    async fn list(&self) -> Result<AnnouncedMetrics, UpstreamError> {
+        let mut found = AnnouncedMetrics::default();
         if self.config.group.custom() {
-            let mut body = self.fetch(Version::V1Beta2.path(), LIST, Instant::now()).await;
-            let mut version = Version::V1Beta2;
-            if matches!(body, Err(Without::Path | Without::Metric(_))) {
-                version = Version::V1Beta1;
-                body = self.fetch(version.path(), LIST, Instant::now()).await;
+            let mut body =
+                self.fetch(CustomMetricsVersion::V1Beta2.path(), MAX_LIST_BYTES, Instant::now()).await;
+            let mut version = CustomMetricsVersion::V1Beta2;
+            if matches!(body, Err(FetchError::Path | FetchError::Metric(_))) {
+                version = CustomMetricsVersion::V1Beta1;
+                body = self.fetch(version.path(), MAX_LIST_BYTES, Instant::now()).await;
             }
             let all = wire::read_announced(&body.map_err(|w| no_list(w, "custom.metrics.k8s.io"))?)?;
             *locked(&self.version) = version;
-            let mut all: Vec<CustomMetric> = all.iter().filter_map(wire::Announced::custom).collect();
+            let mut all: Vec<CustomMetric> = all.iter().filter_map(wire::AnnouncedResource::custom).collect();
             all.retain(|one| self.scope.admits(&one.metric));
             found.custom_names = Arc::new(wire::metric_names(&all));
             found.custom = Arc::new(all);
         }
         if self.config.group.external() {
-            let body = self.fetch(wire::EXTERNAL, LIST, Instant::now()).await;
+            let body = self.fetch(wire::EXTERNAL_METRICS_PATH, MAX_LIST_BYTES, Instant::now()).await;
             let all = wire::read_announced(&body.map_err(|w| no_list(w, "external.metrics.k8s.io"))?)?;
             let names = all.into_iter().map(|one| one.name);
             let names: Vec<String> =
@@ -332,38 +342,39 @@ impl Inner {
         Ok(found)
     }
 
-    fn client(&self) -> Result<Client, Cause> {
+    fn client(&self) -> Result<HttpClient, UpstreamError> {
         let mut client = locked(&self.client);
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let made = Client::new(self.endpoint.clone()).map_err(|error| Cause::NoAnswer(error.cause))?;
+        let made =
+            HttpClient::new(self.endpoint.clone()).map_err(|error| UpstreamError::NoAnswer(error.cause))?;
         Ok(client.insert(made).clone())
     }
 
-    fn failure(&self, without: Without) -> Failure {
+    fn failure(&self, without: FetchError) -> Failure {
         match without {
-            Without::Metric(message) => Failure::NoMetric(message),
-            Without::Path => {
+            FetchError::Metric(message) => Failure::NoMetric(message),
+            FetchError::Path => {
                 let cause = not_served("this API");
-                // It answered, but what it says there is of no use.
+                // The server answered, but does not serve this API.
                 locked(&self.health).not_listed(Instant::now(), cause.clone());
                 cause.failure(&self.config.name)
             }
-            Without::Failed(cause) => cause.failure(&self.config.name),
+            FetchError::Failed(cause) => cause.failure(&self.config.name),
         }
     }
 }
 
-fn no_list(without: Without, api: &str) -> Cause {
+fn no_list(without: FetchError, api: &str) -> UpstreamError {
     match without {
-        Without::Path | Without::Metric(_) => not_served(api),
-        Without::Failed(cause) => cause,
+        FetchError::Path | FetchError::Metric(_) => not_served(api),
+        FetchError::Failed(cause) => cause,
     }
 }
 
-fn not_served(api: &str) -> Cause {
-    Cause::Garbage(format!("it does not serve {api}"))
+fn not_served(api: &str) -> UpstreamError {
+    UpstreamError::Garbage(format!("it does not serve {api}"))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! What upstreams are asked, and how their answers are read. No IO.
+//! Request paths and response decoding of the metrics APIs. No IO.
 
 use std::collections::HashSet;
 
@@ -11,21 +11,21 @@ use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cause::{Cause, shortened};
+use super::error::{UpstreamError, shortened};
 
-/// Metrics of one upstream that are remembered, and characters of a name; whoever announces more is asked all the same.
-const MOST: usize = 20_000;
-const LONGEST: usize = 512;
+/// Limits of announced metrics per upstream and of characters per name; further metrics can still be queried.
+const MAX_ANNOUNCED_METRICS: usize = 20_000;
+const MAX_METRIC_NAME_CHARS: usize = 512;
 
 /// A version of `custom.metrics.k8s.io`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum CustomMetricsVersion {
     V1Beta1,
     V1Beta2,
 }
 
-impl Version {
-    /// The list of all metrics.
+impl CustomMetricsVersion {
+    /// Discovery path.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::V1Beta1 => "/apis/custom.metrics.k8s.io/v1beta1",
@@ -34,11 +34,11 @@ impl Version {
     }
 }
 
-/// The list of all external metrics.
-pub(crate) const EXTERNAL: &str = "/apis/external.metrics.k8s.io/v1beta1";
+/// Discovery path of external metrics.
+pub(crate) const EXTERNAL_METRICS_PATH: &str = "/apis/external.metrics.k8s.io/v1beta1";
 
-/// Path and query of a question about a custom metric; none if it cannot be asked.
-pub(crate) fn custom_path(version: Version, question: &CustomMetricQuery) -> Option<String> {
+/// Path and query of a custom metric query; `None` if it cannot be expressed as a path.
+pub(crate) fn custom_path(version: CustomMetricsVersion, question: &CustomMetricQuery) -> Option<String> {
     let (object, labels) = match &question.objects {
         Objects::One(name) => (segment(name)?, String::new()),
         Objects::All(selector) => ("*".to_owned(), selector.to_string()),
@@ -53,14 +53,14 @@ pub(crate) fn custom_path(version: Version, question: &CustomMetricQuery) -> Opt
     Some(format!("{}{path}{}", version.path(), parameters(&query)))
 }
 
-/// Path and query of a question about an external metric; none if it cannot be asked.
+/// Path and query of an external metric query; `None` if it cannot be expressed as a path.
 pub(crate) fn external_path(question: &ExternalMetricQuery) -> Option<String> {
     let (namespace, metric) = (segment(&question.namespace)?, segment(&question.metric)?);
     let query = [("labelSelector", question.series.to_string())];
-    Some(format!("{EXTERNAL}/namespaces/{namespace}/{metric}{}", parameters(&query)))
+    Some(format!("{EXTERNAL_METRICS_PATH}/namespaces/{namespace}/{metric}{}", parameters(&query)))
 }
 
-/// The namespace a question belongs to: for a metric of a namespace, that one.
+/// Namespace that a query belongs to; for a metric of a namespace object, that namespace.
 pub(crate) fn place(question: &CustomMetricQuery) -> Option<&str> {
     match (&question.namespace, &question.objects) {
         (Some(namespace), _) => Some(namespace),
@@ -73,7 +73,7 @@ fn is_namespaces(resource: &str) -> bool {
     resource == "namespaces" || resource == "namespace"
 }
 
-/// A segment of a path; none if no server could take it for one segment.
+/// Encodes a path segment; `None` if servers could interpret it as several segments.
 fn segment(text: &str) -> Option<String> {
     let possible = !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '\\', '%']);
     possible.then(|| encoded(text))
@@ -85,7 +85,7 @@ fn parameters(pairs: &[(&str, String)]) -> String {
     if texts.is_empty() { String::new() } else { format!("?{}", texts.join("&")) }
 }
 
-/// With `%XX` for all that could mean something else in a URL.
+/// Percent-encodes characters with a meaning in URLs.
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
         match byte {
@@ -99,34 +99,34 @@ fn encoded(text: &str) -> String {
 }
 
 #[derive(Deserialize)]
-struct List<T> {
+struct ItemList<T> {
     items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CustomItem {
-    described_object: Object,
+    described_object: ObjectReference,
     /// v1beta2.
-    metric: Option<Metric>,
+    metric: Option<MetricIdentifier>,
     /// v1beta1.
     metric_name: Option<String>,
     selector: Option<LabelSelector>,
     timestamp: Option<Timestamp>,
     #[serde(alias = "window")]
     window_seconds: Option<i64>,
-    value: Given,
+    value: NonNullQuantity,
 }
 
 #[derive(Deserialize)]
-struct Metric {
+struct MetricIdentifier {
     name: Option<String>,
     selector: Option<LabelSelector>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Object {
+struct ObjectReference {
     kind: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
@@ -140,22 +140,25 @@ struct ExternalItem {
     metric_labels: Option<serde_json::Map<String, Value>>,
     timestamp: Option<Timestamp>,
     window: Option<i64>,
-    value: Given,
+    value: NonNullQuantity,
 }
 
-/// A quantity that is there: `null` would otherwise be zero, and what is not known is not zero.
-struct Given(Quantity);
+/// A quantity that rejects `null`, which would otherwise become zero; unknown is not zero.
+struct NonNullQuantity(Quantity);
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for NonNullQuantity {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let given = Option::<Quantity>::deserialize(deserializer)?;
         given.map(Self).ok_or_else(|| serde::de::Error::custom("a value is null"))
     }
 }
 
-/// Values of a custom metric, in either version.
-pub(crate) fn read_custom(body: &[u8], question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Cause> {
-    let list: List<CustomItem> = read(body, "MetricValueList")?;
+/// Decodes values of a custom metric, in either version.
+pub(crate) fn read_custom(
+    body: &[u8],
+    question: &CustomMetricQuery,
+) -> Result<Vec<CustomValue>, UpstreamError> {
+    let list: ItemList<CustomItem> = read(body, "MetricValueList")?;
     let items = list.items.unwrap_or_default().into_iter().map(|item| {
         let (name, selector) = match item.metric {
             Some(metric) => (metric.name, metric.selector),
@@ -179,12 +182,12 @@ pub(crate) fn read_custom(body: &[u8], question: &CustomMetricQuery) -> Result<V
     Ok(items.collect())
 }
 
-/// Values of an external metric.
+/// Decodes values of an external metric.
 pub(crate) fn read_external(
     body: &[u8],
     question: &ExternalMetricQuery,
-) -> Result<Vec<ExternalValue>, Cause> {
-    let list: List<ExternalItem> = read(body, "ExternalMetricValueList")?;
+) -> Result<Vec<ExternalValue>, UpstreamError> {
+    let list: ItemList<ExternalItem> = read(body, "ExternalMetricValueList")?;
     list.items
         .unwrap_or_default()
         .into_iter()
@@ -192,7 +195,7 @@ pub(crate) fn read_external(
             let labels = item.metric_labels.map(|labels| {
                 let text = |(key, value)| match value {
                     Value::String(value) => Ok((key, value)),
-                    _ => Err(Cause::Garbage(format!("the label {key} is not a text"))),
+                    _ => Err(UpstreamError::Garbage(format!("the label {key} is not a string"))),
                 };
                 labels.into_iter().map(text).collect::<Result<Vec<_>, _>>()
             });
@@ -207,34 +210,35 @@ pub(crate) fn read_external(
         .collect()
 }
 
-/// What is announced, in order, each once, and never more than can be remembered.
-pub(crate) fn read_announced(body: &[u8]) -> Result<Vec<Announced>, Cause> {
+/// Decodes a discovery response: sorted, without duplicates, and limited in number.
+pub(crate) fn read_announced(body: &[u8]) -> Result<Vec<AnnouncedResource>, UpstreamError> {
     #[derive(Deserialize)]
     struct Resources {
-        resources: Option<Vec<Announced>>,
+        resources: Option<Vec<AnnouncedResource>>,
     }
     let list: Resources = read(body, "APIResourceList")?;
     let mut all = list.resources.unwrap_or_default();
-    // What servers say who know nothing.
+    // Placeholder entries of servers without metrics.
     all.retain(|one| {
-        !matches!(one.name.as_str(), "" | "externalmetrics" | "/custommetrics") && one.name.len() <= LONGEST
+        !matches!(one.name.as_str(), "" | "externalmetrics" | "/custommetrics")
+            && one.name.len() <= MAX_METRIC_NAME_CHARS
     });
     all.sort();
     all.dedup();
-    all.truncate(MOST);
+    all.truncate(MAX_ANNOUNCED_METRICS);
     Ok(all)
 }
 
-/// One entry of a list of metrics.
+/// One entry of a discovery response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub(crate) struct Announced {
+pub(crate) struct AnnouncedResource {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) namespaced: bool,
 }
 
-impl Announced {
-    /// As a custom metric: `pods/qps`.
+impl AnnouncedResource {
+    /// The custom metric of an entry such as `pods/qps`.
     pub(crate) fn custom(&self) -> Option<CustomMetric> {
         let (resource, metric) = self.name.split_once('/')?;
         let usable = !resource.is_empty() && !metric.is_empty();
@@ -246,27 +250,27 @@ impl Announced {
     }
 }
 
-/// Names of custom metrics, whatever they describe.
+/// Names of custom metrics, without their resources.
 pub(crate) fn metric_names(metrics: &[CustomMetric]) -> HashSet<String> {
     metrics.iter().map(|one| one.metric.clone()).collect()
 }
 
-/// Reads JSON of this kind. A server that says another kind is not what we took it for, even if it has items.
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8], kind: &str) -> Result<T, Cause> {
+/// Decodes JSON of this kind. Another kind is an error even if the object has items.
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8], kind: &str) -> Result<T, UpstreamError> {
     #[derive(Deserialize)]
     struct Kind {
         kind: Option<String>,
     }
-    let garbage = |error: serde_json::Error| Cause::Garbage(shortened(&error.to_string()));
+    let garbage = |error: serde_json::Error| UpstreamError::Garbage(shortened(&error.to_string()));
     let found = serde_json::from_slice::<Kind>(body).map_err(garbage)?.kind.unwrap_or_default();
     if found != kind {
         let found = if found.is_empty() { "nothing".to_owned() } else { shortened(&found) };
-        return Err(Cause::Garbage(format!("expected kind {kind}, found {found}")));
+        return Err(UpstreamError::Garbage(format!("expected kind {kind}, found {found}")));
     }
     serde_json::from_slice(body).map_err(garbage)
 }
 
-/// What the body of an error says; none if it is no `Status`.
+/// Message of a `Status` body; `None` for other bodies.
 pub(crate) fn read_status(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Status {

@@ -1,4 +1,4 @@
-//! Sends, once, within a time and a size.
+//! HTTP client with a deadline and a size limit per request.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,76 +16,83 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 
-use super::endpoint::{Auth, Endpoint, Place, basic, without_user};
-use super::error::{Cause, Error, classified};
-use super::trust::{self, Stamp};
+use super::endpoint::{Auth, Endpoint, ParsedUrl, basic, without_user};
+use super::error::{HttpError, HttpErrorCause, classify};
+use super::trust::{self, FileStamp};
 
-/// How long a connection may take, its TLS handshake not included.
-const CONNECT: Duration = Duration::from_secs(5);
-/// Connections that nobody used for so long are closed; shorter than what servers usually allow.
-const IDLE: Duration = Duration::from_secs(45);
-/// Who we say we are.
-const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-/// How long an answer may take, and how large it may be, unless it is said.
-const WITHIN: Duration = Duration::from_secs(30);
-const AT_MOST: usize = 64 << 20;
+/// Time limit for connecting, TLS handshake not included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Idle connections are closed after this time; shorter than the usual limit of servers.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
+/// Value of the `User-Agent` header.
+const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+/// Limits of a response unless the request sets its own.
+const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-type Hyper = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type HyperClient = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// What is asked of a server.
+/// A request to a server.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct HttpRequest {
     method: Method,
     path: String,
     headers: HeaderMap,
     body: Bytes,
-    within: Duration,
-    at_most: usize,
+    timeout: Duration,
+    max_bytes: usize,
 }
 
-impl Ask {
-    /// A question; `path` may have a query, and follows the path of the endpoint.
+impl HttpRequest {
+    /// A request; `path` may have a query and is appended to the path of the endpoint.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let headers = HeaderMap::new();
-        Self { method, path: path.into(), headers, body: Bytes::new(), within: WITHIN, at_most: AT_MOST }
+        Self {
+            method,
+            path: path.into(),
+            headers,
+            body: Bytes::new(),
+            timeout: DEFAULT_RESPONSE_TIMEOUT,
+            max_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+        }
     }
 
-    /// A question without a body.
+    /// A GET request.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// With one more header.
+    /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.append(name, value);
         self
     }
 
-    /// With all these headers.
+    /// Adds headers.
     pub fn headers(mut self, headers: HeaderMap) -> Self {
         self.headers.extend(headers);
         self
     }
 
-    /// With a body.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Answered to the last byte within this time.
-    pub fn within(mut self, time: Duration) -> Self {
-        self.within = time;
+    /// Limits the time until the last byte of the response.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = time;
         self
     }
 
-    /// Answered by at most so many bytes.
-    pub fn at_most(mut self, bytes: usize) -> Self {
-        self.at_most = bytes;
+    /// Limits the size of the response body.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
         self
     }
 
-    /// How it is asked.
+    /// Method.
     pub fn method(&self) -> &Method {
         &self.method
     }
@@ -95,16 +102,16 @@ impl Ask {
         &self.path
     }
 
-    /// What is sent along.
+    /// Body of the request.
     pub fn payload(&self) -> &Bytes {
         &self.body
     }
 }
 
-/// A whole answer.
+/// A response with its whole body.
 #[derive(Clone, Debug)]
-pub struct Response {
-    /// Code.
+pub struct HttpResponse {
+    /// Status code.
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
@@ -112,200 +119,208 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// An answer whose body comes in pieces.
-pub struct Streamed {
-    /// Code.
+/// A response whose body is read in chunks.
+pub struct StreamedResponse {
+    /// Status code.
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
-    source: Source,
+    source: BodySource,
     server: Arc<str>,
     started: Instant,
     deadline: Instant,
     left: usize,
-    at_most: usize,
+    max_bytes: usize,
 }
 
-enum Source {
+enum BodySource {
     Wire(Incoming),
     Pieces(std::collections::VecDeque<Bytes>),
 }
 
-impl Streamed {
-    /// An answer from memory, for whoever plays the server.
-    pub fn from_pieces(status: StatusCode, pieces: impl IntoIterator<Item = Bytes>) -> Self {
+impl StreamedResponse {
+    /// A response from memory, for fake servers in tests.
+    pub fn from_chunks(status: StatusCode, pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let now = Instant::now();
         Self {
             status,
             headers: HeaderMap::new(),
-            source: Source::Pieces(pieces.into_iter().collect()),
+            source: BodySource::Pieces(pieces.into_iter().collect()),
             server: Arc::from(""),
             started: now,
-            deadline: now + WITHIN,
+            deadline: now + DEFAULT_RESPONSE_TIMEOUT,
             left: usize::MAX,
-            at_most: usize::MAX,
+            max_bytes: usize::MAX,
         }
     }
 
-    /// The next piece of the body; none at its end.
-    pub async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
-        let fail = |server: &str, cause| Err(Error::new(server, cause));
+    /// Next chunk of the body; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let fail = |server: &str, cause| Err(HttpError::new(server, cause));
         loop {
             let piece = match &mut self.source {
-                Source::Pieces(pieces) => return Ok(pieces.pop_front()),
-                Source::Wire(body) => match timeout_at(self.deadline, body.frame()).await {
-                    Err(_) => return fail(&self.server, Cause::TimedOut(self.deadline - self.started)),
+                BodySource::Pieces(pieces) => return Ok(pieces.pop_front()),
+                BodySource::Wire(body) => match timeout_at(self.deadline, body.frame()).await {
+                    Err(_) => {
+                        return fail(&self.server, HttpErrorCause::TimedOut(self.deadline - self.started));
+                    }
                     Ok(None) => return Ok(None),
-                    Ok(Some(Err(error))) => return fail(&self.server, classified(&error)),
+                    Ok(Some(Err(error))) => return fail(&self.server, classify(&error)),
                     Ok(Some(Ok(frame))) => frame.into_data(),
                 },
             };
-            // Trailers say nothing to us.
+            // Trailers are ignored.
             let Ok(piece) = piece else { continue };
             match self.left.checked_sub(piece.len()) {
                 Some(left) => self.left = left,
-                None => return fail(&self.server, Cause::TooLarge(self.at_most)),
+                None => return fail(&self.server, HttpErrorCause::TooLarge(self.max_bytes)),
             }
             return Ok(Some(piece));
         }
     }
 
-    /// The rest of the body.
-    pub async fn rest(&mut self) -> Result<Bytes, Error> {
-        let Some(first) = self.piece().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.piece().await? else { return Ok(first) };
+    /// Reads the rest of the body.
+    pub async fn rest(&mut self) -> Result<Bytes, HttpError> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
         let mut all = BytesMut::from(first);
         all.extend_from_slice(&second);
-        while let Some(piece) = self.piece().await? {
+        while let Some(piece) = self.chunk().await? {
             all.extend_from_slice(&piece);
         }
         Ok(all.freeze())
     }
 
-    /// How large the body will be at least, if the server said so.
+    /// Lower bound of the body size, from `Content-Length`.
     fn announced(&self) -> usize {
         match &self.source {
-            Source::Wire(body) => usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX),
-            Source::Pieces(pieces) => pieces.iter().map(Bytes::len).sum(),
+            BodySource::Wire(body) => usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX),
+            BodySource::Pieces(pieces) => pieces.iter().map(Bytes::len).sum(),
         }
     }
 }
 
-/// Asks one server. Cheap to clone; all clones share their connections.
+/// Client of one server. Cheap to clone; clones share their connections.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct HttpClient(Arc<HttpClientInner>);
 
-struct Inner {
+struct HttpClientInner {
     endpoint: Endpoint,
-    place: Place,
+    url: ParsedUrl,
     server: Arc<str>,
     fixed: HeaderMap,
-    /// Connections, and the files they were made with.
-    hyper: Mutex<(Hyper, [Stamp; 3])>,
-    /// The token of a file, and the file it was in.
-    token: Mutex<(Option<HeaderValue>, Stamp)>,
+    /// Connection pool, and stamps of the files it was built with.
+    hyper: Mutex<(HyperClient, [FileStamp; 3])>,
+    /// Token read from the token file, and the stamp of that file.
+    token: Mutex<(Option<HeaderValue>, FileStamp)>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.endpoint.fmt(f)
     }
 }
 
-impl Client {
-    /// A client for an endpoint whose URL, headers and files can be used now. The token file may come later.
-    pub fn new(endpoint: Endpoint) -> Result<Self, Error> {
-        let place = Place::parse(&endpoint.url).map_err(|cause| Error::new("", cause))?;
-        let fail = |cause| Error::new(&place.server, cause);
+impl HttpClient {
+    /// Creates a client. URL, headers and certificate files must be valid now; the token file may appear later.
+    pub fn new(endpoint: Endpoint) -> Result<Self, HttpError> {
+        let url = ParsedUrl::parse(&endpoint.url).map_err(|cause| HttpError::new("", cause))?;
+        let fail = |cause| HttpError::new(&url.server, cause);
         let mut fixed = HeaderMap::new();
-        fixed.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        fixed.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
         for (name, value) in &endpoint.headers {
-            let known = HeaderName::try_from(name)
-                .map_err(|_| fail(Cause::Invalid(format!("{name:?} cannot be the name of a header"))))?;
+            let known = HeaderName::try_from(name).map_err(|_| {
+                fail(HttpErrorCause::Invalid(format!("{name:?} cannot be the name of a header")))
+            })?;
             let mut value = HeaderValue::try_from(value).map_err(|_| {
-                fail(Cause::Invalid(format!("the value of header {name} has characters that cannot be sent")))
+                fail(HttpErrorCause::Invalid(format!(
+                    "the value of header {name} has characters that cannot be sent"
+                )))
             })?;
             value.set_sensitive(true);
             fixed.append(known, value);
         }
-        if let Some(own) = own_header(&endpoint.auth, &place).map_err(fail)? {
+        if let Some(own) = own_header(&endpoint.auth, &url).map_err(fail)? {
             fixed.insert(AUTHORIZATION, own);
         }
         let stamps = trust::stamps(&endpoint);
-        let hyper = connections(&endpoint, &place).map_err(fail)?;
-        let server = Arc::from(&*place.server);
+        let hyper = connections(&endpoint, &url).map_err(fail)?;
+        let server = Arc::from(&*url.server);
         let hyper = Mutex::new((hyper, stamps));
         let token = Mutex::new((None, None));
-        Ok(Self(Arc::new(Inner { endpoint, place, server, fixed, hyper, token })))
+        Ok(Self(Arc::new(HttpClientInner { endpoint, url, server, fixed, hyper, token })))
     }
 
-    /// `https://host:port`, as it is named in errors and metrics.
+    /// `https://host:port`, as shown in errors and metrics.
     pub fn server(&self) -> &str {
         &self.0.server
     }
 
-    /// The URL without user, password, query and trailing slash.
+    /// Base URL without user, password, query and trailing slash.
     pub fn base(&self) -> String {
-        format!("{}{}", self.0.place.server, self.0.place.path)
+        format!("{}{}", self.0.url.server, self.0.url.path)
     }
 
-    /// Asks, and reads the whole answer.
-    pub async fn send(&self, ask: Ask) -> Result<Response, Error> {
-        let mut answer = self.stream(ask).await?;
-        // What is announced as too large is not begun.
+    /// Sends a request and reads the whole response.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let mut answer = self.stream(request).await?;
+        // A response whose `Content-Length` exceeds the limit is not read.
         if answer.announced() > answer.left {
-            return Err(Error::new(&self.0.server, Cause::TooLarge(answer.at_most)));
+            return Err(HttpError::new(&self.0.server, HttpErrorCause::TooLarge(answer.max_bytes)));
         }
         let body = answer.rest().await?;
-        Ok(Response { status: answer.status, headers: answer.headers, body })
+        Ok(HttpResponse { status: answer.status, headers: answer.headers, body })
     }
 
-    /// Asks, and leaves the body to be read piece by piece.
-    pub async fn stream(&self, ask: Ask) -> Result<Streamed, Error> {
+    /// Sends a request; the caller reads the body in chunks.
+    pub async fn stream(&self, request: HttpRequest) -> Result<StreamedResponse, HttpError> {
         let started = Instant::now();
-        let deadline = started + ask.within;
-        let fail = |cause| Error::new(&self.0.server, cause);
-        let answer = timeout_at(deadline, self.attempts(&ask))
+        let deadline = started + request.timeout;
+        let fail = |cause| HttpError::new(&self.0.server, cause);
+        let answer = timeout_at(deadline, self.attempts(&request))
             .await
-            .map_err(|_| fail(Cause::TimedOut(ask.within)))?
+            .map_err(|_| fail(HttpErrorCause::TimedOut(request.timeout)))?
             .map_err(fail)?;
         let (parts, body) = answer.into_parts();
         if parts.status.is_redirection()
             && let Some(to) = parts.headers.get(LOCATION)
         {
-            return Err(fail(Cause::Redirected(without_user(&String::from_utf8_lossy(to.as_bytes())))));
+            return Err(fail(HttpErrorCause::Redirected(without_user(&String::from_utf8_lossy(
+                to.as_bytes(),
+            )))));
         }
-        Ok(Streamed {
+        Ok(StreamedResponse {
             status: parts.status,
             headers: parts.headers,
-            source: Source::Wire(body),
+            source: BodySource::Wire(body),
             server: Arc::clone(&self.0.server),
             started,
             deadline,
-            left: ask.at_most,
-            at_most: ask.at_most,
+            left: request.max_bytes,
+            max_bytes: request.max_bytes,
         })
     }
 
-    /// Asks; again if the token was refused and there is a new one, or if a kept connection turned out to be dead.
-    async fn attempts(&self, ask: &Ask) -> Result<http::Response<Incoming>, Cause> {
+    /// Sends a request. Retries once if the token was refused and the file has a new one, or if a kept-alive
+    /// connection was dead.
+    async fn attempts(&self, request: &HttpRequest) -> Result<http::Response<Incoming>, HttpErrorCause> {
         let token = self.0.token(false)?;
         let mut again = true;
         loop {
-            let answer = self.0.hyper().request(self.request(ask, token.as_ref())?).await;
+            let answer = self.0.hyper().request(self.request(request, token.as_ref())?).await;
             match answer {
                 Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED && again => {
                     let fresh = self.0.token(true)?;
                     if fresh == token || fresh.is_none() {
                         return Ok(answer);
                     }
-                    return self.once(ask, fresh.as_ref()).await;
+                    return self.once(request, fresh.as_ref()).await;
                 }
                 Ok(answer) => return Ok(answer),
                 Err(error) => {
-                    let cause = classified(&error);
-                    // Closed by the server just when we used it again. Whatever we ask may be asked twice.
-                    if again && !error.is_connect() && matches!(cause, Cause::BrokeOff(_)) {
+                    let cause = classify(&error);
+                    // The server closed an idle connection while it was reused. All requests are safe to repeat.
+                    if again && !error.is_connect() && matches!(cause, HttpErrorCause::ConnectionLost(_)) {
                         again = false;
                         continue;
                     }
@@ -315,81 +330,90 @@ impl Client {
         }
     }
 
-    async fn once(&self, ask: &Ask, token: Option<&HeaderValue>) -> Result<http::Response<Incoming>, Cause> {
-        self.0.hyper().request(self.request(ask, token)?).await.map_err(|error| classified(&error))
+    async fn once(
+        &self,
+        request: &HttpRequest,
+        token: Option<&HeaderValue>,
+    ) -> Result<http::Response<Incoming>, HttpErrorCause> {
+        self.0.hyper().request(self.request(request, token)?).await.map_err(|error| classify(&error))
     }
 
-    fn request(&self, ask: &Ask, token: Option<&HeaderValue>) -> Result<Request<Full<Bytes>>, Cause> {
-        let Place { server, path, .. } = &self.0.place;
-        let invalid = |error: &dyn fmt::Display| Cause::Invalid(format!("{}: {error}", ask.path));
-        let uri: Uri = format!("{server}{path}{}", ask.path).parse().map_err(|error| invalid(&error))?;
-        let mut request = Request::new(Full::new(ask.body.clone()));
-        *request.method_mut() = ask.method.clone();
-        *request.uri_mut() = uri;
-        request.headers_mut().clone_from(&self.0.fixed);
+    fn request(
+        &self,
+        request: &HttpRequest,
+        token: Option<&HeaderValue>,
+    ) -> Result<Request<Full<Bytes>>, HttpErrorCause> {
+        let ParsedUrl { server, path, .. } = &self.0.url;
+        let invalid =
+            |error: &dyn fmt::Display| HttpErrorCause::Invalid(format!("{}: {error}", request.path));
+        let uri: Uri = format!("{server}{path}{}", request.path).parse().map_err(|error| invalid(&error))?;
+        let mut sent = Request::new(Full::new(request.body.clone()));
+        *sent.method_mut() = request.method.clone();
+        *sent.uri_mut() = uri;
+        sent.headers_mut().clone_from(&self.0.fixed);
         if let Some(token) = token {
-            request.headers_mut().insert(AUTHORIZATION, token.clone());
+            sent.headers_mut().insert(AUTHORIZATION, token.clone());
         }
-        for (name, value) in &ask.headers {
-            request.headers_mut().insert(name, value.clone());
+        for (name, value) in &request.headers {
+            sent.headers_mut().insert(name, value.clone());
         }
-        Ok(request)
+        Ok(sent)
     }
 }
 
-impl Inner {
-    /// Connections made with the files as they are now. While new files cannot be used, the old ones stay.
-    fn hyper(&self) -> Hyper {
-        let mut kept = locked(&self.hyper);
-        if self.place.tls {
+impl HttpClientInner {
+    /// Connection pool for the current certificate files. If new files cannot be used, the old pool stays.
+    fn hyper(&self) -> HyperClient {
+        let mut cached = locked(&self.hyper);
+        if self.url.tls {
             let stamps = trust::stamps(&self.endpoint);
-            if stamps != kept.1 {
-                // Remembered in any case: a broken file is complained about once.
-                kept.1 = stamps;
-                match connections(&self.endpoint, &self.place) {
-                    Ok(hyper) => kept.0 = hyper,
+            if stamps != cached.1 {
+                // Stored in any case, so that a broken file is logged once.
+                cached.1 = stamps;
+                match connections(&self.endpoint, &self.url) {
+                    Ok(hyper) => cached.0 = hyper,
                     Err(cause) => {
                         tracing::warn!(server = %self.server, %cause, "new certificates cannot be used; the old ones stay");
                     }
                 }
             }
         }
-        kept.0.clone()
+        cached.0.clone()
     }
 
-    /// The token of the token file, read again if the file changed or if it must be.
-    fn token(&self, again: bool) -> Result<Option<HeaderValue>, Cause> {
+    /// Token of the token file, read again if the file changed or if `again` is set.
+    fn token(&self, again: bool) -> Result<Option<HeaderValue>, HttpErrorCause> {
         let Auth::TokenFile(path) = &self.endpoint.auth else { return Ok(None) };
-        let mut kept = locked(&self.token);
+        let mut cached = locked(&self.token);
         let stamp = trust::stamp(path);
-        if again || kept.0.is_none() || stamp != kept.1 {
+        if again || cached.0.is_none() || stamp != cached.1 {
             match trust::read(path).and_then(|bytes| bearer(&bytes, &path.display())) {
-                Ok(token) => *kept = (Some(token), stamp),
-                // Between two versions of a file there may be none for a moment.
-                Err(cause) if kept.0.is_none() => return Err(cause),
+                Ok(token) => *cached = (Some(token), stamp),
+                // The file may be missing for a moment while it is replaced.
+                Err(cause) if cached.0.is_none() => return Err(cause),
                 Err(_) => {}
             }
         }
-        Ok(kept.0.clone())
+        Ok(cached.0.clone())
     }
 }
 
-fn own_header(auth: &Auth, place: &Place) -> Result<Option<HeaderValue>, Cause> {
-    let text = match (auth, &place.user) {
+fn own_header(auth: &Auth, url: &ParsedUrl) -> Result<Option<HeaderValue>, HttpErrorCause> {
+    let text = match (auth, &url.user) {
         (Auth::TokenFile(_), _) | (Auth::None, None) => return Ok(None),
         (Auth::Token(token), _) => return bearer(token.reveal().as_bytes(), &"token").map(Some),
         (Auth::Basic { user, password }, _) | (Auth::None, Some((user, password))) => basic(user, password),
     };
     let mut value = HeaderValue::try_from(text)
-        .map_err(|_| Cause::Invalid("user and password cannot be sent".to_owned()))?;
+        .map_err(|_| HttpErrorCause::Invalid("user and password cannot be sent".to_owned()))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
 
-/// The header of a token; what is around it in its file does not belong to it.
-fn bearer(token: &[u8], origin: &dyn fmt::Display) -> Result<HeaderValue, Cause> {
+/// Value of the `Authorization` header for a bearer token; surrounding white space is removed.
+fn bearer(token: &[u8], origin: &dyn fmt::Display) -> Result<HeaderValue, HttpErrorCause> {
     let token = token.trim_ascii();
-    let bad = |reason: &str| Cause::File { path: origin.to_string(), reason: reason.to_owned() };
+    let bad = |reason: &str| HttpErrorCause::File { path: origin.to_string(), reason: reason.to_owned() };
     if token.is_empty() {
         return Err(bad("the token is empty"));
     }
@@ -399,24 +423,24 @@ fn bearer(token: &[u8], origin: &dyn fmt::Display) -> Result<HeaderValue, Cause>
     Ok(value)
 }
 
-fn connections(endpoint: &Endpoint, place: &Place) -> Result<Hyper, Cause> {
+fn connections(endpoint: &Endpoint, url: &ParsedUrl) -> Result<HyperClient, HttpErrorCause> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT));
-    http.set_keepalive(Some(IDLE));
-    let config = if place.tls { trust::config(endpoint)? } else { trust::unused()? };
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    http.set_keepalive(Some(IDLE_CONNECTION_TIMEOUT));
+    let config = if url.tls { trust::config(endpoint)? } else { trust::unused()? };
     let mut https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     if let Some(name) = &endpoint.server_name {
         let name = ServerName::try_from(name.clone())
-            .map_err(|_| Cause::Invalid(format!("{name} cannot be the name of a server")))?;
+            .map_err(|_| HttpErrorCause::Invalid(format!("{name} cannot be the name of a server")))?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     Ok(legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(if endpoint.close { 0 } else { usize::MAX })
+        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+        .pool_max_idle_per_host(if endpoint.close_connections { 0 } else { usize::MAX })
         .build(https.enable_all_versions().wrap_connector(http)))
 }
 

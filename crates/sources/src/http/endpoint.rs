@@ -1,4 +1,4 @@
-//! Where a server is, and how it wants to be asked.
+//! A server: its URL, TLS material and credentials.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,53 +7,53 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 
-use super::error::Cause;
+use super::error::HttpErrorCause;
 
-/// Where a server is, and how it wants to be asked.
+/// A server: its URL, TLS material and credentials.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Base URL; its path stays in front of every path that is asked, its query is dropped. A user and password in it
+    /// Base URL. Its path is a prefix of every request path, its query is dropped. User and password in the URL
     /// become basic authentication.
     pub url: String,
-    /// Authorities that are trusted instead of the system's (PEM).
+    /// CA bundle (PEM file) that replaces the system roots.
     pub ca_file: Option<PathBuf>,
-    /// The same from memory, for those who have them from elsewhere (PEM); [`Endpoint::ca_file`] goes first.
+    /// CA bundle (PEM) in memory; [`Endpoint::ca_file`] takes precedence.
     pub ca_bundle: Option<Vec<u8>>,
-    /// Whether the system's authorities are trusted besides the given ones.
-    pub system_too: bool,
-    /// Our own certificate from memory (PEM); [`Endpoint::certificate_file`] goes first.
+    /// Whether the system roots are trusted in addition to the given CA.
+    pub system_roots_too: bool,
+    /// Client certificate (PEM) in memory; [`Endpoint::certificate_file`] takes precedence.
     pub certificate: Option<Vec<u8>>,
-    /// Its key from memory (PEM).
+    /// Key (PEM) of the client certificate in memory.
     pub key: Option<Secret>,
-    /// Our own certificate (PEM).
+    /// Client certificate (PEM file).
     pub certificate_file: Option<PathBuf>,
-    /// Its key (PEM).
+    /// Key (PEM file) of the client certificate.
     pub key_file: Option<PathBuf>,
-    /// Whether any certificate of the server will do.
+    /// Whether server certificates are not verified.
     pub insecure: bool,
-    /// Whether TLS 1.2 is too old.
+    /// Whether TLS 1.3 is required.
     pub only_tls13: bool,
-    /// Whether every connection is used only once.
-    pub close: bool,
-    /// The name that the server's certificate must have, if it is not the host of the URL.
+    /// Whether every connection is closed after one request.
+    pub close_connections: bool,
+    /// Name that the server certificate must carry, if it is not the host of the URL.
     pub server_name: Option<String>,
-    /// How we show who we are.
+    /// How requests are authenticated.
     pub auth: Auth,
-    /// Headers that go with every request.
+    /// Headers of every request.
     pub headers: Vec<(String, String)>,
 }
 
-/// How we show who we are.
+/// How requests are authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Auth {
-    /// Not at all.
+    /// Requests carry no credentials.
     #[default]
     None,
-    /// By the bearer token in a file, which is read again when it changes and when the server refuses it.
+    /// Bearer token in a file, which is read again when it changes and when the server refuses it.
     TokenFile(PathBuf),
-    /// By a bearer token.
+    /// Bearer token.
     Token(Secret),
-    /// By user and password.
+    /// Basic authentication.
     Basic {
         /// User.
         user: String,
@@ -62,17 +62,17 @@ pub enum Auth {
     },
 }
 
-/// A text that is never printed.
+/// A secret text; `Debug` does not print it.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text from being printed.
+    /// Wraps a secret text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for the one who sends it.
+    /// The secret text.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -85,7 +85,7 @@ impl fmt::Debug for Secret {
 }
 
 impl fmt::Debug for Endpoint {
-    /// Without anything that could be a secret: values of headers often are.
+    /// Omits secrets; header values often are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
         f.debug_struct("Endpoint")
@@ -101,29 +101,29 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint of which only the URL is special.
+    /// An endpoint with defaults for everything but the URL.
     pub fn at(url: impl Into<String>) -> Self {
         Self { url: url.into(), ..Self::default() }
     }
 }
 
-/// What a URL says, taken apart.
+/// A parsed base URL.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// `https://host:port`, for people and for requests.
+pub(super) struct ParsedUrl {
+    /// `https://host:port`, for requests and error texts.
     pub(super) server: String,
-    /// Path in front of all paths, without a slash at its end.
+    /// Prefix of every request path, without a trailing slash.
     pub(super) path: String,
-    /// User and password, if the URL had them.
+    /// User and password from the URL.
     pub(super) user: Option<(String, Secret)>,
-    /// Whether it is `https`.
+    /// Whether the scheme is `https`.
     pub(super) tls: bool,
 }
 
-impl Place {
-    pub(super) fn parse(url: &str) -> Result<Self, Cause> {
+impl ParsedUrl {
+    pub(super) fn parse(url: &str) -> Result<Self, HttpErrorCause> {
         let shown = without_user(url);
-        let bad = |reason: &str| Cause::Url { url: shown.clone(), reason: reason.to_owned() };
+        let bad = |reason: &str| HttpErrorCause::Url { url: shown.clone(), reason: reason.to_owned() };
         let uri: Uri = url.trim().parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-/// The header of basic authentication.
+/// Value of the `Authorization` header for basic authentication.
 pub(super) fn basic(user: &str, password: &Secret) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.reveal())))
 }
@@ -164,21 +164,21 @@ pub(super) fn without_user(url: &str) -> String {
     let authority = whole.split(['/', '?', '#']).next().unwrap_or_default();
     let shown = match (authority.rfind('@'), whole.rsplit_once('@')) {
         (Some(at), _) => before_query(whole.get(at + 1..).unwrap_or_default()),
-        // `user:pass/word@host`: what looks like a port is the beginning of a password that nobody escaped.
+        // `user:pass/word@host`: the text that looks like a port is the start of an unescaped password.
         (None, Some((_, host))) if !has_plain_port(authority) => before_query(host),
         _ => before_query(whole),
     };
     if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
 }
 
-/// Whether what follows the host, if anything does, is a number.
+/// Whether the port, if there is one, is numeric.
 fn has_plain_port(authority: &str) -> bool {
     let port = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
     let port = port.and_then(|at| authority.get(at + 1..)).unwrap_or_default();
     port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Text without `%XX`.
+/// Decodes `%XX`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,13 +1,13 @@
-//! One way to ask others over HTTP: TLS, tokens that are read again, time and size always limited.
+//! HTTP client with TLS, reloaded tokens, and a time and size limit on every request.
 //!
 //! ```text
-//! endpoint   where a server is and how it wants to be asked
-//! trust      certificates and authorities, from files that may change
-//! client     sends, once, within a time and a size
-//! error      what went wrong, in one sentence, and what to do about it
+//! endpoint   URL, TLS material and credentials of a server
+//! trust      certificates and CA bundles, from files that may change
+//! client     sends a request within a time and a size limit
+//! error      why a request failed, and the remedy
 //! ```
 //!
-//! Redirects are not followed and no proxy is used: credentials go where they were meant to go, or nowhere.
+//! Redirects are not followed and no proxy is used, so credentials only reach the configured server.
 
 mod client;
 mod endpoint;
@@ -16,6 +16,6 @@ mod error;
 pub(crate) mod tests;
 mod trust;
 
-pub use client::{Ask, Client, Response, Streamed};
+pub use client::{HttpClient, HttpRequest, HttpResponse, StreamedResponse};
 pub use endpoint::{Auth, Endpoint, Secret};
-pub use error::{Cause, Error};
+pub use error::{HttpError, HttpErrorCause};

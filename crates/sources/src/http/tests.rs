@@ -30,12 +30,12 @@ pub(crate) type Body = BoxBody<Bytes, Infallible>;
 pub(crate) type Handler =
     Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> + Send + Sync>;
 
-/// A body that is known.
+/// A body from memory.
 pub(crate) fn whole(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).boxed()
 }
 
-/// An answer that is known.
+/// A response from memory.
 pub(crate) fn answer(status: u16, text: impl Into<Bytes>) -> http::Response<Body> {
     http::Response::builder().status(status).body(whole(text)).unwrap()
 }
@@ -72,7 +72,7 @@ pub(crate) async fn serve(handler: Handler, tls: Option<TlsAcceptor>) -> SocketA
     address
 }
 
-/// Serves what a function says.
+/// Serves the result of a function.
 pub(crate) async fn plainly(
     respond: impl Fn(Request<Bytes>) -> http::Response<Body> + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -84,7 +84,7 @@ pub(crate) async fn plainly(
     serve(handler, None).await
 }
 
-/// A folder of its own for a test.
+/// A temporary directory for a test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("plimsoll-sources-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -92,8 +92,8 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     path
 }
 
-fn client(address: SocketAddr) -> Client {
-    Client::new(Endpoint::at(format!("http://{address}"))).unwrap()
+fn client(address: SocketAddr) -> HttpClient {
+    HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap()
 }
 
 fn told(request: &Request<Bytes>) -> String {
@@ -102,19 +102,19 @@ fn told(request: &Request<Bytes>) -> String {
 }
 
 #[tokio::test]
-async fn keeps_the_path_drops_the_query_and_sends_the_user() {
+async fn base_path_and_basic_auth_come_from_the_url() {
     let address = plainly(|request| answer(200, told(&request))).await;
     let url = format!("http://me:a%40b@{address}/prom/?x=y");
-    let client = Client::new(Endpoint::at(url)).unwrap();
+    let client = HttpClient::new(Endpoint::at(url)).unwrap();
     assert_eq!(client.base(), format!("http://{address}/prom"));
-    let said = client.send(Ask::get("/api/v1/query?query=up")).await.unwrap();
+    let said = client.send(HttpRequest::get("/api/v1/query?query=up")).await.unwrap();
     // "me:a@b"
     assert_eq!(said.body, "GET /prom/api/v1/query?query=up Basic bWU6YUBi");
     assert!(!format!("{client:?}").contains("a%40b"));
 }
 
 #[tokio::test]
-async fn reads_the_token_again_when_it_changes_and_when_it_is_refused() {
+async fn token_file_is_reloaded_on_change_and_on_401() {
     let path = folder("token").join("token");
     fs::write(&path, "one\n").unwrap();
     let asked = Arc::new(AtomicU32::new(0));
@@ -127,25 +127,25 @@ async fn reads_the_token_again_when_it_changes_and_when_it_is_refused() {
     .await;
     let endpoint =
         Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
-    let client = Client::new(endpoint).unwrap();
-    // Refused, and the file holds nothing else: the refusal is the answer.
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
+    let client = HttpClient::new(endpoint).unwrap();
+    // The token is refused and the file has no other: the 401 is returned.
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // Noticed because its size is another.
+    // Detected by its size.
     fs::write(&path, "one!\n").unwrap();
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
     assert_eq!(asked.load(Ordering::SeqCst), 2);
     // The same size and, as far as the client can see, the same time.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "two \n").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
-    // The old token still was good, so nobody looked.
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
+    // The old token was accepted, so the file was not read again.
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
-async fn a_refused_token_is_read_again_at_once() {
+async fn refused_token_is_reloaded_and_retried() {
     let path = folder("refused").join("token");
     fs::write(&path, "old").unwrap();
     let address = plainly(|request| {
@@ -154,61 +154,61 @@ async fn a_refused_token_is_read_again_at_once() {
     .await;
     let endpoint =
         Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
-    let client = Client::new(endpoint).unwrap();
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
+    let client = HttpClient::new(endpoint).unwrap();
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "new").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
-    // A file that is gone for a moment does not hurt.
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
+    // A file that is missing for a moment is tolerated.
     fs::remove_file(&path).unwrap();
-    assert_eq!(client.send(Ask::get("/")).await.unwrap().status, StatusCode::OK);
+    assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn says_what_is_wrong_in_one_sentence() {
+async fn errors_have_one_line_texts() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = listener.local_addr().unwrap();
     drop(listener);
-    let error = client(closed).send(Ask::get("/")).await.unwrap_err();
+    let error = client(closed).send(HttpRequest::get("/")).await.unwrap_err();
     assert_eq!(error.to_string(), format!("http://{closed}: connection refused"));
     assert!(error.remedy().contains("port"));
 
-    let nowhere = Client::new(Endpoint::at("http://no-such-host.invalid")).unwrap();
-    let error = nowhere.send(Ask::get("/")).await.unwrap_err();
-    assert!(matches!(error.cause, Cause::NoHost(_) | Cause::TimedOut(_)), "{error}");
+    let nowhere = HttpClient::new(Endpoint::at("http://no-such-host.invalid")).unwrap();
+    let error = nowhere.send(HttpRequest::get("/")).await.unwrap_err();
+    assert!(matches!(error.cause, HttpErrorCause::UnknownHost(_) | HttpErrorCause::TimedOut(_)), "{error}");
 
     let moved = plainly(|_| {
         let answer = http::Response::builder().status(302).header(LOCATION, "https://u:p@login/page?token=x");
         answer.body(whole("")).unwrap()
     })
     .await;
-    let error = client(moved).send(Ask::get("/")).await.unwrap_err();
-    assert_eq!(error.cause, Cause::Redirected("https://login/page".to_owned()));
+    let error = client(moved).send(HttpRequest::get("/")).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::Redirected("https://login/page".to_owned()));
 
     for forgotten in
         ["http://user:secret/word@host/", "http://user:secret?word@host/", "http://u:secret#word@h"]
     {
-        let error = Client::new(Endpoint::at(forgotten)).unwrap_err().to_string();
+        let error = HttpClient::new(Endpoint::at(forgotten)).unwrap_err().to_string();
         assert!(!error.contains("secret") && !error.contains("word"), "{forgotten}: {error}");
     }
-    let error = Client::new(Endpoint::at("ftp://user:secret@host/")).unwrap_err();
+    let error = HttpClient::new(Endpoint::at("ftp://user:secret@host/")).unwrap_err();
     assert!(
         error.to_string().contains("only http and https") && !error.to_string().contains("secret"),
         "{error}"
     );
-    assert!(Client::new(Endpoint::at("prometheus:9090")).is_err());
+    assert!(HttpClient::new(Endpoint::at("prometheus:9090")).is_err());
 }
 
 #[tokio::test]
-async fn an_answer_is_limited_in_time_and_size() {
+async fn responses_are_limited_in_time_and_size() {
     let hangs: Handler = Arc::new(|_| Box::pin(std::future::pending()));
     let hangs = serve(hangs, None).await;
-    let within = Duration::from_millis(50);
-    let error = client(hangs).send(Ask::get("/").within(within)).await.unwrap_err();
-    assert_eq!(error.cause, Cause::TimedOut(within));
+    let timeout = Duration::from_millis(50);
+    let error = client(hangs).send(HttpRequest::get("/").timeout(timeout)).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::TimedOut(timeout));
 
-    // The body begins and never ends.
+    // The body starts and never ends.
     let endless = plainly(|_| {
         let pieces = futures::stream::unfold(0, |n| async move {
             if n > 2 {
@@ -218,25 +218,25 @@ async fn an_answer_is_limited_in_time_and_size() {
         });
         http::Response::new(BodyExt::boxed(StreamBody::new(pieces)))
     });
-    let error = client(endless.await).send(Ask::get("/").within(within)).await.unwrap_err();
-    assert_eq!(error.cause, Cause::TimedOut(within));
+    let error = client(endless.await).send(HttpRequest::get("/").timeout(timeout)).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::TimedOut(timeout));
 
     let large = plainly(|_| answer(200, vec![b'x'; 10 << 20])).await;
-    let error = client(large).send(Ask::get("/").at_most(1 << 20)).await.unwrap_err();
-    assert_eq!(error.cause, Cause::TooLarge(1 << 20));
-    let said = client(large).send(Ask::get("/")).await.unwrap();
+    let error = client(large).send(HttpRequest::get("/").max_bytes(1 << 20)).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::TooLarge(1 << 20));
+    let said = client(large).send(HttpRequest::get("/")).await.unwrap();
     assert_eq!(said.body.len(), 10 << 20);
 
-    // Without a length, and without an end.
+    // Without a length and without an end.
     let flood = plainly(|_| {
         let pieces = futures::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 4096]))));
         http::Response::new(BodyExt::boxed(StreamBody::new(pieces)))
     });
-    let error = client(flood.await).send(Ask::get("/").at_most(100_000)).await.unwrap_err();
-    assert_eq!(error.cause, Cause::TooLarge(100_000));
+    let error = client(flood.await).send(HttpRequest::get("/").max_bytes(100_000)).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::TooLarge(100_000));
 }
 
-/// An authority, and what it signed for `localhost`.
+/// A CA, and a server with a certificate for `localhost`.
 fn certificates() -> (String, TlsAcceptor) {
     let _ = aws_lc_rs::default_provider().install_default();
     let key = KeyPair::generate().unwrap();
@@ -259,7 +259,7 @@ fn certificates() -> (String, TlsAcceptor) {
 }
 
 #[tokio::test]
-async fn trusts_the_file_it_is_given_and_notices_a_new_one() {
+async fn ca_file_is_reloaded_on_change() {
     let (pem, tls) = certificates();
     let handler: Handler = Arc::new(|request| {
         let version = format!("{:?}", request.version());
@@ -268,42 +268,45 @@ async fn trusts_the_file_it_is_given_and_notices_a_new_one() {
     let address = serve(handler, Some(tls)).await;
     let by_name = Endpoint::at(format!("https://localhost:{}", address.port()));
 
-    // Somebody else's authority first.
+    // Another CA first.
     let path = folder("ca").join("ca.pem");
     fs::write(&path, certificates().0).unwrap();
     let trusting = Endpoint { ca_file: Some(path.clone()), ..by_name.clone() };
-    let client = Client::new(trusting).unwrap();
-    let error = client.send(Ask::get("/")).await.unwrap_err();
-    assert_eq!(error.cause, Cause::UnknownAuthority);
+    let client = HttpClient::new(trusting).unwrap();
+    let error = client.send(HttpRequest::get("/")).await.unwrap_err();
+    assert_eq!(error.cause, HttpErrorCause::UnknownAuthority);
     fs::write(&path, format!("{pem}\n# another size\n")).unwrap();
-    let said = client.send(Ask::get("/")).await.unwrap();
+    let said = client.send(HttpRequest::get("/")).await.unwrap();
     assert_eq!(said.body, "HTTP/2.0");
-    // A broken file does not undo what works.
+    // An invalid file does not replace a valid one.
     fs::write(&path, "nonsense").unwrap();
-    assert!(client.send(Ask::get("/")).await.is_ok());
+    assert!(client.send(HttpRequest::get("/")).await.is_ok());
     assert!(matches!(
-        Client::new(Endpoint { ca_file: Some(path), ..by_name.clone() }).unwrap_err().cause,
-        Cause::File { .. }
+        HttpClient::new(Endpoint { ca_file: Some(path), ..by_name.clone() }).unwrap_err().cause,
+        HttpErrorCause::File { .. }
     ));
 
     let by_address = Endpoint::at(format!("https://{address}"));
     let bundle = Some(pem.into_bytes());
-    let strict = Client::new(Endpoint { ca_bundle: bundle.clone(), ..by_address.clone() }).unwrap();
-    let error = strict.send(Ask::get("/")).await.unwrap_err();
-    assert!(matches!(error.cause, Cause::WrongName(_)), "{error}");
+    let strict = HttpClient::new(Endpoint { ca_bundle: bundle.clone(), ..by_address.clone() }).unwrap();
+    let error = strict.send(HttpRequest::get("/")).await.unwrap_err();
+    assert!(matches!(error.cause, HttpErrorCause::WrongName(_)), "{error}");
     let named = Endpoint { ca_bundle: bundle, server_name: Some("localhost".into()), ..by_address.clone() };
-    assert!(Client::new(named).unwrap().send(Ask::get("/")).await.is_ok());
-    let anybody = Client::new(Endpoint { insecure: true, ..by_address }).unwrap();
-    assert!(anybody.send(Ask::get("/")).await.is_ok());
+    assert!(HttpClient::new(named).unwrap().send(HttpRequest::get("/")).await.is_ok());
+    let anybody = HttpClient::new(Endpoint { insecure: true, ..by_address }).unwrap();
+    assert!(anybody.send(HttpRequest::get("/")).await.is_ok());
 
     let plain = plainly(|_| answer(200, "")).await;
-    let error =
-        Client::new(Endpoint::at(format!("https://{plain}"))).unwrap().send(Ask::get("/")).await.unwrap_err();
-    assert!(matches!(error.cause, Cause::NotTls), "{error:?}");
+    let error = HttpClient::new(Endpoint::at(format!("https://{plain}")))
+        .unwrap()
+        .send(HttpRequest::get("/"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error.cause, HttpErrorCause::NotTls), "{error:?}");
 }
 
 #[tokio::test]
-async fn shows_a_certificate_that_it_has_in_memory() {
+async fn client_certificate_from_memory_is_sent() {
     let _ = aws_lc_rs::default_provider().install_default();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -334,21 +337,24 @@ async fn shows_a_certificate_that_it_has_in_memory() {
     let address = serve(handler, Some(TlsAcceptor::from(Arc::new(config)))).await;
     let stranger = Endpoint {
         ca_bundle: Some(authority.pem().into_bytes()),
-        system_too: true,
+        system_roots_too: true,
         only_tls13: true,
-        close: true,
+        close_connections: true,
         ..Endpoint::at(format!("https://localhost:{}", address.port()))
     };
-    assert!(Client::new(stranger.clone()).unwrap().send(Ask::get("/")).await.is_err());
+    assert!(HttpClient::new(stranger.clone()).unwrap().send(HttpRequest::get("/")).await.is_err());
     let (own, own_key) = made("me");
     let known = Endpoint {
         certificate: Some(own.pem().into_bytes()),
         key: Some(Secret::new(own_key.serialize_pem())),
         ..stranger
     };
-    assert_eq!(Client::new(known.clone()).unwrap().send(Ask::get("/")).await.unwrap().body, "welcome");
+    assert_eq!(
+        HttpClient::new(known.clone()).unwrap().send(HttpRequest::get("/")).await.unwrap().body,
+        "welcome"
+    );
     let broken = Endpoint { key: Some(Secret::new("hunter2")), ..known };
-    let error = Client::new(broken).unwrap_err().to_string();
+    let error = HttpClient::new(broken).unwrap_err().to_string();
     assert!(error.contains("no private key") && !error.contains("hunter"), "{error}");
 }
 
@@ -359,10 +365,10 @@ fn secrets_are_not_printed() {
         headers: vec![("X-Scope".into(), "hunter3".into())],
         ..Endpoint::at("http://a:hunter1@host/path?token=hunter4")
     };
-    let shown = format!("{endpoint:?} {:?}", Client::new(endpoint.clone()).unwrap());
+    let shown = format!("{endpoint:?} {:?}", HttpClient::new(endpoint.clone()).unwrap());
     assert!(!shown.contains("hunter"), "{shown}");
     let bad = Endpoint { headers: vec![("X".into(), "hunter\n5".into())], ..Endpoint::at("http://host") };
-    assert!(!Client::new(bad).unwrap_err().to_string().contains("hunter"));
+    assert!(!HttpClient::new(bad).unwrap_err().to_string().contains("hunter"));
     let token = Endpoint { auth: Auth::Token(Secret::new("hunter\n6")), ..Endpoint::at("http://host") };
-    assert!(!Client::new(token).unwrap_err().to_string().contains("hunter"));
+    assert!(!HttpClient::new(token).unwrap_err().to_string().contains("hunter"));
 }

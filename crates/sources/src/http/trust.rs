@@ -1,4 +1,4 @@
-//! Certificates and authorities, from files that may change.
+//! TLS configuration from certificate files, which may change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 
 use super::endpoint::Endpoint;
-use super::error::Cause;
+use super::error::HttpErrorCause;
 
-/// Where systems keep the authorities that everybody trusts.
+/// Paths of the system CA bundle on common distributions.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,48 +24,49 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// What shows that a file is another than before, without reading it. A file that is missing has none.
-pub(super) type Stamp = Option<(SystemTime, u64)>;
+/// Modification time and size of a file, to detect changes without reading it; `None` if the file is missing.
+pub(super) type FileStamp = Option<(SystemTime, u64)>;
 
-/// The stamp of a file as it is now; links are followed, so that exchanged ones are noticed.
-pub(super) fn stamp(path: &Path) -> Stamp {
+/// Current stamp of a file. Symlinks are followed, so that a replaced link target is detected.
+pub(super) fn stamp(path: &Path) -> FileStamp {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }
 
-/// Stamps of all files that make up the trust of an endpoint.
-pub(super) fn stamps(endpoint: &Endpoint) -> [Stamp; 3] {
+/// Stamps of all TLS files of an endpoint.
+pub(super) fn stamps(endpoint: &Endpoint) -> [FileStamp; 3] {
     [&endpoint.ca_file, &endpoint.certificate_file, &endpoint.key_file]
         .map(|path| path.as_deref().and_then(stamp))
 }
 
 /// Reads a small file.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, HttpErrorCause> {
     fs::read(path).map_err(|error| file(path, error.to_string()))
 }
 
-fn file(path: &Path, reason: String) -> Cause {
-    Cause::File { path: path.display().to_string(), reason }
+fn file(path: &Path, reason: String) -> HttpErrorCause {
+    HttpErrorCause::File { path: path.display().to_string(), reason }
 }
 
-/// TLS that is never spoken: reading all authorities of a system for it would cost time and memory per server.
-pub(super) fn unused() -> Result<ClientConfig, Cause> {
+/// TLS configuration for a plain-text endpoint. It does not load the system roots, which would cost time and memory
+/// per server.
+pub(super) fn unused() -> Result<ClientConfig, HttpErrorCause> {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Cause::Tls(error.to_string()))?;
+        .map_err(|error| HttpErrorCause::Tls(error.to_string()))?;
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// Everything TLS needs to know about an endpoint.
-pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
-    let tls = |error: rustls::Error| Cause::Tls(error.to_string());
+/// TLS configuration of an endpoint.
+pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, HttpErrorCause> {
+    let tls = |error: rustls::Error| HttpErrorCause::Tls(error.to_string());
     let provider = Arc::new(aws_lc_rs::default_provider());
     let versions = if endpoint.only_tls13 { ONLY_TLS13 } else { rustls::DEFAULT_VERSIONS };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .map_err(tls)?;
     let builder = if endpoint.insecure {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
     } else {
         builder.with_root_certificates(authorities(endpoint)?)
     };
@@ -84,7 +85,7 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
         (Some(certificate), Some(key)) => {
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
             let chain = chain.map_err(|error| file(certificate, error.to_string()))?;
-            // What a wrong key file holds is not repeated: it may be another secret.
+            // The content of a wrong key file is not repeated, because it may be another secret.
             let own = PrivateKeyDer::from_pem_slice(&read(key)?)
                 .map_err(|_| file(key, "no private key in PEM form".into()))?;
             builder.with_client_auth_cert(chain, own).map_err(|error| file(certificate, error.to_string()))
@@ -94,7 +95,7 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Cause> {
     }
 }
 
-fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, Cause> {
+fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, HttpErrorCause> {
     let mut store = RootCertStore::empty();
     let mut add = |pem: &[u8]| {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
@@ -110,8 +111,8 @@ fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, Cause> {
     } else if let Some(pem) = &endpoint.ca_bundle {
         add(pem).map_err(|reason| file(Path::new("CA bundle"), reason))?;
     }
-    if !own || endpoint.system_too {
-        // A system without any is no fault: then nobody is trusted, and the error says so when it matters.
+    if !own || endpoint.system_roots_too {
+        // A system without a CA bundle is not an error here: the handshake fails and reports an unknown authority.
         let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         let mut places = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
         if let Some(pem) = places.find_map(|path| fs::read(path).ok()) {
@@ -121,11 +122,11 @@ fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, Cause> {
     Ok(store)
 }
 
-/// Believes everybody.
+/// Accepts every server certificate; handshake signatures are still verified.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

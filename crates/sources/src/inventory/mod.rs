@@ -1,9 +1,9 @@
-//! Which nodes and pods there are: what the API server says, in little space.
+//! Nodes and running pods of the cluster, as the API server lists them, stored compactly.
 //!
-//! Names, label keys and label values are kept once however often they occur, and so are whole sets of labels: the
-//! thousand pods of a Deployment have one between them.
+//! Names, label keys, label values and whole label sets are interned: the thousand pods of a Deployment share one
+//! label set.
 
-mod pool;
+mod interner;
 #[cfg(test)]
 mod tests;
 
@@ -15,26 +15,26 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use api::provider::Labels;
 
-pub(crate) use pool::Pool;
+pub(crate) use interner::Interner;
 
-/// What is kept of a node.
+/// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// Name.
     pub name: Arc<str>,
     /// Labels.
     pub labels: Arc<Labels>,
-    /// Addresses in the order they are listed: type (`InternalIP`) and address.
+    /// Addresses in the order of the status: type (`InternalIP`) and address.
     pub addresses: Vec<(Arc<str>, Arc<str>)>,
-    /// Port of the kubelet as the node's status tells; 0 if it does not.
+    /// Kubelet port from the node status; 0 if the status has none.
     pub port: u16,
-    /// Whether it is ready.
+    /// Whether its `Ready` condition is true.
     pub ready: bool,
-    /// The annotation `metrics.k8s.io/resource-metrics-path`; empty if it has none.
+    /// Value of the annotation `metrics.k8s.io/resource-metrics-path`; empty if there is none.
     pub path: Arc<str>,
 }
 
-/// What is kept of a running pod.
+/// A running pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Namespace.
@@ -45,37 +45,37 @@ pub struct Pod {
     pub labels: Arc<Labels>,
 }
 
-/// Nodes and running pods, and whether they are all there. Cheap to clone; all clones are the same inventory.
+/// Nodes and running pods, and whether the first listing is complete. Cheap to clone; clones share their data.
 #[derive(Clone, Debug, Default)]
-pub struct Inventory(Arc<Inner>);
+pub struct Inventory(Arc<InventoryInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    all: RwLock<All>,
+struct InventoryInner {
+    all: RwLock<InventoryState>,
     nodes_complete: AtomicBool,
     pods_complete: AtomicBool,
     nodes_generation: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct All {
+struct InventoryState {
     nodes: BTreeMap<Arc<str>, Arc<Node>>,
-    pods: BTreeMap<Arc<str>, BTreeSet<ByName>>,
-    texts: Pool<str>,
-    labels: Pool<Labels>,
+    pods: BTreeMap<Arc<str>, BTreeSet<PodByName>>,
+    texts: Interner<str>,
+    labels: Interner<Labels>,
 }
 
-/// A pod of one namespace, in the order of names.
+/// A pod, ordered by its name within a namespace.
 #[derive(Clone, Debug)]
-struct ByName(Arc<Pod>);
+struct PodByName(Arc<Pod>);
 
 impl Inventory {
-    /// An empty one, which is not complete yet.
+    /// An empty inventory, which is not complete yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A node came or changed.
+    /// Adds or updates a node.
     pub fn set_node(&self, node: Node) {
         let mut all = self.write();
         if all.nodes.get(&node.name).is_some_and(|known| **known == node) {
@@ -86,29 +86,29 @@ impl Inventory {
         self.0.nodes_generation.fetch_add(1, Memory::Release);
     }
 
-    /// A node is gone.
+    /// Removes a node.
     pub fn remove_node(&self, name: &str) {
         if self.write().nodes.remove(name).is_some() {
             self.0.nodes_generation.fetch_add(1, Memory::Release);
         }
     }
 
-    /// A running pod came or changed.
+    /// Adds or updates a running pod.
     pub fn set_pod(&self, pod: Pod) {
         let mut all = self.write();
         let known = all.pods.get(&pod.namespace).and_then(|pods| pods.get(&*pod.name));
         if known.is_some_and(|known| *known.0 == pod) {
             return;
         }
-        // The name of a pod is its own; whoever is told of the pod again may as well hold the text that is held already.
+        // Pod names are not interned because each is unique; an update keeps the stored name.
         let name = known.map_or(pod.name, |known| Arc::clone(&known.0.name));
         let namespace = all.texts.share(&pod.namespace);
         let labels = all.shared_labels(&pod.labels);
         let pod = Arc::new(Pod { namespace: Arc::clone(&namespace), name, labels });
-        all.pods.entry(namespace).or_default().replace(ByName(pod));
+        all.pods.entry(namespace).or_default().replace(PodByName(pod));
     }
 
-    /// A pod is gone, or does not run any more.
+    /// Removes a pod that was deleted or stopped running.
     pub fn remove_pod(&self, namespace: &str, name: &str) {
         let mut all = self.write();
         let Some(pods) = all.pods.get_mut(namespace) else { return };
@@ -118,17 +118,17 @@ impl Inventory {
         }
     }
 
-    /// All nodes have been told once.
+    /// Marks the first listing of nodes as complete.
     pub fn nodes_complete(&self) {
         self.0.nodes_complete.store(true, Memory::Release);
     }
 
-    /// All running pods have been told once.
+    /// Marks the first listing of pods as complete.
     pub fn pods_complete(&self) {
         self.0.pods_complete.store(true, Memory::Release);
     }
 
-    /// Whether all nodes and running pods have been told once.
+    /// Whether both first listings are complete.
     pub fn is_complete(&self) -> bool {
         self.0.nodes_complete.load(Memory::Acquire) && self.0.pods_complete.load(Memory::Acquire)
     }
@@ -138,25 +138,25 @@ impl Inventory {
         self.read().nodes.values().cloned().collect()
     }
 
-    /// One node.
+    /// Looks up a node.
     pub fn node(&self, name: &str) -> Option<Arc<Node>> {
         self.read().nodes.get(name).cloned()
     }
 
-    /// A number that changes whenever a node comes, goes or changes.
+    /// Counter that increases whenever a node is added, changed or removed.
     pub fn nodes_generation(&self) -> u64 {
         self.0.nodes_generation.load(Memory::Acquire)
     }
 
-    /// One running pod.
+    /// Looks up a running pod.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
         self.read().pods.get(namespace)?.get(name).map(|pod| Arc::clone(&pod.0))
     }
 
-    /// The running pods of a namespace, or all, ascending by namespace and name.
+    /// Running pods of a namespace or of all, ascending by namespace and name.
     pub fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>> {
         let all = self.read();
-        let pods = |pods: &BTreeSet<ByName>| pods.iter().map(|pod| Arc::clone(&pod.0)).collect::<Vec<_>>();
+        let pods = |pods: &BTreeSet<PodByName>| pods.iter().map(|pod| Arc::clone(&pod.0)).collect::<Vec<_>>();
         match namespace {
             Some(namespace) => all.pods.get(namespace).map(pods).unwrap_or_default(),
             None => {
@@ -167,21 +167,21 @@ impl Inventory {
         }
     }
 
-    /// How many running pods there are.
+    /// Number of running pods.
     pub fn pod_count(&self) -> usize {
         self.read().pods.values().map(BTreeSet::len).sum()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, All> {
+    fn read(&self) -> RwLockReadGuard<'_, InventoryState> {
         self.0.all.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, All> {
+    fn write(&self) -> RwLockWriteGuard<'_, InventoryState> {
         self.0.all.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl All {
+impl InventoryState {
     fn shared_node(&mut self, node: Node) -> Node {
         let addresses =
             node.addresses.iter().map(|(kind, address)| (self.texts.share(kind), Arc::clone(address)));
@@ -203,27 +203,27 @@ impl All {
     }
 }
 
-impl Borrow<str> for ByName {
+impl Borrow<str> for PodByName {
     fn borrow(&self) -> &str {
         &self.0.name
     }
 }
 
-impl PartialEq for ByName {
+impl PartialEq for PodByName {
     fn eq(&self, other: &Self) -> bool {
         self.0.name == other.0.name
     }
 }
 
-impl Eq for ByName {}
+impl Eq for PodByName {}
 
-impl PartialOrd for ByName {
+impl PartialOrd for PodByName {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for ByName {
+impl Ord for PodByName {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.name.cmp(&other.0.name)
     }

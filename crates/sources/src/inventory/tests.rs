@@ -15,7 +15,7 @@ fn names(pods: &[Arc<Pod>]) -> Vec<String> {
 }
 
 #[test]
-fn pods_come_in_order_change_and_go() {
+fn pods_are_ordered_updated_and_removed() {
     let inventory = Inventory::new();
     for (namespace, name) in [("b", "2"), ("a", "9"), ("b", "1"), ("a-b", "0"), ("a", "10")] {
         inventory.set_pod(pod(namespace, name, &[]));
@@ -37,7 +37,7 @@ fn pods_come_in_order_change_and_go() {
 }
 
 #[test]
-fn equal_labels_are_one() {
+fn equal_label_sets_are_shared() {
     let inventory = Inventory::new();
     inventory.set_pod(pod("a", "1", &[("app", "web"), ("hash", "1")]));
     inventory.set_pod(pod("b", "2", &[("app", "web"), ("hash", "1")]));
@@ -50,7 +50,7 @@ fn equal_labels_are_one() {
 }
 
 #[test]
-fn what_nobody_uses_is_dropped() {
+fn unused_values_are_dropped() {
     let inventory = Inventory::new();
     for i in 0..20_000 {
         let own = i.to_string();
@@ -62,7 +62,7 @@ fn what_nobody_uses_is_dropped() {
 }
 
 #[test]
-fn the_generation_tells_changes_of_nodes_only() {
+fn generation_changes_with_nodes_only() {
     let inventory = Inventory::new();
     let node = Node { name: "a".into(), ready: true, ..Node::default() };
     inventory.set_node(node.clone());
@@ -80,7 +80,7 @@ fn the_generation_tells_changes_of_nodes_only() {
 }
 
 #[test]
-fn it_is_complete_when_both_are() {
+fn inventory_is_complete_after_both_listings() {
     let inventory = Inventory::new();
     inventory.nodes_complete();
     assert!(!inventory.is_complete());

@@ -1,66 +1,66 @@
-//! Where a node's kubelet is asked.
+//! Address and path of the kubelet of a node.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use crate::inventory::Node;
 
-/// The path that kubelets answer, unless the node names another one.
-pub const PATH: &str = "/metrics/resource";
+/// Path of the resource metrics unless the node annotation names another.
+pub const DEFAULT_METRICS_PATH: &str = "/metrics/resource";
 
-/// How the place of a kubelet is chosen: the same for all nodes.
+/// Rules to choose the address of a kubelet; the same for all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Types of addresses, best first. The first type that a node has wins, even if a later one were reachable.
+pub struct AddressRules {
+    /// Address types by preference. The first type that a node has is used, even if a later one would be reachable.
     pub types: Vec<String>,
-    /// Port, unless the node's own is used.
+    /// Port, unless the port of the node status is used.
     pub port: u16,
-    /// Whether the port that the node's status tells is used, if it tells one.
+    /// Whether the port of the node status is used, if there is one.
     pub status_port: bool,
-    /// Without TLS, and without showing who we are (`--deprecated-kubelet-completely-insecure`).
+    /// Plain HTTP without credentials (`--deprecated-kubelet-completely-insecure`).
     pub plain: bool,
 }
 
-impl Default for Rules {
+impl Default for AddressRules {
     fn default() -> Self {
         let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
         Self { types: types.map(str::to_owned).to_vec(), port: 10250, status_port: false, plain: false }
     }
 }
 
-/// Where one kubelet is asked. Its text is the URL.
+/// Address of one kubelet; `Display` prints the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Name or address, without brackets.
+pub struct KubeletAddress {
+    /// Host name or IP address, without brackets.
     pub host: Box<str>,
     /// Port.
     pub port: u16,
-    /// Path, ready to be sent.
+    /// Escaped path.
     pub path: Box<str>,
-    /// Without TLS.
+    /// Whether plain HTTP is used.
     pub plain: bool,
 }
 
-/// A node has none of the addresses that are looked for.
+/// The node has no address of the preferred types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no address matched types [{}]", types.join(" "))]
 pub struct NoAddress {
-    /// The types that were looked for.
+    /// The preferred types.
     pub types: Vec<String>,
 }
 
-/// Where the kubelet of `node` is asked.
-pub fn place(node: &Node, rules: &Rules) -> Result<Place, NoAddress> {
+/// Chooses the address of the kubelet of `node`.
+pub fn kubelet_address(node: &Node, rules: &AddressRules) -> Result<KubeletAddress, NoAddress> {
     let of_type = |wanted: &String| node.addresses.iter().find(|(kind, _)| **kind == **wanted);
     let (_, host) =
         rules.types.iter().find_map(of_type).ok_or_else(|| NoAddress { types: rules.types.clone() })?;
     let port = if rules.status_port && node.port != 0 { node.port } else { rules.port };
-    let path = if node.path.is_empty() { PATH } else { &node.path };
-    Ok(Place { host: (&**host).into(), port, path: escaped(path).into(), plain: rules.plain })
+    let path = if node.path.is_empty() { DEFAULT_METRICS_PATH } else { &node.path };
+    Ok(KubeletAddress { host: (&**host).into(), port, path: escaped(path).into(), plain: rules.plain })
 }
 
-impl Place {
-    /// Host and port, with brackets where they are needed.
+impl KubeletAddress {
+    /// Host and port; IPv6 addresses in brackets.
     pub fn authority(&self) -> String {
         if self.host.parse::<Ipv6Addr>().is_ok() {
             format!("[{}]:{}", self.host, self.port)
@@ -70,15 +70,15 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KubeletAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.plain { "http" } else { "https" };
         write!(f, "{scheme}://{}{}", self.authority(), self.path)
     }
 }
 
-/// A path as it goes over the wire: it begins with a slash, and what is no path (`?`, spaces, `%`) is escaped. The
-/// annotation of a node is a path, not a URL.
+/// Escapes a path for the request line: it starts with a slash, and characters such as `?`, space and `%` are
+/// percent-encoded, because the node annotation is a path and not a URL.
 fn escaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len() + 1);
     if !path.starts_with('/') {
@@ -108,12 +108,12 @@ mod tests {
         }
     }
 
-    fn rules(types: &[&str]) -> Rules {
-        Rules { types: types.iter().map(|&kind| kind.to_owned()).collect(), ..Rules::default() }
+    fn rules(types: &[&str]) -> AddressRules {
+        AddressRules { types: types.iter().map(|&kind| kind.to_owned()).collect(), ..AddressRules::default() }
     }
 
-    fn url(node: &Node, rules: &Rules) -> String {
-        place(node, rules).unwrap().to_string()
+    fn url(node: &Node, rules: &AddressRules) -> String {
+        kubelet_address(node, rules).unwrap().to_string()
     }
 
     const BOTH: &[(&str, &str)] = &[
@@ -124,9 +124,9 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_type_wins_and_in_it_the_first_address() {
+    fn first_address_of_first_type_is_used() {
         let node = node(BOTH);
-        assert_eq!(url(&node, &Rules::default()), "https://node-a:10250/metrics/resource");
+        assert_eq!(url(&node, &AddressRules::default()), "https://node-a:10250/metrics/resource");
         let manifest = rules(&["InternalIP", "ExternalIP", "Hostname"]);
         assert_eq!(url(&node, &manifest), "https://10.0.0.1:10250/metrics/resource");
         assert_eq!(
@@ -136,38 +136,39 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_version_six_have_brackets() {
+    fn ipv6_addresses_have_brackets() {
         let node = node(&[("InternalIP", "fd00::1")]);
-        let place = place(&node, &Rules::default()).unwrap();
-        assert_eq!(place.to_string(), "https://[fd00::1]:10250/metrics/resource");
-        assert_eq!(&*place.host, "fd00::1");
+        let kubelet_address = kubelet_address(&node, &AddressRules::default()).unwrap();
+        assert_eq!(kubelet_address.to_string(), "https://[fd00::1]:10250/metrics/resource");
+        assert_eq!(&*kubelet_address.host, "fd00::1");
     }
 
     #[test]
-    fn the_port_of_the_status_counts_when_it_is_asked_for_and_told() {
+    fn status_port_is_used_if_enabled_and_present() {
         let mut node = node(BOTH);
-        let rules = Rules { status_port: true, ..Rules::default() };
-        assert_eq!(place(&node, &rules).unwrap().port, 4194);
+        let rules = AddressRules { status_port: true, ..AddressRules::default() };
+        assert_eq!(kubelet_address(&node, &rules).unwrap().port, 4194);
         node.port = 0;
-        assert_eq!(place(&node, &rules).unwrap().port, 10250);
+        assert_eq!(kubelet_address(&node, &rules).unwrap().port, 10250);
     }
 
     #[test]
-    fn the_annotation_changes_the_path_alone() {
+    fn annotation_changes_only_the_path() {
         let mut node = node(BOTH);
         node.path = "stats/a b?c=%d".into();
-        assert_eq!(url(&node, &Rules::default()), "https://node-a:10250/stats/a%20b%3Fc=%25d");
+        assert_eq!(url(&node, &AddressRules::default()), "https://node-a:10250/stats/a%20b%3Fc=%25d");
     }
 
     #[test]
-    fn without_tls_only_when_completely_insecure() {
-        let rules = Rules { plain: true, ..Rules::default() };
+    fn plain_http_only_when_completely_insecure() {
+        let rules = AddressRules { plain: true, ..AddressRules::default() };
         assert_eq!(url(&node(BOTH), &rules), "http://node-a:10250/metrics/resource");
     }
 
     #[test]
-    fn a_node_without_such_an_address_says_so() {
-        let failed = place(&node(&[("Hostname", "a")]), &rules(&["InternalIP", "ExternalIP"])).unwrap_err();
+    fn node_without_matching_address_is_an_error() {
+        let failed =
+            kubelet_address(&node(&[("Hostname", "a")]), &rules(&["InternalIP", "ExternalIP"])).unwrap_err();
         assert_eq!(failed.to_string(), "no address matched types [InternalIP ExternalIP]");
     }
 }

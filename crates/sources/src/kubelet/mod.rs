@@ -1,11 +1,12 @@
-//! Kubelets: what they say, how they are asked, and why one cannot be.
+//! Kubelets: scraping `/metrics/resource`, parsing the response, and reporting why a scrape fails.
 //!
 //! ```text
-//! text     the text of /metrics/resource becomes a Scrape, without copies
-//! address  where a node's kubelet is
-//! client   one request, and why it failed
-//! scraper  all nodes, spread over the period
-//! report   how every node fares, for doctor, logs and metrics
+//! text     parses the text of /metrics/resource into a Scrape, without copies
+//! address  address and path of the kubelet of a node
+//! client   one HTTP request, and why it failed
+//! scraper  schedules the scrapes of all nodes
+//! trust    CA, client certificate and token for kubelets
+//! report   scrape status of every node, for doctor, logs and metrics
 //! ```
 
 pub mod text;
@@ -16,60 +17,60 @@ pub mod report;
 pub mod scraper;
 pub mod trust;
 
-/// What one kubelet said at one time.
+/// The parsed response of one kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrape {
-    /// The node; none if it was not complete.
-    pub node: Option<Point>,
-    /// Its pods, those that were complete.
+    /// Sample of the node; `None` if CPU or memory is missing.
+    pub node: Option<MetricsPoint>,
+    /// Pods of which every container has CPU and memory.
     pub pods: Vec<PodPoints>,
-    /// Pods that were left out, and why: shown by `doctor`.
-    pub left_out: Vec<LeftOut>,
+    /// Pods with an incomplete container; shown by `doctor`.
+    pub left_out: Vec<IncompletePod>,
 }
 
-/// The containers of one pod.
+/// Samples of the containers of one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodPoints {
     /// Namespace.
     pub namespace: Box<str>,
     /// Name.
     pub name: Box<str>,
-    /// One point per container, by its name.
-    pub containers: Vec<(Box<str>, Point)>,
+    /// Container name and sample.
+    pub containers: Vec<(Box<str>, MetricsPoint)>,
 }
 
-/// A pod that was left out of a scrape.
+/// A pod that is not served because a container lacks CPU or memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct IncompletePod {
     /// Namespace.
     pub namespace: Box<str>,
     /// Name.
     pub name: Box<str>,
-    /// Which container is not complete.
+    /// The incomplete container.
     pub container: Box<str>,
-    /// What it lacks.
-    pub lacks: Lack,
+    /// The missing value.
+    pub lacks: MissingUsage,
 }
 
-/// What a container lacks.
+/// Which value of a container is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Lack {
-    /// A cpu counter that is not zero.
+pub enum MissingUsage {
+    /// CPU counter is missing or zero.
     Cpu,
-    /// A working set that is not zero.
+    /// Working set is missing or zero.
     Memory,
-    /// Both.
+    /// Both are missing.
     Both,
 }
 
-/// One sample of a node or a container.
+/// CPU counter and working set of a node or container at one time (`MetricsPoint` in metrics-server).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// When it started, in nanoseconds since the epoch; none if that is not known.
+pub struct MetricsPoint {
+    /// Start time in nanoseconds since the epoch, if known.
     pub start: Option<i64>,
-    /// When it was measured, in nanoseconds since the epoch.
+    /// Sample time in nanoseconds since the epoch.
     pub time: i64,
-    /// Processor time used since the start, in nanoseconds.
+    /// Cumulative CPU time in nanoseconds.
     pub cpu: u64,
     /// Working set in bytes.
     pub memory: u64,

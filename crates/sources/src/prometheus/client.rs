@@ -1,20 +1,20 @@
-//! Asks Prometheus; identical questions are asked once.
+//! Prometheus HTTP client; identical queries are sent once.
 //!
 //! ```text
-//! json      reads JSON without copying
-//! number    values and times as Prometheus writes them
-//! reply     answers to queries
-//! series    answers about series, read while they come
-//! queries   identical queries of concurrent requests, and a short memory
-//! counts    how often, how long, how many failed
+//! json         JSON cursor that borrows from the text
+//! number       sample values and times in the syntax of Prometheus
+//! reply        decodes query responses
+//! series       decodes series responses while they arrive
+//! query_cache  single-flight queries and a short-lived cache
+//! stats        request counters and latencies
 //! ```
 
-mod counts;
 pub(crate) mod json;
 mod number;
-mod queries;
+mod query_cache;
 mod reply;
 mod series;
+mod stats;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -27,132 +27,132 @@ use http::{HeaderValue, Method};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::http::{self as web, Ask, Response, Streamed};
+use crate::http::{self as web, HttpRequest, HttpResponse, StreamedResponse};
 
-pub use counts::{BackendReport, Health, Latency};
-pub use reply::{Outcome, Reply, Sample, SampleLabels};
-pub use series::{Found, Shape};
+pub use reply::{QueryResponse, QueryValue, SampleLabels, VectorSample};
+pub use series::{SeriesResult, SeriesShape};
+pub use stats::{BackendHealth, LatencyReport, PrometheusReport};
 
-use counts::Counts;
-use queries::Queries;
+use query_cache::QueryCache;
+use stats::RequestStats;
 
-/// Where queries are sent, and where their answers come from.
+/// HTTP transport to Prometheus.
 pub trait Transport: Send + Sync + 'static {
-    /// The base URL, for metrics and complaints; without secrets.
+    /// Base URL without secrets, for metrics and errors.
     fn base(&self) -> String;
-    /// Asks, and reads the whole answer.
-    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Response, web::Error>>;
-    /// Asks, and leaves the body to be read piece by piece.
-    fn stream(&self, ask: Ask) -> BoxFuture<'_, Result<Streamed, web::Error>>;
+    /// Sends a request and reads the whole response.
+    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>>;
+    /// Sends a request; the body is read in chunks.
+    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>>;
 }
 
-impl Transport for web::Client {
+impl Transport for web::HttpClient {
     fn base(&self) -> String {
-        web::Client::base(self)
+        web::HttpClient::base(self)
     }
 
-    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Response, web::Error>> {
-        Box::pin(web::Client::send(self, ask))
+    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
+        Box::pin(web::HttpClient::send(self, ask))
     }
 
-    fn stream(&self, ask: Ask) -> BoxFuture<'_, Result<Streamed, web::Error>> {
-        Box::pin(web::Client::stream(self, ask))
+    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
+        Box::pin(web::HttpClient::stream(self, ask))
     }
 }
 
-/// How queries are sent.
+/// HTTP method of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verb {
-    /// In the URL, or as a form if they are too long for it.
+pub enum QueryMethod {
+    /// GET, or POST if the query is too long for a URL.
     #[default]
-    Short,
-    /// Always in the URL.
+    Auto,
+    /// Always GET.
     Get,
-    /// Always as a form.
+    /// Always POST.
     Post,
 }
 
-/// How Prometheus is asked.
+/// Settings of a Prometheus client.
 #[derive(Clone, Debug)]
-pub struct Manner {
-    /// How queries are sent.
-    pub verb: Verb,
-    /// How long a query may take.
+pub struct PrometheusSettings {
+    /// HTTP method of queries.
+    pub method: QueryMethod,
+    /// Timeout of a query.
     pub timeout: Duration,
-    /// How long a request for series may take.
+    /// Timeout of a series request.
     pub series_timeout: Duration,
-    /// How long answers are used again; never more than 15 seconds.
-    pub memory: Duration,
-    /// How many queries may be on their way at once.
-    pub parallel: usize,
-    /// How large the answer to a query may be.
-    pub largest: usize,
-    /// How many different series (name and label names) may be found by one selector.
-    pub most_series: usize,
-    /// How many answers are remembered.
-    pub most_remembered: usize,
+    /// Cache time of responses; at most 15 seconds.
+    pub cache_age: Duration,
+    /// Concurrent queries.
+    pub max_concurrent_queries: usize,
+    /// Size limit of a query response in bytes.
+    pub max_response_bytes: usize,
+    /// Maximum number of distinct series shapes (metric and label names) per selector.
+    pub max_series: usize,
+    /// Maximum number of cached responses.
+    pub max_cached_responses: usize,
 }
 
-impl Default for Manner {
+impl Default for PrometheusSettings {
     fn default() -> Self {
         Self {
-            verb: Verb::default(),
+            method: QueryMethod::default(),
             timeout: Duration::from_secs(30),
             series_timeout: Duration::from_mins(2),
-            memory: Duration::from_secs(10),
-            parallel: 32,
-            largest: 64 << 20,
-            most_series: 250_000,
-            most_remembered: 4096,
+            cache_age: Duration::from_secs(10),
+            max_concurrent_queries: 32,
+            max_response_bytes: 64 << 20,
+            max_series: 250_000,
+            max_cached_responses: 4096,
         }
     }
 }
 
-/// Answers are never used longer than this: the period of the HPA.
-const LONGEST_MEMORY: Duration = Duration::from_secs(15);
-/// Queries up to this length go into the URL.
-const LONG_QUERY: usize = 1500;
+/// Upper limit of the cache time: the sync period of the HPA.
+const MAX_CACHE_AGE: Duration = Duration::from_secs(15);
+/// Longer queries are sent as a form.
+const MAX_URL_QUERY_BYTES: usize = 1500;
 
-/// Why Prometheus did not answer.
+/// Why a request to Prometheus failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// It was not reached, or did not finish.
+pub enum PrometheusError {
+    /// HTTP error.
     #[error(transparent)]
-    Http(#[from] web::Error),
-    /// Somebody else answered, such as a proxy.
+    Http(#[from] web::HttpError),
+    /// The status code is not one of Prometheus, for example from a proxy.
     #[error("bad_response: unknown response code {code}{body}")]
     Code {
-        /// HTTP code.
+        /// Status code.
         code: u16,
-        /// The beginning of what was said.
+        /// Start of the body.
         body: String,
     },
-    /// It said no.
+    /// Prometheus returned an error.
     #[error("{kind}: {message}")]
     Prometheus {
-        /// One word: `bad_data`, `timeout`, `execution`.
+        /// Error type: `bad_data`, `timeout`, `execution`.
         kind: String,
-        /// A sentence.
+        /// Error message.
         message: String,
     },
-    /// What it said is not what Prometheus says.
+    /// The response is malformed.
     #[error("bad_response: {reason}{body}")]
     Garbled {
-        /// Why.
+        /// Reason.
         reason: String,
-        /// The beginning of what was said.
+        /// Start of the body.
         body: String,
     },
-    /// There is too much.
+    /// A limit is exceeded.
     #[error("{0}")]
     TooMuch(String),
-    /// It was not answered while somebody waited.
+    /// No response while the caller waited.
     #[error("no answer within {0:?}")]
     Late(Duration),
 }
 
-impl Error {
-    /// What to do about it.
+impl PrometheusError {
+    /// What the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Http(error) => error.remedy(),
@@ -168,21 +168,21 @@ impl Error {
         }
     }
 
-    /// Whether another question may well be answered.
+    /// Whether the error concerns the query, so that other queries may succeed.
     fn is_about_the_question(&self) -> bool {
         match self {
             Self::Prometheus { kind, .. } => matches!(&**kind, "bad_data" | "execution" | "not_found"),
             Self::TooMuch(_) => true,
-            Self::Http(error) => matches!(error.cause, web::Cause::TooLarge(_)),
+            Self::Http(error) => matches!(error.cause, web::HttpErrorCause::TooLarge(_)),
             Self::Code { .. } | Self::Garbled { .. } | Self::Late(_) => false,
         }
     }
 
-    fn garbled(error: &json::Malformed, body: &[u8]) -> Self {
+    fn garbled(error: &json::JsonError, body: &[u8]) -> Self {
         Self::Garbled { reason: error.to_string(), body: Self::excerpt(body) }
     }
 
-    /// The beginning of a text that should not have come.
+    /// Start of an unexpected body.
     fn excerpt(body: &[u8]) -> String {
         let start = body.get(..body.len().min(96)).unwrap_or_default();
         let text = String::from_utf8_lossy(start);
@@ -199,85 +199,111 @@ impl Error {
     }
 }
 
-/// One Prometheus. Cheap to clone; all clones share what is remembered.
+/// Client of one Prometheus server. Cheap to clone; clones share the cache.
 #[derive(Clone)]
-pub struct Prometheus(Arc<Backend>);
+pub struct PrometheusClient(Arc<PrometheusInner>);
 
-struct Backend {
+struct PrometheusInner {
     transport: Arc<dyn Transport>,
     base: String,
-    manner: Manner,
-    counts: Counts,
-    queries: Queries,
+    settings: PrometheusSettings,
+    stats: RequestStats,
+    query_cache: QueryCache,
 }
 
-impl std::fmt::Debug for Prometheus {
+impl std::fmt::Debug for PrometheusClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prometheus")
             .field("base", &self.0.base)
-            .field("manner", &self.0.manner)
+            .field("manner", &self.0.settings)
             .finish_non_exhaustive()
     }
 }
 
-impl Prometheus {
-    /// Prometheus behind `transport`.
-    pub fn new(transport: Arc<dyn Transport>, mut manner: Manner) -> Self {
-        manner.memory = manner.memory.min(LONGEST_MEMORY);
-        let queries = Queries::new(&manner);
+impl PrometheusClient {
+    /// Creates a client.
+    pub fn new(transport: Arc<dyn Transport>, mut settings: PrometheusSettings) -> Self {
+        settings.cache_age = settings.cache_age.min(MAX_CACHE_AGE);
+        let query_cache = QueryCache::new(&settings);
         let base = transport.base();
-        Self(Arc::new(Backend { counts: Counts::default(), queries, base, transport, manner }))
+        Self(Arc::new(PrometheusInner {
+            stats: RequestStats::default(),
+            query_cache,
+            base,
+            transport,
+            settings,
+        }))
     }
 
-    /// Its base URL.
+    /// Base URL.
     pub fn base(&self) -> &str {
         &self.0.base
     }
 
-    /// Asks a query, unless the same one is being asked or was just answered; waits at most `within`. `now` is when
-    /// the query is evaluated, if it is asked at all.
-    pub async fn query(&self, query: &str, now: Timestamp, within: Duration) -> Result<Arc<Reply>, Error> {
-        queries::ask(&self.0, query, now, within).await
+    /// Runs an instant query, unless the same one is in flight or cached; waits at most `within`. `now` is the
+    /// evaluation time of a new query.
+    pub async fn query(
+        &self,
+        query: &str,
+        now: Timestamp,
+        within: Duration,
+    ) -> Result<Arc<QueryResponse>, PrometheusError> {
+        query_cache::ask(&self.0, query, now, within).await
     }
 
-    /// Asks which series a selector has selected since `start`; only names of metrics and labels are kept.
-    pub async fn series(&self, selector: &str, start: Timestamp, now: Timestamp) -> Result<Found, Error> {
+    /// Lists the series that a selector matched since `start`; only metric and label names are kept.
+    pub async fn series(
+        &self,
+        selector: &str,
+        start: Timestamp,
+        now: Timestamp,
+    ) -> Result<SeriesResult, PrometheusError> {
         let fields = [("match[]", selector), ("start", &seconds(start))];
         let backend = &self.0;
-        let ask =
-            backend.ask("/api/v1/series", &fields).within(backend.manner.series_timeout).at_most(usize::MAX);
+        let ask = backend
+            .ask("/api/v1/series", &fields)
+            .timeout(backend.settings.series_timeout)
+            .max_bytes(usize::MAX);
         let started = Instant::now();
         let answer = async {
             let mut answer = backend.transport.stream(ask).await?;
-            backend.counts.answered(counts::Path::Series, started.elapsed());
-            series::read(&mut answer, backend.manner.most_series).await
+            backend.stats.record_latency(stats::ApiPath::Series, started.elapsed());
+            series::read(&mut answer, backend.settings.max_series).await
         }
         .await;
-        backend.counts.judged(answer.as_ref().err(), &backend.base, now);
+        backend.stats.record_outcome(answer.as_ref().err(), &backend.base, now);
         answer
     }
 
-    /// How often it was asked, and how that went.
-    pub fn report(&self) -> BackendReport {
-        self.0.counts.report(self.0.base.clone(), self.0.queries.len())
+    /// Request counters and health.
+    pub fn report(&self) -> PrometheusReport {
+        self.0.stats.report(self.0.base.clone(), self.0.query_cache.len())
     }
 }
 
-impl Backend {
-    /// Sends a query.
-    async fn fetch(&self, query: &str, now: Timestamp, within: Duration) -> Result<Reply, Error> {
+impl PrometheusInner {
+    /// Sends an instant query.
+    async fn fetch(
+        &self,
+        query: &str,
+        now: Timestamp,
+        within: Duration,
+    ) -> Result<QueryResponse, PrometheusError> {
         let timeout = format!("{}ms", within.as_millis().max(1));
         let fields = [("query", query), ("time", &seconds(now)), ("timeout", &timeout)];
-        // Whoever is asked gives up first, and says so in its own words.
-        let patience = within + Duration::from_millis(500);
-        let ask = self.ask("/api/v1/query", &fields).within(patience).at_most(self.manner.largest);
+        // Prometheus times out first, so that its own error message is received.
+        let query_timeout = within + Duration::from_millis(500);
+        let ask = self
+            .ask("/api/v1/query", &fields)
+            .timeout(query_timeout)
+            .max_bytes(self.settings.max_response_bytes);
         let started = Instant::now();
         let answer = self.transport.send(ask).await?;
-        self.counts.answered(counts::Path::Query, started.elapsed());
+        self.stats.record_latency(stats::ApiPath::Query, started.elapsed());
         reply::decode(answer.status, &answer.body)
     }
 
-    fn ask(&self, path: &str, fields: &[(&str, &str)]) -> Ask {
+    fn ask(&self, path: &str, fields: &[(&str, &str)]) -> HttpRequest {
         let mut form = String::new();
         for (name, value) in fields {
             if !form.is_empty() {
@@ -287,21 +313,21 @@ impl Backend {
             form.push('=');
             encode(&mut form, value);
         }
-        let post = match self.manner.verb {
-            Verb::Get => false,
-            Verb::Post => true,
-            Verb::Short => form.len() > LONG_QUERY,
+        let post = match self.settings.method {
+            QueryMethod::Get => false,
+            QueryMethod::Post => true,
+            QueryMethod::Auto => form.len() > MAX_URL_QUERY_BYTES,
         };
         if post {
             let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
-            Ask::new(Method::POST, path).header(CONTENT_TYPE, kind).body(form)
+            HttpRequest::new(Method::POST, path).header(CONTENT_TYPE, kind).body(form)
         } else {
-            Ask::get(format!("{path}?{form}"))
+            HttpRequest::get(format!("{path}?{form}"))
         }
     }
 }
 
-/// Seconds since the epoch, with milliseconds.
+/// Seconds since the epoch with millisecond precision.
 fn seconds(time: Timestamp) -> String {
     let milliseconds = time.as_millisecond();
     let sign = if milliseconds < 0 { "-" } else { "" };
@@ -312,7 +338,7 @@ fn seconds(time: Timestamp) -> String {
     }
 }
 
-/// Adds a text as a part of a form or of a URL's query.
+/// Appends a percent-encoded form field.
 fn encode(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {

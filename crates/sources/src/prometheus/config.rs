@@ -12,9 +12,9 @@ use api::text::{Problem, Source};
 
 use super::mapper::GroupResource;
 
-/// The whole file. A section that is missing means that its API is not served.
+/// The configuration. A missing section means that its API is not served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config {
+pub struct AdapterConfig {
     /// Rules of custom metrics.
     pub rules: Vec<RuleConfig>,
     /// Rules of external metrics.
@@ -23,47 +23,47 @@ pub struct Config {
     pub resource_rules: Option<ResourceRules>,
 }
 
-/// One rule, as it is written.
+/// One rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleConfig {
-    /// Which series are looked at, as a selector of Prometheus.
+    /// Series selector.
     pub series_query: String,
-    /// Which of them count, by name.
+    /// Filters on series names.
     pub series_filters: Vec<SeriesFilter>,
-    /// Which labels name objects.
+    /// Mapping of labels to resources.
     pub resources: ResourceMapping,
-    /// How metrics are named.
+    /// Naming of metrics.
     pub name: NameMapping,
     /// Template of the query.
     pub metrics_query: String,
 }
 
-/// A condition on the name of a series; exactly one of the two may be given.
+/// Filter on series names; exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeriesFilter {
-    /// Expression that must match.
+    /// Regular expression that must match.
     pub is: String,
-    /// Expression that must not match.
+    /// Regular expression that must not match.
     pub is_not: String,
 }
 
-/// Which labels name objects.
+/// Mapping of labels to resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMapping {
     /// Template of label names.
     pub template: String,
-    /// Labels and what they name, in the order of the file.
+    /// Labels and their resources, in file order.
     pub overrides: Vec<(String, GroupResource)>,
-    /// Whether external metrics are restricted to the namespace of the question.
+    /// Whether external metrics are restricted to the namespace of the query.
     pub namespaced: Option<bool>,
 }
 
-/// How metrics are named.
+/// Naming of metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMapping {
-    /// Expression on the name of the series.
+    /// Regular expression on the series name.
     pub matches: String,
-    /// What becomes of it.
+    /// Expansion of the match.
     pub as_: String,
 }
 
@@ -74,26 +74,26 @@ pub struct ResourceRules {
     pub cpu: ResourceRule,
     /// Memory.
     pub memory: ResourceRule,
-    /// Over which time values are reported.
+    /// Window of the reported values.
     pub window: Duration,
 }
 
-/// How one resource is asked for.
+/// Queries of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
-    /// Template of the query for containers.
+    /// Template of the container query.
     pub container_query: String,
-    /// Template of the query for nodes.
+    /// Template of the node query.
     pub node_query: String,
-    /// Which labels name pods, nodes and namespaces.
+    /// Mapping of labels to pods, nodes and namespaces.
     pub resources: ResourceMapping,
-    /// Which label names containers.
+    /// Label that names containers.
     pub container_label: String,
 }
 
-/// What was being read when a configuration turned out to be wrong.
+/// Section in which an error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum ConfigSection {
     /// The file.
     Parse,
     /// `rules`.
@@ -104,7 +104,7 @@ pub enum Stage {
     ResourceRules,
 }
 
-impl Stage {
+impl ConfigSection {
     /// The key of the file, or `parse`.
     pub fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for ConfigSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -126,29 +126,29 @@ impl fmt::Display for Stage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// What was being read.
-    pub stage: Stage,
-    /// Which rule of the section, counted from 0.
+    /// Section in which an error occurred.
+    pub stage: ConfigSection,
+    /// Index of the rule in its section.
     pub rule: Option<usize>,
-    /// What is wrong, in the adapter's words where it has any.
+    /// Error text; identical to that of prometheus-adapter where it has one.
     pub message: String,
-    /// The places in the file, if it could not be read.
+    /// Syntax problems with their positions.
     pub problems: Vec<Problem>,
 }
 
-impl Config {
-    /// Reads a file.
+impl AdapterConfig {
+    /// Parses a file.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::read(&Source::new("config", text))
     }
 
-    /// Reads a file whose name is shown in complaints.
+    /// Parses a file; its name is shown in errors.
     ///
-    /// As the adapter does, only the first document is read; an empty one is a configuration without rules.
+    /// As in prometheus-adapter, only the first document is read; an empty one has no rules.
     pub fn read(source: &Source) -> Result<Self, ConfigError> {
         let documents = api::text::parse(source).map_err(|problem| refused(vec![problem]))?;
         let Some(document) = documents.first() else { return Ok(Self::default()) };
-        let mut reader = read::Reader::new(&document.source);
+        let mut reader = read::ConfigReader::new(&document.source);
         let config = reader.config(&document.root);
         let problems = reader.finish();
         if problems.is_empty() { Ok(config) } else { Err(refused(problems)) }
@@ -165,5 +165,5 @@ fn refused(problems: Vec<Problem>) -> ConfigError {
             message.push_str(&format!(" ({hint})"));
         }
     }
-    ConfigError { stage: Stage::Parse, rule: None, message, problems }
+    ConfigError { stage: ConfigSection::Parse, rule: None, message, problems }
 }

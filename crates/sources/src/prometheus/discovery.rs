@@ -1,7 +1,7 @@
-//! Asks for series, selector by selector, without storms.
+//! Discovery of series, selector by selector.
 //!
-//! Each distinct selector is asked once per round, few at a time and not all replicas at the same moment. What was found
-//! is remembered per selector, so that one that fails, or a series that pauses, does not take metrics away.
+//! Each distinct selector is listed once per round, few at a time, and with jitter between replicas. Results are kept
+//! per selector, so that a failed request or a paused series does not remove metrics.
 
 #[cfg(test)]
 mod tests;
@@ -16,60 +16,60 @@ use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::client::{Error, Found, Prometheus};
+use super::client::{PrometheusClient, PrometheusError, SeriesResult};
 use super::registry::Series;
 
-/// How series are looked for.
+/// Settings of discovery.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// How long after the end of one round the next begins.
+pub struct DiscoverySettings {
+    /// Pause between two rounds.
     pub interval: Duration,
-    /// How far back series may have had their last sample.
+    /// Maximum age of the last sample of a series.
     pub max_age: Duration,
-    /// How long a metric is known after its series were last seen.
+    /// How long a metric stays known after its series were last seen.
     pub grace: Duration,
-    /// How many selectors are asked at once.
+    /// Concurrent series requests.
     pub parallel: usize,
-    /// How many combinations of metric and label names are remembered per selector.
-    pub most_remembered: usize,
+    /// Maximum number of series shapes per selector.
+    pub max_series_per_selector: usize,
 }
 
-impl Default for Plan {
+impl Default for DiscoverySettings {
     fn default() -> Self {
         let interval = Duration::from_mins(10);
         let grace = Duration::from_hours(1);
-        Self { interval, max_age: interval, grace, parallel: 2, most_remembered: 500_000 }
+        Self { interval, max_age: interval, grace, parallel: 2, max_series_per_selector: 500_000 }
     }
 }
 
-/// How asking for one selector went.
+/// Status of one selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorStatus {
     /// The selector.
     pub selector: String,
-    /// When it was last answered.
+    /// Time of the last success.
     pub last_success: Option<Timestamp>,
-    /// How long the last attempt took.
+    /// Duration of the last request.
     pub took: Duration,
-    /// Why the last attempt failed, and what to do about it.
+    /// Last error and its remedy.
     pub error: Option<(String, &'static str)>,
-    /// How many series it selected when it was last answered.
+    /// Number of series in the last response.
     pub series: u64,
-    /// How many combinations of metric and label names are known.
+    /// Number of known series shapes.
     pub shapes: usize,
-    /// What Prometheus warned of.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// What is known about all selectors of one kind of rules.
+/// Discovered series of all selectors of one rule family.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    selectors: BTreeMap<Arc<str>, Remembered>,
+pub struct DiscoveryState {
+    selectors: BTreeMap<Arc<str>, SelectorState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Remembered {
-    /// Shapes and when they were last seen; those of the last answer are at the end, in its order.
+struct SelectorState {
+    /// Shapes and when they were last seen; those of the last response are at the end, in its order.
     shapes: Vec<(Series, Timestamp)>,
     last_success: Option<Timestamp>,
     took: Duration,
@@ -78,68 +78,67 @@ struct Remembered {
     warnings: Vec<String>,
 }
 
-/// What came of asking for one selector.
+/// Result of listing one selector.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct DiscoveryAttempt {
     /// The selector.
     pub selector: Arc<str>,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// What was found.
-    pub result: Result<Found, Error>,
+    /// Result.
+    pub result: Result<SeriesResult, PrometheusError>,
 }
 
-/// Asks for each selector once.
-pub async fn survey(
-    prometheus: &Prometheus,
+/// Lists the series of each selector once.
+pub async fn list_series(
+    prometheus: &PrometheusClient,
     selectors: Vec<Arc<str>>,
-    plan: &Plan,
+    plan: &DiscoverySettings,
     now: Timestamp,
-) -> Vec<Attempt> {
+) -> Vec<DiscoveryAttempt> {
     let start = plan.start(now);
     futures::stream::iter(selectors)
         .map(|selector| async move {
             let started = Instant::now();
             let result = prometheus.series(&selector, start, now).await;
-            Attempt { selector, took: started.elapsed(), result }
+            DiscoveryAttempt { selector, took: started.elapsed(), result }
         })
         .buffered(plan.parallel.max(1))
         .collect()
         .await
 }
 
-impl Plan {
-    /// Since when series count in a round that begins now.
+impl DiscoverySettings {
+    /// Start of the series request of a round that begins now.
     pub fn start(&self, now: Timestamp) -> Timestamp {
         let age = SignedDuration::try_from(self.max_age).unwrap_or(SignedDuration::MAX);
         now.checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// How long to wait after a round. Unless servers are imitated, up to a tenth more or less, so that replicas that
-    /// were started together do not ask together for ever.
+    /// Pause after a round. Outside strict mode with up to 10 % jitter, so that replicas started together drift
+    /// apart.
     pub fn pause(&self, compat: Compat) -> Duration {
         if compat.is_strict() {
             return self.interval;
         }
-        // A hasher with its own keys is as good as dice here.
+        // A randomly seeded hasher is a sufficient source of jitter.
         let dice = RandomState::new().hash_one(0) % 2001;
         self.interval.mul_f64(0.9 + dice as f64 / 10_000.0)
     }
 }
 
-impl Memory {
-    /// Learns what a round found; says whether anything is known that was not, or the other way round. What is not
-    /// `wanted` any more is forgotten.
+impl DiscoveryState {
+    /// Applies the results of a round; whether the known series changed. Selectors that are not `wanted` are dropped.
     ///
-    /// As recorded, a round of which any selector failed teaches nothing. Otherwise each selector is on its own, and
-    /// what it does not select any more is remembered for a while.
-    pub fn learn(
+    /// In strict mode a round with any failure changes nothing, as in prometheus-adapter. Otherwise each selector is
+    /// independent, and missing series stay known for a grace period.
+    pub fn update(
         &mut self,
         wanted: &[Arc<str>],
-        round: Vec<Attempt>,
+        round: Vec<DiscoveryAttempt>,
         now: Timestamp,
         compat: Compat,
-        plan: &Plan,
+        plan: &DiscoverySettings,
     ) -> bool {
         let wanted: HashSet<&str> = wanted.iter().map(|selector| &**selector).collect();
         let known = self.selectors.len();
@@ -156,7 +155,7 @@ impl Memory {
                     remembered.last_success = Some(now);
                     if !(failed && compat.is_strict()) {
                         let grace = if compat.is_strict() { Duration::ZERO } else { plan.grace };
-                        changed |= remembered.replace(found, now, grace, plan.most_remembered);
+                        changed |= remembered.replace(found, now, grace, plan.max_series_per_selector);
                     }
                 }
             }
@@ -164,12 +163,12 @@ impl Memory {
         changed
     }
 
-    /// What a selector is known to select.
+    /// Known series of a selector.
     pub fn shapes(&self, selector: &str) -> impl Iterator<Item = &Series> {
         self.selectors.get(selector).into_iter().flat_map(|known| known.shapes.iter().map(|(shape, _)| shape))
     }
 
-    /// How asking for a selector went; none if it was never asked for.
+    /// Status of a selector; `None` before its first request.
     pub fn status(&self, selector: &str) -> Option<SelectorStatus> {
         let known = self.selectors.get(selector)?;
         Some(SelectorStatus {
@@ -183,7 +182,7 @@ impl Memory {
         })
     }
 
-    /// Those of these selectors that were not asked for yet, or not answered last time.
+    /// Selectors without a successful last request.
     pub fn failed(&self, selectors: &[Arc<str>]) -> Vec<Arc<str>> {
         let answered =
             |selector: &str| self.selectors.get(selector).is_some_and(|known| known.error.is_none());
@@ -191,8 +190,8 @@ impl Memory {
     }
 }
 
-impl Remembered {
-    fn replace(&mut self, found: Found, now: Timestamp, grace: Duration, most: usize) -> bool {
+impl SelectorState {
+    fn replace(&mut self, found: SeriesResult, now: Timestamp, grace: Duration, most: usize) -> bool {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
         let before: HashMap<Series, Timestamp> = std::mem::take(&mut self.shapes).into_iter().collect();
         let count = before.len();
@@ -203,7 +202,8 @@ impl Remembered {
             fresh += usize::from(missing.remove(&shape).is_none());
             shapes.push((shape, now));
         }
-        // What was seen last stays longest, and the newest is behind all others: of equals the last counts.
+        // The most recently seen shapes are kept longest, and the newest come last, because the last of equal metrics
+        // wins.
         let mut kept: Vec<(Series, Timestamp)> =
             missing.into_iter().filter(|(_, seen)| now.duration_since(*seen) < grace).collect();
         kept.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));

@@ -1,4 +1,4 @@
-//! What is wrong, or will be, with a rule file; and what a rule does, step by step.
+//! Checks a rule file, and explains what a rule does.
 
 mod assumed;
 mod explain;
@@ -10,25 +10,27 @@ mod tests;
 
 use api::text::{Document, Source};
 
-pub use assumed::assumed;
-pub use explain::{Choice, ExplainedMetric, ExplainedResource, Explanation, Question, explain, sample};
+pub use assumed::assumed_mapper;
+pub use explain::{
+    ExampleQuery, ExplainedMetric, ExplainedResource, Explanation, RuleSelection, explain, parse_series,
+};
 
-use super::config::{Config, Stage};
-use super::mapper::Mapper;
+use super::config::{AdapterConfig, ConfigSection};
+use super::mapper::RestMapper;
 
-/// How bad something is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It does not work.
+    /// The rule does not work.
     Error,
-    /// It does something else than it seems to.
+    /// The rule does not do what it seems to do.
     Warning,
-    /// Worth knowing.
+    /// Information.
     Note,
 }
 
 impl Severity {
-    /// In one word.
+    /// Name of the severity.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -38,12 +40,12 @@ impl Severity {
     }
 }
 
-/// Where something is in the file.
+/// Location in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FindingLocation {
     /// Section of the file.
-    pub section: Stage,
-    /// Rule of the section, counted from 0.
+    pub section: ConfigSection,
+    /// Index of the rule in its section.
     pub rule: Option<usize>,
     /// Path of the key, such as `rules[0].name.as`; empty for the whole file.
     pub key: String,
@@ -53,31 +55,31 @@ pub struct Place {
     pub column: u32,
 }
 
-/// One thing to know about a file.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Where it is.
-    pub place: Place,
-    /// What is wrong.
+    /// Location.
+    pub location: FindingLocation,
+    /// Message.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 
-/// Looks through a rule file. Without a mapper, resources are taken to exist; see [`assumed`].
+/// Checks a rule file. Without a mapper, resources are assumed to exist; see [`assumed_mapper`].
 ///
-/// Findings come in the order of the file.
-pub fn lint(text: &str, mapper: Option<&Mapper>) -> Vec<Finding> {
+/// Findings are in file order.
+pub fn lint(text: &str, mapper: Option<&RestMapper>) -> Vec<Finding> {
     let source = Source::new("config", text);
-    let config = match Config::read(&source) {
+    let config = match AdapterConfig::read(&source) {
         Ok(config) => config,
         Err(error) => {
             let findings = error.problems.into_iter().map(|problem| Finding {
                 severity: Severity::Error,
-                place: Place {
-                    section: Stage::Parse,
+                location: FindingLocation {
+                    section: ConfigSection::Parse,
                     rule: None,
                     key: problem.path,
                     line: problem.span.line,
@@ -94,23 +96,35 @@ pub fn lint(text: &str, mapper: Option<&Mapper>) -> Vec<Finding> {
     let mapper = match mapper {
         Some(mapper) => mapper,
         None => {
-            guessed = assumed(&config);
+            guessed = assumed_mapper(&config);
             &guessed
         }
     };
-    let mut report = Report { document: documents.first(), findings: Vec::new() };
+    let mut report = FindingCollector { document: documents.first(), findings: Vec::new() };
     if let Some(second) = documents.get(1) {
         let line = second.root.locate("").line;
         report
-            .add(Severity::Warning, Stage::Parse, None, "", "only the first document of a file is read")
+            .add(
+                Severity::Warning,
+                ConfigSection::Parse,
+                None,
+                "",
+                "only the first document of a file is read",
+            )
             .remedy("move the rules into the first document");
         if let Some(finding) = report.findings.last_mut() {
-            finding.place.line = line;
+            finding.location.line = line;
         }
     }
-    if config == Config::default() {
+    if config == AdapterConfig::default() {
         report
-            .add(Severity::Warning, Stage::Parse, None, "", "the file has no rules, so nothing is served")
+            .add(
+                Severity::Warning,
+                ConfigSection::Parse,
+                None,
+                "",
+                "the file has no rules, so nothing is served",
+            )
             .remedy("add rules, externalRules or resourceRules");
     }
     rules::check(&config, mapper, &mut report);
@@ -118,43 +132,44 @@ pub fn lint(text: &str, mapper: Option<&Mapper>) -> Vec<Finding> {
         resources::check(resources, mapper, &mut report);
     }
     let mut findings = report.findings;
-    findings.sort_by_key(|finding| (finding.place.line, finding.severity));
+    findings.sort_by_key(|finding| (finding.location.line, finding.severity));
     findings
 }
 
-/// Collects findings and knows where things are.
-struct Report<'a> {
+/// Collects findings with their locations.
+struct FindingCollector<'a> {
     document: Option<&'a Document>,
     findings: Vec<Finding>,
 }
 
-impl Report<'_> {
+impl FindingCollector<'_> {
     fn add(
         &mut self,
         severity: Severity,
-        section: Stage,
+        section: ConfigSection,
         rule: Option<usize>,
         key: &str,
         message: impl Into<String>,
-    ) -> Unremedied<'_> {
+    ) -> FindingBuilder<'_> {
         let path = match (section, rule, key) {
-            (Stage::Parse, ..) => String::new(),
+            (ConfigSection::Parse, ..) => String::new(),
             (section, None, "") => section.name().to_owned(),
             (section, None, key) => format!("{section}.{key}"),
             (section, Some(rule), "") => format!("{section}[{rule}]"),
             (section, Some(rule), key) => format!("{section}[{rule}].{key}"),
         };
         let span = self.document.map(|document| document.locate(&path)).unwrap_or_default();
-        let place = Place { section, rule, key: path, line: span.line.max(1), column: span.column.max(1) };
-        self.findings.push(Finding { severity, place, message: message.into(), remedy: String::new() });
-        Unremedied(self.findings.last_mut())
+        let location =
+            FindingLocation { section, rule, key: path, line: span.line.max(1), column: span.column.max(1) };
+        self.findings.push(Finding { severity, location, message: message.into(), remedy: String::new() });
+        FindingBuilder(self.findings.last_mut())
     }
 }
 
-/// A finding that does not say yet what to do.
-struct Unremedied<'a>(Option<&'a mut Finding>);
+/// A finding without a remedy.
+struct FindingBuilder<'a>(Option<&'a mut Finding>);
 
-impl Unremedied<'_> {
+impl FindingBuilder<'_> {
     fn remedy(self, text: impl Into<String>) {
         if let Some(finding) = self.0 {
             finding.remedy = text.into();

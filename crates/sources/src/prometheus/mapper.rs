@@ -1,9 +1,9 @@
-//! Which resource a word means.
+//! REST mapper: resolves resource names.
 
 use std::collections::HashMap;
 use std::fmt;
 
-/// A resource of the main API, in its preferred version.
+/// A resource of the API server, in its preferred version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KnownResource {
     /// API group; empty for the core one.
@@ -16,7 +16,7 @@ pub struct KnownResource {
     pub singular: String,
     /// Kind.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -32,12 +32,12 @@ impl KnownResource {
 pub struct GroupResource {
     /// API group; empty for the core one.
     pub group: String,
-    /// Name as somebody wrote it, or the plural one.
+    /// Name as written, or the plural one.
     pub resource: String,
 }
 
 impl GroupResource {
-    /// Takes `resource.group` apart at the first dot.
+    /// Splits `resource.group` at the first dot.
     pub fn parse(text: &str) -> Self {
         let (resource, group) = text.split_once('.').unwrap_or((text, ""));
         Self { group: group.to_owned(), resource: resource.to_owned() }
@@ -51,10 +51,10 @@ impl fmt::Display for GroupResource {
     }
 }
 
-/// Why no resource is meant, in the words of Kubernetes.
+/// Why a name does not resolve, in the words of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoResource {
-    /// There is none of that name.
+pub enum ResourceNotFound {
+    /// There is no such resource.
     #[error("no matches for {group}/, Resource={resource}")]
     Unknown {
         /// Group as asked for.
@@ -62,24 +62,24 @@ pub enum NoResource {
         /// Name as asked for.
         resource: String,
     },
-    /// Nothing was asked for.
+    /// The name is empty.
     #[error("a resource must be present, got: {0}/, Resource=")]
     Unnamed(String),
 }
 
-/// Finds resources by what people write: `pod`, `pods`, `PODS`, `deployments`, `deployment.apps`.
+/// Resolves names such as `pod`, `pods`, `PODS`, `deployments`, `deployment.apps`.
 #[derive(Clone, Debug, Default)]
-pub struct Mapper {
+pub struct RestMapper {
     resources: Vec<KnownResource>,
-    /// Places in `resources` by singular and plural name, ascending.
+    /// Indices of `resources` by singular and plural name, ascending.
     names: HashMap<String, Vec<usize>>,
 }
 
-impl Mapper {
-    /// From all resources of the API, groups in the order of discovery, without sub-resources.
+impl RestMapper {
+    /// Creates a mapper from all resources in discovery order, subresources excluded.
     ///
-    /// Kubernetes' own mapper also knows the list of every kind as a resource (`podlists`, and `lists` in every group);
-    /// so does this one, behind the real ones of each group.
+    /// Like the RESTMapper of Kubernetes it also knows the list kind of every resource (`podlists`, and `lists` in
+    /// every group), after the real ones of each group.
     pub fn new(resources: Vec<KnownResource>) -> Self {
         let mut mapper = Self::default();
         let mut rest = resources.into_iter().filter(|resource| !resource.plural.contains('/')).peekable();
@@ -112,37 +112,37 @@ impl Mapper {
         self.resources.push(resource);
     }
 
-    /// The resource with this name, singular or plural, in this group (which may be empty or a prefix).
+    /// Resolves a singular or plural name in a group, which may be empty or a prefix.
     pub fn find(&self, group: &str, name: &str) -> Option<&KnownResource> {
         self.resolve(group, name).ok()
     }
 
-    /// The same, saying why not.
-    pub fn resolve(&self, group: &str, name: &str) -> Result<&KnownResource, NoResource> {
+    /// Like [`RestMapper::find`], with the reason of a failure.
+    pub fn resolve(&self, group: &str, name: &str) -> Result<&KnownResource, ResourceNotFound> {
         if name.is_empty() {
-            return Err(NoResource::Unnamed(group.to_owned()));
+            return Err(ResourceNotFound::Unnamed(group.to_owned()));
         }
         let group = group.to_lowercase();
         let places = self.names.get(&name.to_lowercase()).map(Vec::as_slice).unwrap_or_default();
         let mut found = places.iter().filter_map(|place| self.resources.get(*place));
         found
             .find(|resource| resource.group.starts_with(&group))
-            .ok_or_else(|| NoResource::Unknown { group: group.clone(), resource: name.to_lowercase() })
+            .ok_or_else(|| ResourceNotFound::Unknown { group: group.clone(), resource: name.to_lowercase() })
     }
 
-    /// The resource meant by `resource.group`.
+    /// Resolves `resource.group`.
     pub fn find_text(&self, text: &str) -> Option<&KnownResource> {
         let GroupResource { group, resource } = GroupResource::parse(text);
         self.find(&group, &resource)
     }
 
-    /// All resources, groups in the order of discovery.
+    /// All resources, groups in discovery order.
     pub fn resources(&self) -> &[KnownResource] {
         &self.resources
     }
 }
 
-/// The list of a kind, with the plural that Kubernetes guesses. There are no objects of it, so its scope means nothing.
+/// List kind of a resource, with the plural that Kubernetes derives. It has no objects, so its scope has no meaning.
 fn list_of(resource: &KnownResource) -> KnownResource {
     let kind = format!("{}List", resource.kind);
     let singular = kind.to_lowercase();
@@ -159,8 +159,8 @@ mod tests {
         KnownResource { group, version: "v1".to_owned(), plural, singular, kind, namespaced }
     }
 
-    fn mapper() -> Mapper {
-        Mapper::new(vec![
+    fn mapper() -> RestMapper {
+        RestMapper::new(vec![
             known("", "pods", "", "Pod", true),
             known("", "pods/log", "", "Pod", true),
             known("", "events", "event", "Event", true),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_people_write() {
+    fn resolves_names_as_written() {
         let mapper = mapper();
         for (text, expected) in [
             ("pod", "pods"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_nothing_is_meant() {
+    fn unresolved_names_have_a_reason() {
         let mapper = mapper();
         let why = |group: &str, name: &str| mapper.resolve(group, name).unwrap_err().to_string();
         assert_eq!(why("nope", "pods"), "no matches for nope/, Resource=pods");

@@ -1,23 +1,24 @@
-//! Prometheus: the rules of prometheus-adapter, what they discover, and the queries they become.
+//! Prometheus: the rules of prometheus-adapter, discovery of their series, and the queries they produce.
 //!
 //! ```text
-//! config     the file, read strictly
+//! config     the configuration file of prometheus-adapter, read strictly
 //! template   Go templates between << and >>
-//! mapper     which resource a word means: pod, pods, deployment.apps
-//! rule       one rule, ready to be used: filters, names, labels of resources
-//! registry   what discovery found: (resource, metric) -> (series, rule)
-//! query      a question becomes PromQL
-//! lint       what is wrong with a file, and what a rule does, step by step
-//! client     asks Prometheus; identical questions are asked once
-//! discovery  asks for series, rule by rule, without storms
-//! answer     what Prometheus said becomes values
-//! provider   answers custom, external and resource metrics
+//! mapper     resolves resource names: pod, pods, deployment.apps
+//! names      Go regular expressions and their expansion
+//! rule       compiled rules: filters, names, labels of resources
+//! registry   discovered metrics: (resource, metric) -> (series, rule)
+//! query      builds PromQL
+//! lint       checks a rule file, and explains a rule step by step
+//! client     Prometheus client with single-flight queries
+//! discovery  lists series, selector by selector
+//! convert    converts query results to metric values
+//! provider   serves custom, external and resource metrics
 //! reload     watches the file
 //! ```
 
-pub mod answer;
 pub mod client;
 pub mod config;
+pub mod convert;
 pub mod discovery;
 pub mod lint;
 pub mod mapper;

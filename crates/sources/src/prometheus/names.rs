@@ -1,23 +1,23 @@
-//! Names of series and what becomes of them: Go's regular expressions and its way to expand `$1` and `${name}`.
+//! Series names and metric names: regular expressions and expansion (`$1`, `${name}`) of Go.
 
 mod classes;
 mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::Pattern;
+pub use pattern::GoRegex;
 
 use super::config::{NameMapping, SeriesFilter};
 
-/// A condition on the name of a series.
+/// Filter on series names.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    pattern: Pattern,
+pub struct SeriesNameFilter {
+    pattern: GoRegex,
     wanted: bool,
 }
 
-impl Filter {
-    /// A filter as it is written.
+impl SeriesNameFilter {
+    /// Compiles a filter.
     pub fn new(filter: &SeriesFilter) -> Result<Self, String> {
         let (text, wanted) = match (filter.is.as_str(), filter.is_not.as_str()) {
             ("", "") => return Err("must have either an `is` or `isNot` expression in a filter".to_owned()),
@@ -31,37 +31,37 @@ impl Filter {
                 ));
             }
         };
-        let pattern = Pattern::new(text)
+        let pattern = GoRegex::new(text)
             .map_err(|why| format!("unable to compile series filter {}: {why}", api::gotext::quote(text)))?;
         Ok(Self { pattern, wanted })
     }
 
-    /// Whether a series of this name passes.
+    /// Whether a series name passes.
     pub fn accepts(&self, name: &str) -> bool {
         self.pattern.is_match(name) == self.wanted
     }
 }
 
-/// How names of series become names of metrics.
+/// Naming of metrics from series names.
 #[derive(Clone, Debug)]
-pub struct Naming {
-    pattern: Pattern,
+pub struct MetricNaming {
+    pattern: GoRegex,
     layout: String,
 }
 
 /// Why a naming cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamingError {
-    /// The expression is wrong.
+    /// The regular expression is not valid.
     Pattern(String),
-    /// There are several groups and nothing says which to take.
+    /// The expression has several groups, but there is no layout.
     NoLayout,
 }
 
-impl Naming {
+impl MetricNaming {
     pub(super) fn new(mapping: &NameMapping) -> Result<Self, NamingError> {
         let text = if mapping.matches.is_empty() { ".*" } else { &mapping.matches };
-        let pattern = Pattern::new(text).map_err(NamingError::Pattern)?;
+        let pattern = GoRegex::new(text).map_err(NamingError::Pattern)?;
         let layout = match (mapping.as_.as_str(), pattern.groups()) {
             ("", 0) => "$0",
             ("", 1) => "$1",
@@ -71,17 +71,17 @@ impl Naming {
         Ok(Self { layout: layout.to_owned(), pattern })
     }
 
-    /// The name of the metric; nothing if the expression does not match.
+    /// Metric name of a series; `None` if the expression does not match.
     pub fn name(&self, series: &str) -> Option<String> {
         self.pattern.expand(series, &self.layout)
     }
 
-    /// What is put together.
+    /// Layout of the name.
     pub fn layout(&self) -> &str {
         &self.layout
     }
 
-    /// References of the layout to groups that the expression does not have, which become nothing.
+    /// References of the layout to groups that the expression does not have; they expand to nothing.
     pub fn empty_references(&self) -> Vec<String> {
         let mut empty = Vec::new();
         let mut rest = self.layout.as_str();

@@ -1,21 +1,21 @@
-//! Answers custom, external and resource metrics from Prometheus.
+//! Serves custom, external and resource metrics from Prometheus.
 //!
 //! ```text
-//! rounds      looks for series from time to time
-//! custom      metrics of objects
-//! external    metrics of anything else
-//! resource    CPU and memory of pods and nodes
-//! separable   whether one query may answer for many objects
-//! report      how all this fares
+//! discovery_loop  runs discovery periodically
+//! custom          custom metrics
+//! external        external metrics
+//! resource        CPU and memory of pods and nodes
+//! separable       whether one query can serve many objects
+//! report          status of the provider
 //! ```
 //!
-//! Rules, what they found and the resources they refer to are one [`State`] that is exchanged as a whole.
+//! Rules, discovered metrics and resources form one [`ProviderState`], which is replaced as a whole.
 
 mod custom;
+mod discovery_loop;
 mod external;
 mod report;
 mod resource;
-mod rounds;
 mod separable;
 #[cfg(test)]
 mod tests;
@@ -30,264 +30,262 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-pub use report::{Report, RuleReport, SectionReport};
+pub use report::{ProviderReport, RuleReport, SectionReport};
 
-use super::client::Prometheus;
-use super::config::{Config, ConfigError};
-use super::discovery::{Memory, Plan};
-use super::mapper::{KnownResource, Mapper};
+use super::client::PrometheusClient;
+use super::config::{AdapterConfig, ConfigError};
+use super::discovery::{DiscoverySettings, DiscoveryState};
+use super::mapper::{KnownResource, RestMapper};
 use super::registry::{Registry, Series};
-use super::reload::Reloaded;
-use super::rule::{Family, Rules};
+use super::reload::ReloadOutcome;
+use super::rule::{RuleFamily, Rules};
+use crate::Clock;
 use crate::inventory::{Node, Pod};
 
-/// What must be known about the cluster.
-pub trait World: Send + Sync {
-    /// All resources; another one when they changed.
-    fn mapper(&self) -> Arc<Mapper>;
-    /// Names of objects, in the order in which the API lists them.
+/// Cluster data that the provider needs.
+pub trait ClusterResources: Send + Sync {
+    /// Resources of the API server; a new `Arc` when they changed.
+    fn mapper(&self) -> Arc<RestMapper>;
+    /// Names of objects in list order.
     fn names<'a>(
         &'a self,
         resource: &'a KnownResource,
         namespace: Option<&'a str>,
         selector: &'a Selector,
     ) -> Answer<'a, Vec<String>>;
-    /// Running pods of a namespace, or all, ascending by namespace and name.
+    /// Running pods of a namespace or of all, ascending by namespace and name.
     fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>>;
-    /// One running pod.
+    /// Looks up a running pod.
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>>;
     /// All nodes, ascending by name.
     fn nodes(&self) -> Vec<Arc<Node>>;
-    /// One node.
+    /// Looks up a node.
     fn node(&self, name: &str) -> Option<Arc<Node>>;
 }
 
-/// How metrics are provided.
-#[derive(Clone)]
-pub struct Settings {
-    /// How exactly the adapter is imitated.
+/// Settings of a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderSettings {
+    /// Whether prometheus-adapter is imitated exactly.
     pub compat: Compat,
-    /// How series are looked for.
-    pub plan: Plan,
-    /// How long a question may take.
-    pub patience: Duration,
-    /// From how many names on a query is asked for all objects, if that is the same.
-    pub many_names: usize,
-    /// What time it is.
-    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Settings of discovery.
+    pub discovery: DiscoverySettings,
+    /// Timeout of a query.
+    pub query_timeout: Duration,
+    /// Above this number of names a query selects all objects, if the rule allows it.
+    pub max_names_per_query: usize,
+    /// The wall clock.
+    pub clock: Clock,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
+impl ProviderSettings {
+    /// Default settings with this clock.
+    pub fn new(clock: Clock) -> Self {
         Self {
             compat: Compat::default(),
-            plan: Plan::default(),
-            patience: Duration::from_secs(30),
-            many_names: 50,
-            clock: Arc::new(Timestamp::now),
+            discovery: DiscoverySettings::default(),
+            query_timeout: Duration::from_secs(30),
+            max_names_per_query: 50,
+            clock,
         }
     }
 }
 
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("compat", &self.compat)
-            .field("plan", &self.plan)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Answers custom, external and resource metrics. Cheap to clone; all clones are the same provider.
+/// Serves custom, external and resource metrics. Cheap to clone; clones share their data.
 #[derive(Clone)]
-pub struct Provider(Arc<Inner>);
+pub struct PrometheusProvider(Arc<ProviderInner>);
 
-struct Inner {
-    settings: Settings,
-    prometheus: Prometheus,
-    world: Arc<dyn World>,
-    state: RwLock<Arc<State>>,
-    memory: Mutex<Memories>,
-    /// Wakes the rounds of custom and external metrics when there are new rules.
+struct ProviderInner {
+    settings: ProviderSettings,
+    prometheus: PrometheusClient,
+    cluster: Arc<dyn ClusterResources>,
+    state: RwLock<Arc<ProviderState>>,
+    memory: Mutex<DiscoveryStates>,
+    /// Wakes the discovery loops of custom and external metrics after a reload.
     changed: (Arc<Notify>, Arc<Notify>),
-    rounds: Mutex<Vec<AbortHandle>>,
-    oddities: report::Oddities,
+    discovery_tasks: Mutex<Vec<AbortHandle>>,
+    oddities: report::ResponseWarnings,
 }
 
 #[derive(Default)]
-struct Memories {
-    custom: Memory,
-    external: Memory,
+struct DiscoveryStates {
+    custom: DiscoveryState,
+    external: DiscoveryState,
 }
 
-/// Rules, and what they found.
-struct State {
-    config: Config,
+/// Rules and discovered metrics.
+struct ProviderState {
+    config: AdapterConfig,
     rules: Rules,
-    mapper: Arc<Mapper>,
+    mapper: Arc<RestMapper>,
     registry: Registry,
-    /// Which rules of custom metrics may be asked for all objects at once.
+    /// Per custom rule: whether one query can select all objects.
     separable: Vec<bool>,
 }
 
-impl fmt::Debug for Provider {
+impl fmt::Debug for PrometheusProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider").field("prometheus", &self.0.prometheus).finish_non_exhaustive()
     }
 }
 
-impl Provider {
-    /// Provides metrics by these rules, and begins to look for their series. Nothing is known before the first round.
+impl PrometheusProvider {
+    /// Creates a provider and starts discovery. No metric is known before the first round.
     pub fn start(
-        settings: Settings,
-        prometheus: Prometheus,
-        config: Config,
-        world: Arc<dyn World>,
+        settings: ProviderSettings,
+        prometheus: PrometheusClient,
+        config: AdapterConfig,
+        cluster: Arc<dyn ClusterResources>,
     ) -> Result<Self, ConfigError> {
-        let provider = Self::idle(settings, prometheus, config, world)?;
-        let rounds = [Family::Custom, Family::External].map(|family| rounds::spawn(&provider.0, family));
-        locked(&provider.0.rounds).extend(rounds);
+        let provider = Self::idle(settings, prometheus, config, cluster)?;
+        let tasks = [RuleFamily::Custom, RuleFamily::External]
+            .map(|family| discovery_loop::spawn(&provider.0, family));
+        locked(&provider.0.discovery_tasks).extend(tasks);
         Ok(provider)
     }
 
-    /// The same, but series are looked for only by [`Provider::discover`].
+    /// Creates a provider without background discovery; see [`PrometheusProvider::discover`].
     pub fn idle(
-        settings: Settings,
-        prometheus: Prometheus,
-        config: Config,
-        world: Arc<dyn World>,
+        settings: ProviderSettings,
+        prometheus: PrometheusClient,
+        config: AdapterConfig,
+        cluster: Arc<dyn ClusterResources>,
     ) -> Result<Self, ConfigError> {
-        let state = State::new(config, world.mapper(), settings.compat, &Memories::default())?;
-        Ok(Self(Arc::new(Inner {
+        let state =
+            ProviderState::new(config, cluster.mapper(), settings.compat, &DiscoveryStates::default())?;
+        Ok(Self(Arc::new(ProviderInner {
             settings,
             prometheus,
-            world,
+            cluster,
             state: RwLock::new(Arc::new(state)),
             memory: Mutex::default(),
             changed: (Arc::default(), Arc::default()),
-            rounds: Mutex::default(),
-            oddities: report::Oddities::default(),
+            discovery_tasks: Mutex::default(),
+            oddities: report::ResponseWarnings::default(),
         })))
     }
 
-    /// Looks for the series of all rules once.
+    /// Runs one round of discovery.
     pub async fn discover(&self) {
-        for family in [Family::Custom, Family::External] {
-            rounds::round(&self.0, family, false).await;
+        for family in [RuleFamily::Custom, RuleFamily::External] {
+            discovery_loop::round(&self.0, family, false).await;
         }
     }
 
-    /// Takes new rules. What is known about their selectors is used at once; new ones are asked for now. If they cannot be
-    /// used, nothing changes.
-    pub fn reload(&self, config: Config) -> Reloaded {
+    /// Replaces the rules. Known series are used at once and new selectors are listed now. Invalid rules change
+    /// nothing.
+    pub fn reload(&self, config: AdapterConfig) -> ReloadOutcome {
         let old = self.0.state();
         if old.config == config {
-            return Reloaded::Unchanged;
+            return ReloadOutcome::Unchanged;
         }
         let memory = locked(&self.0.memory);
-        match State::new(config, self.0.world.mapper(), self.0.settings.compat, &memory) {
+        match ProviderState::new(config, self.0.cluster.mapper(), self.0.settings.compat, &memory) {
             Ok(state) => {
                 self.0.exchange(state);
                 drop(memory);
                 self.0.changed.0.notify_one();
                 self.0.changed.1.notify_one();
-                Reloaded::Reloaded
+                ReloadOutcome::Reloaded
             }
             Err(error) => {
                 let place = error
                     .rule
                     .map_or_else(|| error.stage.to_string(), |rule| format!("{}[{rule}]", error.stage));
-                Reloaded::Refused(format!("{place}: {error}"))
+                ReloadOutcome::Refused(format!("{place}: {error}"))
             }
         }
     }
 
-    /// Which APIs the rules can answer: custom, external and resource metrics.
+    /// Which APIs have rules: custom, external, resource.
     pub fn serves(&self) -> (bool, bool, bool) {
         let state = self.0.state();
         let has = |family| !state.rules.of(family).is_empty();
-        (has(Family::Custom), has(Family::External), state.rules.resource().is_some())
+        (has(RuleFamily::Custom), has(RuleFamily::External), state.rules.resource().is_some())
     }
 
-    /// The Prometheus that is asked.
-    pub fn prometheus(&self) -> &Prometheus {
+    /// The Prometheus client.
+    pub fn prometheus(&self) -> &PrometheusClient {
         &self.0.prometheus
     }
 }
 
-impl Drop for Inner {
+impl Drop for ProviderInner {
     fn drop(&mut self) {
-        locked(&self.rounds).iter().for_each(AbortHandle::abort);
+        locked(&self.discovery_tasks).iter().for_each(AbortHandle::abort);
     }
 }
 
-impl Inner {
-    fn state(&self) -> Arc<State> {
+impl ProviderInner {
+    fn state(&self) -> Arc<ProviderState> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn exchange(&self, state: State) {
+    fn exchange(&self, state: ProviderState) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 
     fn now(&self) -> Timestamp {
-        (self.settings.clock)()
+        self.settings.clock.now()
     }
 
     fn compat(&self) -> Compat {
         self.settings.compat
     }
 
-    /// That something cannot be done; why is said to clients only unless the adapter is imitated.
+    /// An internal error; the cause is included outside strict mode only.
     fn unable(&self, what: &str, why: &dyn fmt::Display) -> Failure {
         tracing::debug!(%why, "{what}");
         Failure::Internal(if self.compat().is_strict() { what.to_owned() } else { format!("{what}: {why}") })
     }
 }
 
-impl State {
+impl ProviderState {
     fn new(
-        config: Config,
-        mapper: Arc<Mapper>,
+        config: AdapterConfig,
+        mapper: Arc<RestMapper>,
         compat: Compat,
-        memory: &Memories,
+        memory: &DiscoveryStates,
     ) -> Result<Self, ConfigError> {
         let rules = Rules::compile(&config, &mapper, compat)?;
-        let separable =
-            rules.of(Family::Custom).iter().map(|rule| separable::is_separable(rule.query.text())).collect();
+        let separable = rules
+            .of(RuleFamily::Custom)
+            .iter()
+            .map(|rule| separable::is_separable(rule.query.text()))
+            .collect();
         let mut registry = Registry::new(&rules);
-        for family in [Family::Custom, Family::External] {
+        for family in [RuleFamily::Custom, RuleFamily::External] {
             registry.replace(&rules, &mapper, family, &remembered(memory, &rules, family));
         }
         Ok(Self { config, rules, mapper, registry, separable })
     }
 }
 
-impl Memories {
-    fn of(&self, family: Family) -> &Memory {
+impl DiscoveryStates {
+    fn of(&self, family: RuleFamily) -> &DiscoveryState {
         match family {
-            Family::Custom => &self.custom,
-            Family::External => &self.external,
+            RuleFamily::Custom => &self.custom,
+            RuleFamily::External => &self.external,
         }
     }
 
-    fn of_mut(&mut self, family: Family) -> &mut Memory {
+    fn of_mut(&mut self, family: RuleFamily) -> &mut DiscoveryState {
         match family {
-            Family::Custom => &mut self.custom,
-            Family::External => &mut self.external,
+            RuleFamily::Custom => &mut self.custom,
+            RuleFamily::External => &mut self.external,
         }
     }
 }
 
-fn selectors(rules: &Rules, family: Family) -> Vec<Arc<str>> {
+fn selectors(rules: &Rules, family: RuleFamily) -> Vec<Arc<str>> {
     match family {
-        Family::Custom => rules.custom_selectors(),
-        Family::External => rules.external_selectors(),
+        RuleFamily::Custom => rules.custom_selectors(),
+        RuleFamily::External => rules.external_selectors(),
     }
 }
 
-/// What is known about the selectors of a family.
-fn remembered(memory: &Memories, rules: &Rules, family: Family) -> Vec<(Arc<str>, Vec<Series>)> {
+/// Known series of the selectors of a family.
+fn remembered(memory: &DiscoveryStates, rules: &Rules, family: RuleFamily) -> Vec<(Arc<str>, Vec<Series>)> {
     let memory = memory.of(family);
     selectors(rules, family)
         .into_iter()

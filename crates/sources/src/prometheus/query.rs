@@ -1,4 +1,4 @@
-//! Questions become PromQL.
+//! Builds PromQL from metric queries.
 
 mod matchers;
 #[cfg(test)]
@@ -8,48 +8,48 @@ use std::fmt;
 
 use api::selector::Selector;
 
-pub use matchers::Objects;
+pub use matchers::ObjectFilter;
 
-use super::mapper::{GroupResource, KnownResource, Mapper, NoResource};
+use super::mapper::{GroupResource, KnownResource, ResourceNotFound, RestMapper};
 use super::registry::Registry;
-use super::rule::{Family, ResourceQuery, Rule, Rules};
+use super::rule::{ResourceQuery, Rule, RuleFamily, Rules};
 use super::template::{QueryArgs, Template};
-use matchers::Matchers;
+use matchers::LabelMatchers;
 
-/// A query, and the label by which values in its answer belong to objects.
+/// A query, and the label that maps its samples to objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct PromQuery {
     /// PromQL.
     pub text: String,
     /// Label that names the object.
     pub label: String,
 }
 
-/// A question about a custom metric.
+/// A query of a custom metric.
 #[derive(Clone, Copy, Debug)]
-pub struct CustomAsk<'a> {
+pub struct CustomQueryArgs<'a> {
     /// `resource.group` as the client wrote it.
     pub resource: &'a str,
-    /// Namespace; none for a metric of an object without one.
+    /// Namespace; `None` for a metric of a cluster-scoped object.
     pub namespace: Option<&'a str>,
-    /// Of which objects.
-    pub objects: Objects<'a>,
+    /// Selected objects.
+    pub objects: ObjectFilter<'a>,
     /// Name of the metric.
     pub metric: &'a str,
-    /// Which series count.
+    /// Series selector.
     pub series: &'a Selector,
 }
 
-/// Why there is no query.
+/// Why no query can be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryError {
-    /// There is no such resource.
-    NoResource(NoResource),
-    /// Nobody knows such a metric.
+    /// Unknown resource.
+    NoResource(ResourceNotFound),
+    /// Unknown metric.
     NoMetric,
-    /// No object was named.
+    /// No object name is given.
     NoObjects,
-    /// The rule cannot answer this question.
+    /// The rule cannot produce a query.
     Rule(String),
 }
 
@@ -68,13 +68,13 @@ impl fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
-/// The query for a custom metric, and the resource it is about.
+/// Query of a custom metric, and its resource.
 pub fn custom<'m>(
     rules: &Rules,
     registry: &Registry,
-    mapper: &'m Mapper,
-    ask: &CustomAsk<'_>,
-) -> Result<(Query, &'m KnownResource), QueryError> {
+    mapper: &'m RestMapper,
+    ask: &CustomQueryArgs<'_>,
+) -> Result<(PromQuery, &'m KnownResource), QueryError> {
     let GroupResource { group, resource } = GroupResource::parse(ask.resource);
     let known = mapper.resolve(&group, &resource).map_err(QueryError::NoResource)?;
     let resource = known.group_resource();
@@ -83,53 +83,53 @@ pub fn custom<'m>(
     }
     let origin =
         registry.custom(&resource, ask.namespace.is_some(), ask.metric).ok_or(QueryError::NoMetric)?;
-    let rule = rules.get(Family::Custom, origin.rule).ok_or(QueryError::NoMetric)?;
+    let rule = rules.get(RuleFamily::Custom, origin.rule).ok_or(QueryError::NoMetric)?;
     let query = rule.custom_query(mapper, &origin.series, &resource, ask).map_err(QueryError::Rule)?;
     Ok((query, known))
 }
 
-/// The query for an external metric.
+/// Query of an external metric.
 pub fn external(
     rules: &Rules,
     registry: &Registry,
-    mapper: &Mapper,
+    mapper: &RestMapper,
     namespace: &str,
     metric: &str,
     series: &Selector,
 ) -> Result<String, QueryError> {
     let origin = registry.external(metric).ok_or(QueryError::NoMetric)?;
-    let rule = rules.get(Family::External, origin.rule).ok_or(QueryError::NoMetric)?;
+    let rule = rules.get(RuleFamily::External, origin.rule).ok_or(QueryError::NoMetric)?;
     rule.external_query(mapper, &origin.series, namespace, series).map_err(QueryError::Rule)
 }
 
 impl Rule {
-    /// The query for a metric of objects.
+    /// Query of a custom metric.
     pub fn custom_query(
         &self,
-        mapper: &Mapper,
+        mapper: &RestMapper,
         series: &str,
         resource: &GroupResource,
-        ask: &CustomAsk<'_>,
-    ) -> Result<Query, String> {
-        let mut matchers = Matchers::of(ask.series)?;
+        ask: &CustomQueryArgs<'_>,
+    ) -> Result<PromQuery, String> {
+        let mut matchers = LabelMatchers::of(ask.series)?;
         if let Some(namespace) = ask.namespace {
             matchers.namespace(&self.labels, mapper, namespace)?;
         }
         let label = self.labels.label_of(resource, mapper)?;
         matchers.objects(&label, &ask.objects);
         let text = filled(&self.query, matchers, series, vec![label.clone()])?;
-        Ok(Query { text, label })
+        Ok(PromQuery { text, label })
     }
 
-    /// The query for an external metric.
+    /// Query of an external metric.
     pub fn external_query(
         &self,
-        mapper: &Mapper,
+        mapper: &RestMapper,
         series: &str,
         namespace: &str,
         selector: &Selector,
     ) -> Result<String, String> {
-        let mut matchers = Matchers::of(selector)?;
+        let mut matchers = LabelMatchers::of(selector)?;
         if self.namespaced && !namespace.is_empty() {
             matchers.namespace(&self.labels, mapper, namespace)?;
         }
@@ -138,27 +138,27 @@ impl Rule {
 }
 
 impl ResourceQuery {
-    /// The query for the containers of pods of a namespace.
+    /// Query of the containers of pods of a namespace.
     pub fn containers_query(
         &self,
-        mapper: &Mapper,
+        mapper: &RestMapper,
         namespace: &str,
-        pods: &Objects<'_>,
-    ) -> Result<Query, String> {
-        let mut matchers = Matchers::default();
+        pods: &ObjectFilter<'_>,
+    ) -> Result<PromQuery, String> {
+        let mut matchers = LabelMatchers::default();
         matchers.namespace(&self.labels, mapper, namespace)?;
         let label = self.labels.label_of(&core("pods"), mapper)?;
         matchers.objects(&label, pods);
         let groups = vec![label.clone(), self.container_label.clone()];
-        Ok(Query { text: filled(&self.containers, matchers, "", groups)?, label })
+        Ok(PromQuery { text: filled(&self.containers, matchers, "", groups)?, label })
     }
 
-    /// The query for nodes.
-    pub fn nodes_query(&self, mapper: &Mapper, nodes: &Objects<'_>) -> Result<Query, String> {
-        let mut matchers = Matchers::default();
+    /// Query of nodes.
+    pub fn nodes_query(&self, mapper: &RestMapper, nodes: &ObjectFilter<'_>) -> Result<PromQuery, String> {
+        let mut matchers = LabelMatchers::default();
         let label = self.labels.label_of(&core("nodes"), mapper)?;
         matchers.objects(&label, nodes);
-        Ok(Query { text: filled(&self.nodes, matchers, "", vec![label.clone()])?, label })
+        Ok(PromQuery { text: filled(&self.nodes, matchers, "", vec![label.clone()])?, label })
     }
 }
 
@@ -169,7 +169,7 @@ fn core(resource: &str) -> GroupResource {
 
 fn filled(
     template: &Template,
-    matchers: Matchers,
+    matchers: LabelMatchers,
     series: &str,
     groups: Vec<String>,
 ) -> Result<String, String> {

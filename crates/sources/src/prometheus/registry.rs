@@ -1,4 +1,4 @@
-//! What discovery found: which metrics there are, of which series, by which rule.
+//! Registry of discovered metrics: their series and rules.
 
 #[cfg(test)]
 mod tests;
@@ -8,95 +8,97 @@ use std::sync::Arc;
 
 use api::provider::CustomMetric;
 
-use super::mapper::{GroupResource, KnownResource, Mapper};
-use super::rule::{Family, Rule, Rules};
+use super::mapper::{GroupResource, KnownResource, RestMapper};
+use super::rule::{Rule, RuleFamily, Rules};
 
-/// What matters of a series: its name and the names of its labels. Values are never kept.
-pub use super::client::Shape as Series;
+/// Shape of a series: its name and label names, without values.
+pub use super::client::SeriesShape as Series;
 
-/// Overwritten metrics that are named.
-const MOST_SHADOWED: usize = 100;
+/// Maximum number of reported shadowed metrics per family.
+const MAX_REPORTED_SHADOWED: usize = 100;
 
-/// Where a metric comes from.
+/// Origin of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct MetricSource {
     /// The series.
     pub series: Arc<str>,
-    /// The rule, by its place in the file.
+    /// Index of the rule in its section.
     pub rule: usize,
 }
 
-/// A metric that two rules claim; the later one has it.
+/// A metric produced by two rules; the later rule wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shadowed {
-    /// Which metrics it is among.
-    pub family: Family,
+pub struct ShadowedMetric {
+    /// Family of the metric.
+    pub family: RuleFamily,
     /// `resource.group`; empty for external metrics.
     pub resource: String,
     /// The metric.
     pub metric: Arc<str>,
-    /// The rule that lost it.
+    /// Index of the overridden rule.
     pub lost: usize,
-    /// The rule that has it.
+    /// Index of the winning rule.
     pub by: usize,
 }
 
-/// All metrics known, custom and external.
+/// All known custom and external metrics.
 ///
-/// Cheap to clone, so that it can be changed aside and put in place at once.
+/// Cheap to clone, so that an updated copy can replace it atomically.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    custom: Section,
-    external: Section,
+    custom: MetricSection,
+    external: MetricSection,
 }
 
-/// Metrics of a family: what every rule found, and the index over all.
+/// Metrics of a family: results per rule, and the index over all.
 #[derive(Clone, Debug, Default)]
-struct Section {
+struct MetricSection {
     found: Vec<Arc<Findings>>,
-    index: Arc<Index>,
+    index: Arc<MetricIndex>,
 }
 
-/// By resource and metric. External metrics stand under the empty resource.
-type Findings = BTreeMap<GroupResource, Found>;
+/// Metrics by resource; external metrics use the empty resource.
+type Findings = BTreeMap<GroupResource, FoundMetrics>;
 
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct FoundMetrics {
     namespaced: bool,
     metrics: HashMap<Arc<str>, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
-struct Index {
-    resources: HashMap<GroupResource, (bool, HashMap<Arc<str>, Origin>)>,
+struct MetricIndex {
+    resources: HashMap<GroupResource, (bool, HashMap<Arc<str>, MetricSource>)>,
     custom: Arc<Vec<CustomMetric>>,
     external: Arc<Vec<String>>,
-    shadowed: Vec<Shadowed>,
+    shadowed: Vec<ShadowedMetric>,
 }
 
 impl Registry {
-    /// Knows nothing yet.
+    /// An empty registry.
     pub fn new(rules: &Rules) -> Self {
-        let section =
-            |family| Section { found: vec![Arc::default(); rules.of(family).len()], index: Arc::default() };
-        Self { custom: section(Family::Custom), external: section(Family::External) }
+        let section = |family| MetricSection {
+            found: vec![Arc::default(); rules.of(family).len()],
+            index: Arc::default(),
+        };
+        Self { custom: section(RuleFamily::Custom), external: section(RuleFamily::External) }
     }
 
-    /// From everything that was found, at once.
-    pub fn build(rules: &Rules, mapper: &Mapper, found: &[(Arc<str>, Vec<Series>)]) -> Self {
+    /// Builds a registry from discovered series.
+    pub fn build(rules: &Rules, mapper: &RestMapper, found: &[(Arc<str>, Vec<Series>)]) -> Self {
         let mut registry = Self::new(rules);
-        for family in [Family::Custom, Family::External] {
+        for family in [RuleFamily::Custom, RuleFamily::External] {
             registry.replace(rules, mapper, family, found);
         }
         registry
     }
 
-    /// Forgets a family and takes what was found instead, as the adapter does.
+    /// Replaces the metrics of a family, as prometheus-adapter does.
     pub fn replace(
         &mut self,
         rules: &Rules,
-        mapper: &Mapper,
-        family: Family,
+        mapper: &RestMapper,
+        family: RuleFamily,
         found: &[(Arc<str>, Vec<Series>)],
     ) {
         let by_selector: HashMap<&str, &[Series]> =
@@ -113,14 +115,14 @@ impl Registry {
         section.reindex(family);
     }
 
-    /// Where a custom metric of a resource comes from, if it is asked for in the right scope.
-    pub fn custom(&self, resource: &GroupResource, namespaced: bool, metric: &str) -> Option<&Origin> {
+    /// Origin of a custom metric of a resource, if the scope matches.
+    pub fn custom(&self, resource: &GroupResource, namespaced: bool, metric: &str) -> Option<&MetricSource> {
         let (own, metrics) = self.custom.index.resources.get(resource)?;
         if *own == namespaced { metrics.get(metric) } else { None }
     }
 
-    /// Where an external metric comes from.
-    pub fn external(&self, metric: &str) -> Option<&Origin> {
+    /// Origin of an external metric.
+    pub fn external(&self, metric: &str) -> Option<&MetricSource> {
         self.external.index.resources.get(&GroupResource::default())?.1.get(metric)
     }
 
@@ -134,56 +136,62 @@ impl Registry {
         Arc::clone(&self.external.index.external)
     }
 
-    /// Metrics that more than one rule claims; the first hundred of each family.
-    pub fn shadowed(&self) -> impl Iterator<Item = &Shadowed> {
+    /// Metrics produced by more than one rule; the first hundred of each family.
+    pub fn shadowed(&self) -> impl Iterator<Item = &ShadowedMetric> {
         self.custom.index.shadowed.iter().chain(&self.external.index.shadowed)
     }
 
-    /// How many metrics a rule found.
-    pub fn count(&self, family: Family, rule: usize) -> usize {
+    /// Number of metrics of a rule.
+    pub fn count(&self, family: RuleFamily, rule: usize) -> usize {
         let found = self.section(family).found.get(rule);
         found.map_or(0, |found| found.values().map(|found| found.metrics.len()).sum())
     }
 
-    fn section(&self, family: Family) -> &Section {
+    fn section(&self, family: RuleFamily) -> &MetricSection {
         match family {
-            Family::Custom => &self.custom,
-            Family::External => &self.external,
+            RuleFamily::Custom => &self.custom,
+            RuleFamily::External => &self.external,
         }
     }
 
-    fn section_mut(&mut self, family: Family) -> &mut Section {
+    fn section_mut(&mut self, family: RuleFamily) -> &mut MetricSection {
         match family {
-            Family::Custom => &mut self.custom,
-            Family::External => &mut self.external,
+            RuleFamily::Custom => &mut self.custom,
+            RuleFamily::External => &mut self.external,
         }
     }
 }
 
-impl Section {
-    /// Later rules win.
-    fn reindex(&mut self, family: Family) {
-        let mut index = Index::default();
+impl MetricSection {
+    /// Rebuilds the index; later rules win.
+    fn reindex(&mut self, family: RuleFamily) {
+        let mut index = MetricIndex::default();
         for (rule, found) in self.found.iter().enumerate() {
             for (resource, found) in found.iter() {
                 let entry = index.resources.entry(resource.clone()).or_default();
                 entry.0 = found.namespaced;
                 entry.1.reserve(found.metrics.len());
                 for (metric, series) in &found.metrics {
-                    let origin = Origin { series: Arc::clone(series), rule };
+                    let origin = MetricSource { series: Arc::clone(series), rule };
                     let lost = entry.1.insert(Arc::clone(metric), origin);
                     if let Some(lost) = lost
-                        && index.shadowed.len() < MOST_SHADOWED
+                        && index.shadowed.len() < MAX_REPORTED_SHADOWED
                     {
                         let (resource, metric) = (resource.to_string(), Arc::clone(metric));
-                        index.shadowed.push(Shadowed { family, resource, metric, lost: lost.rule, by: rule });
+                        index.shadowed.push(ShadowedMetric {
+                            family,
+                            resource,
+                            metric,
+                            lost: lost.rule,
+                            by: rule,
+                        });
                     }
                 }
             }
         }
         let names = index.resources.iter();
         match family {
-            Family::Custom => {
+            RuleFamily::Custom => {
                 let mut metrics: Vec<CustomMetric> = names
                     .flat_map(|(resource, (namespaced, metrics))| {
                         let (resource, namespaced) = (resource.to_string(), *namespaced);
@@ -197,7 +205,7 @@ impl Section {
                 metrics.sort_unstable();
                 index.custom = Arc::new(metrics);
             }
-            Family::External => {
+            RuleFamily::External => {
                 let mut metrics: Vec<String> =
                     names.flat_map(|(_, (_, metrics))| metrics.keys().map(ToString::to_string)).collect();
                 metrics.sort_unstable();
@@ -208,8 +216,14 @@ impl Section {
     }
 }
 
-/// What a rule makes of series; a later one of the same metric wins.
-fn findings(rule: &Rule, rules: &Rules, mapper: &Mapper, family: Family, series: &[Series]) -> Findings {
+/// Metrics that a rule produces from series; the last series of a metric wins.
+fn findings(
+    rule: &Rule,
+    rules: &Rules,
+    mapper: &RestMapper,
+    family: RuleFamily,
+    series: &[Series],
+) -> Findings {
     let mut found = Findings::new();
     let mut resources: HashMap<&str, Option<&KnownResource>> = HashMap::new();
     for one in series {
@@ -220,7 +234,7 @@ fn findings(rule: &Rule, rules: &Rules, mapper: &Mapper, family: Family, series:
             entry.namespaced = namespaced;
             entry.metrics.insert(Arc::clone(&metric), Arc::clone(&one.name));
         };
-        if family == Family::External {
+        if family == RuleFamily::External {
             add(GroupResource::default(), true);
             continue;
         }
@@ -234,7 +248,8 @@ fn findings(rule: &Rule, rules: &Rules, mapper: &Mapper, family: Family, series:
     found
 }
 
-/// Whether metrics of a resource are asked for in a namespace. The adapter takes anything but three for namespaced.
+/// Whether metrics of a resource are queried in a namespace. prometheus-adapter treats every resource except three as
+/// namespaced.
 fn is_namespaced(resource: &KnownResource, rules: &Rules) -> bool {
     if rules.compat().is_strict() {
         let without = ["namespaces", "nodes", "persistentvolumes"];

@@ -1,6 +1,6 @@
 //! Watches the configuration file.
 //!
-//! The file is looked at every few seconds; ConfigMaps are exchanged by links, which notifications of the system miss.
+//! The file is polled, because ConfigMap volumes are updated by symlinks, which file notifications miss.
 
 #[cfg(test)]
 mod tests;
@@ -10,95 +10,97 @@ use std::path::{Path, PathBuf};
 
 use api::text::Source;
 
-use super::config::{Config, ConfigError};
+use super::config::{AdapterConfig, ConfigError};
 
-/// A larger file is refused.
-const LARGEST: u64 = 4 << 20;
+/// Size limit of the file in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The configuration file, and what was last seen of it.
+/// The configuration file and its last content.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct WatchedConfigFile {
     path: PathBuf,
     seen: Option<Vec<u8>>,
-    /// Why it could not be read last time.
+    /// Error of the last read.
     complaint: Option<String>,
 }
 
-/// What became of looking at the file.
+/// Result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Looked {
-    /// Its content is another, and can be read.
-    Changed(Box<Config>),
-    /// Nothing new.
+pub enum FileChange {
+    /// The content changed and is valid.
+    Changed(Box<AdapterConfig>),
+    /// No change.
     Unchanged,
-    /// Its content is another, and cannot be used: this is why.
-    Refused(ReadError),
+    /// The content changed and is not valid.
+    Refused(ConfigFileError),
 }
 
-/// What became of a configuration that may be new.
+/// Result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reloaded {
-    /// It is used now.
+pub enum ReloadOutcome {
+    /// The configuration is in use.
     Reloaded,
-    /// It is the one that was used before.
+    /// The configuration is unchanged.
     Unchanged,
-    /// It cannot be used; the old one stays.
+    /// The configuration is not valid; the old one stays.
     Refused(String),
 }
 
 /// Why a configuration file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// It cannot be read.
+pub enum ConfigFileError {
+    /// The file cannot be read.
     #[error("failed to read {path}: {reason}")]
     File {
-        /// Where it should be.
+        /// Path.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// It makes no sense.
+    /// The content is not valid.
     #[error("{path}: {error}")]
     Config {
-        /// Where it is.
+        /// Path.
         path: String,
-        /// Why.
+        /// Reason.
         error: ConfigError,
     },
 }
 
-impl Watched {
-    /// A file that was not looked at yet.
+impl WatchedConfigFile {
+    /// A file that has not been read yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), seen: None, complaint: None }
     }
 
-    /// Where it is.
+    /// Path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the file if it is another than last time. One that is gone for a moment is no change; one that is wrong is
-    /// complained about once.
-    pub fn look(&mut self) -> Looked {
+    /// Reads the file if it changed. A file that is missing for a moment is no change; an error is returned once.
+    pub fn poll(&mut self) -> FileChange {
         let name = self.path.display().to_string();
         let content = match read(&self.path) {
             Ok(content) => content,
-            Err(reason) if self.complaint.as_ref() == Some(&reason) => return Looked::Unchanged,
+            Err(reason) if self.complaint.as_ref() == Some(&reason) => return FileChange::Unchanged,
             Err(reason) => {
                 self.complaint = Some(reason.clone());
-                return Looked::Refused(ReadError::File { path: name, reason });
+                return FileChange::Refused(ConfigFileError::File { path: name, reason });
             }
         };
         self.complaint = None;
         if self.seen.as_ref() == Some(&content) {
-            return Looked::Unchanged;
+            return FileChange::Unchanged;
         }
         let answer = match std::str::from_utf8(&content) {
-            Err(_) => Looked::Refused(ReadError::File { path: name, reason: "it is not UTF-8".to_owned() }),
-            Ok(text) => match Config::read(&Source::new(&*name, text)) {
-                Ok(config) => Looked::Changed(Box::new(config)),
-                Err(error) => Looked::Refused(ReadError::Config { path: name, error }),
+            Err(_) => FileChange::Refused(ConfigFileError::File {
+                path: name,
+                reason: "it is not UTF-8".to_owned(),
+            }),
+            Ok(text) => match AdapterConfig::read(&Source::new(&*name, text)) {
+                Ok(config) => FileChange::Changed(Box::new(config)),
+                Err(error) => FileChange::Refused(ConfigFileError::Config { path: name, error }),
             },
         };
         self.seen = Some(content);
@@ -108,8 +110,8 @@ impl Watched {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > LARGEST {
-        return Err(format!("it is larger than {LARGEST} bytes"));
+    if size > MAX_FILE_BYTES {
+        return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
     }
     fs::read(path).map_err(|error| error.to_string())
 }

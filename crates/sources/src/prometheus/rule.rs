@@ -1,4 +1,4 @@
-//! Rules, ready to be used: filters, names, labels of resources, queries.
+//! Compiled rules: filters, names, labels of resources, queries.
 
 mod labels;
 #[cfg(test)]
@@ -12,9 +12,11 @@ use api::provider::Compat;
 
 pub use labels::ResourceLabels;
 
-use super::config::{Config, ConfigError, ResourceRule, ResourceRules, RuleConfig, SeriesFilter, Stage};
-use super::mapper::Mapper;
-use super::names::{Filter, Naming, NamingError};
+use super::config::{
+    AdapterConfig, ConfigError, ConfigSection, ResourceRule, ResourceRules, RuleConfig, SeriesFilter,
+};
+use super::mapper::RestMapper;
+use super::names::{MetricNaming, NamingError, SeriesNameFilter};
 use super::template::Template;
 
 /// All rules of a file.
@@ -26,106 +28,107 @@ pub struct Rules {
     compat: Compat,
 }
 
-/// Which metrics a rule is about.
+/// API that a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
-    /// Metrics of objects.
+pub enum RuleFamily {
+    /// Custom metrics.
     Custom,
-    /// Metrics of anything else.
+    /// External metrics.
     External,
 }
 
 /// One rule of custom or external metrics.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Which series are looked at.
+    /// Series selector.
     pub selector: Arc<str>,
-    /// Which of them count, by name.
-    pub filters: Vec<Filter>,
-    /// How metrics are named.
-    pub naming: Naming,
-    /// Which labels name objects.
+    /// Filters on series names.
+    pub filters: Vec<SeriesNameFilter>,
+    /// Naming of metrics.
+    pub naming: MetricNaming,
+    /// Mapping of labels to resources.
     pub labels: ResourceLabels,
-    /// The query.
+    /// Query template.
     pub query: Template,
-    /// Whether external metrics are restricted to the namespace of the question.
+    /// Whether external metrics are restricted to the namespace of the query.
     pub namespaced: bool,
 }
 
-/// How CPU and memory are asked for.
+/// Queries of CPU and memory.
 #[derive(Clone, Debug)]
 pub struct ResourceQueries {
     /// CPU.
     pub cpu: ResourceQuery,
     /// Memory.
     pub memory: ResourceQuery,
-    /// Over which time values are reported.
+    /// Window of the reported values.
     pub window: Duration,
 }
 
-/// How one resource is asked for.
+/// Queries of one resource.
 #[derive(Clone, Debug)]
 pub struct ResourceQuery {
-    /// The query for containers.
+    /// Container query.
     pub containers: Template,
-    /// The query for nodes.
+    /// Node query.
     pub nodes: Template,
-    /// Which labels name pods, nodes and namespaces.
+    /// Mapping of labels to pods, nodes and namespaces.
     pub labels: ResourceLabels,
-    /// Which label names containers.
+    /// Label that names containers.
     pub container_label: String,
 }
 
 impl Rules {
-    /// Makes rules of a configuration; the first that cannot be used is the error.
-    pub fn compile(config: &Config, mapper: &Mapper, compat: Compat) -> Result<Self, ConfigError> {
-        let all = |stage: Stage, rules: &[RuleConfig]| -> Result<Vec<Rule>, ConfigError> {
+    /// Compiles a configuration; the first invalid rule is the error.
+    pub fn compile(config: &AdapterConfig, mapper: &RestMapper, compat: Compat) -> Result<Self, ConfigError> {
+        let all = |stage: ConfigSection, rules: &[RuleConfig]| -> Result<Vec<Rule>, ConfigError> {
             let compiled = rules.iter().enumerate().map(|(index, rule)| {
                 Rule::compile(rule, mapper).map_err(|message| failed(stage, Some(index), message))
             });
             compiled.collect()
         };
-        let custom = all(Stage::Rules, &config.rules)?;
-        let external = all(Stage::ExternalRules, &config.external_rules)?;
+        let custom = all(ConfigSection::Rules, &config.rules)?;
+        let external = all(ConfigSection::ExternalRules, &config.external_rules)?;
         let resource = config.resource_rules.as_ref().map(|rules| ResourceQueries::compile(rules, mapper));
-        let resource = resource.transpose().map_err(|message| failed(Stage::ResourceRules, None, message))?;
+        let resource =
+            resource.transpose().map_err(|message| failed(ConfigSection::ResourceRules, None, message))?;
         Ok(Self { custom, external, resource, compat })
     }
 
-    /// Rules of a family, in the order of the file.
-    pub fn of(&self, family: Family) -> &[Rule] {
+    /// Rules of a family in file order.
+    pub fn of(&self, family: RuleFamily) -> &[Rule] {
         match family {
-            Family::Custom => &self.custom,
-            Family::External => &self.external,
+            RuleFamily::Custom => &self.custom,
+            RuleFamily::External => &self.external,
         }
     }
 
-    /// The rule with this place in the file.
-    pub fn get(&self, family: Family, index: usize) -> Option<&Rule> {
+    /// Rule by its index.
+    pub fn get(&self, family: RuleFamily, index: usize) -> Option<&Rule> {
         self.of(family).get(index)
     }
 
-    /// How CPU and memory are asked for; nothing if that is not served.
+    /// Queries of CPU and memory, if configured.
     pub fn resource(&self) -> Option<&ResourceQueries> {
         self.resource.as_ref()
     }
 
-    /// How exactly the adapter is imitated.
+    /// Whether prometheus-adapter is imitated exactly.
     pub fn compat(&self) -> Compat {
         self.compat
     }
 
-    /// Distinct selectors of the rules of custom metrics, in the order of the file.
+    /// Distinct selectors of custom rules in file order.
     pub fn custom_selectors(&self) -> Vec<Arc<str>> {
         distinct(self.custom.iter())
     }
 
-    /// Distinct selectors of the rules of external metrics, in the order of the file.
+    /// Distinct selectors of external rules in file order.
     pub fn external_selectors(&self) -> Vec<Arc<str>> {
         distinct(self.external.iter())
     }
 
-    /// Distinct selectors of all rules, in the order of the file.
+    /// Distinct selectors of all rules in file order.
     pub fn selectors(&self) -> Vec<Arc<str>> {
         distinct(self.custom.iter().chain(&self.external))
     }
@@ -136,13 +139,13 @@ fn distinct<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<Arc<str>> {
     rules.map(|rule| &rule.selector).filter(|selector| seen.insert(&***selector)).map(Arc::clone).collect()
 }
 
-fn failed(stage: Stage, rule: Option<usize>, message: String) -> ConfigError {
+fn failed(stage: ConfigSection, rule: Option<usize>, message: String) -> ConfigError {
     ConfigError { stage, rule, message, problems: Vec::new() }
 }
 
 impl Rule {
-    /// Makes a rule of what is written, complaining in the adapter's words and order.
-    pub(super) fn compile(config: &RuleConfig, mapper: &Mapper) -> Result<Self, String> {
+    /// Compiles a rule; errors have the text and the order of prometheus-adapter.
+    pub(super) fn compile(config: &RuleConfig, mapper: &RestMapper) -> Result<Self, String> {
         let labels = ResourceLabels::new(&config.resources, mapper)?;
         let series = quote(&config.series_query);
         let query = query_template(&config.metrics_query).map_err(|why| {
@@ -150,21 +153,21 @@ impl Rule {
         })?;
         let mut filters = Vec::with_capacity(config.series_filters.len() + 1);
         for filter in &config.series_filters {
-            let filter = Filter::new(filter).map_err(|why| {
+            let filter = SeriesNameFilter::new(filter).map_err(|why| {
                 format!("unable to generate series name filter associated with series query {series}: {why}")
             })?;
             filters.push(filter);
         }
         if !config.name.matches.is_empty() {
             let named = SeriesFilter { is: config.name.matches.clone(), is_not: String::new() };
-            let filter = Filter::new(&named).map_err(|why| {
+            let filter = SeriesNameFilter::new(&named).map_err(|why| {
                 format!(
                     "unable to generate series name filter from name rules associated with series query {series}: {why}"
                 )
             })?;
             filters.push(filter);
         }
-        let naming = Naming::new(&config.name).map_err(|error| match error {
+        let naming = MetricNaming::new(&config.name).map_err(|error| match error {
             NamingError::Pattern(why) => format!(
                 "unable to compile series name match expression {} associated with series query {series}: {why}",
                 quote(&config.name.matches)
@@ -184,7 +187,7 @@ impl Rule {
         })
     }
 
-    /// The name of the metric that a series of this name becomes; nothing if the rule does not want it.
+    /// Metric name of a series; `None` if the filters reject it.
     pub fn metric(&self, series: &str) -> Option<String> {
         if self.filters.iter().all(|filter| filter.accepts(series)) { self.naming.name(series) } else { None }
     }
@@ -196,7 +199,7 @@ fn query_template(text: &str) -> Result<Template, String> {
 }
 
 impl ResourceQueries {
-    fn compile(rules: &ResourceRules, mapper: &Mapper) -> Result<Self, String> {
+    fn compile(rules: &ResourceRules, mapper: &RestMapper) -> Result<Self, String> {
         let one = |rule: &ResourceRule, what: &str| {
             ResourceQuery::compile(rule, mapper)
                 .map_err(|why| format!("unable to construct querier for {what} metrics: {why}"))
@@ -207,7 +210,7 @@ impl ResourceQueries {
 }
 
 impl ResourceQuery {
-    fn compile(rule: &ResourceRule, mapper: &Mapper) -> Result<Self, String> {
+    fn compile(rule: &ResourceRule, mapper: &RestMapper) -> Result<Self, String> {
         let labels = ResourceLabels::new(&rule.resources, mapper)
             .map_err(|why| format!("unable to construct label-resource converter: {why}"))?;
         let containers = query_template(&rule.container_query)

@@ -1,23 +1,23 @@
-//! Two points of every node and container, and the rates between them.
+//! Metrics store: the last two points of every node and container, and the CPU rates between them.
 //!
 //! ```text
-//! pair     two points and their rate
-//! sample   what is kept of a pod and of a node
-//! build    what a kubelet says becomes samples, beside what is known already
-//! served   the answers of metrics.k8s.io
-//! why      why a running pod has no metrics
+//! pair      two points and their CPU rate
+//! sample    stored data of a pod and of a node
+//! build     turns a scrape into samples, using the previous ones
+//! provider  implements metrics.k8s.io
+//! missing   why a running pod has no metrics
 //! ```
 //!
-//! What a node told is one value that never changes and is exchanged for the next one: readers hold the lock only to get at
-//! it, and writers only to put it there.
+//! The report of a node is immutable and replaced as a whole: readers and writers hold the lock only to exchange an
+//! `Arc`.
 
 mod build;
+mod missing;
 mod pair;
+mod provider;
 mod sample;
-mod served;
 #[cfg(test)]
 mod tests;
-mod why;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -27,101 +27,102 @@ use std::time::Duration;
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use crate::inventory::{Inventory, Pod, Pool};
+use crate::inventory::{Interner, Inventory, Pod};
 use crate::kubelet::Scrape;
-use build::Builder;
-use sample::{Reported, Sample, Slot};
+use crate::kubelet::scraper::ScrapeSink;
+use build::SampleBuilder;
+use sample::{NodeReport, PodSample, PodSlot};
 
-pub use served::Served;
-pub use why::{Missing, MissingPod, Reason};
+pub use missing::{MissingPod, MissingPods, MissingReason};
+pub use provider::KubeletProvider;
 
-/// What a store is told once.
+/// Settings of a store.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Time between two scrapes of a node.
+pub struct StoreSettings {
+    /// Scrape interval of a node.
     pub resolution: Duration,
-    /// How long what was known about a node is kept while it cannot be scraped.
+    /// How long samples of a node are kept while scrapes fail.
     pub keep: Duration,
-    /// How exactly metrics-server is imitated.
+    /// Whether metrics-server is imitated exactly.
     pub compat: Compat,
 }
 
-/// How much is known.
+/// Number of nodes and containers with a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Points {
+pub struct PointCounts {
     /// Nodes with two points.
     pub nodes: u64,
     /// Containers with two points.
     pub containers: u64,
 }
 
-/// The samples of a cluster. Cheap to clone; all clones are the same store.
+/// Samples of the cluster. Cheap to clone; clones share their data.
 #[derive(Clone, Debug)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
 #[derive(Debug)]
-struct Inner {
-    settings: Settings,
+struct StoreInner {
+    settings: StoreSettings,
     inventory: Inventory,
-    state: RwLock<State>,
-    /// Names of containers, which are few.
-    names: Mutex<Pool<str>>,
+    state: RwLock<StoreState>,
+    /// Interned container names, of which there are few.
+    names: Mutex<Interner<str>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    nodes: HashMap<Arc<str>, Arc<Reported>>,
-    /// By namespace and name. Of several nodes that tell about a pod, the one with the newest point counts.
-    pods: HashMap<Arc<str>, BTreeMap<Arc<str>, Arc<Slot>>>,
-    points: Points,
+struct StoreState {
+    nodes: HashMap<Arc<str>, Arc<NodeReport>>,
+    /// Pods by namespace and name. If several nodes report a pod, the newest point wins.
+    pods: HashMap<Arc<str>, BTreeMap<Arc<str>, Arc<PodSlot>>>,
+    points: PointCounts,
     generation: u64,
 }
 
 impl Store {
-    /// An empty one, for the nodes and pods of `inventory`.
-    pub fn new(settings: Settings, inventory: Inventory) -> Self {
-        Self(Arc::new(Inner { settings, inventory, state: RwLock::default(), names: Mutex::default() }))
+    /// An empty store for the nodes and pods of `inventory`.
+    pub fn new(settings: StoreSettings, inventory: Inventory) -> Self {
+        Self(Arc::new(StoreInner { settings, inventory, state: RwLock::default(), names: Mutex::default() }))
     }
 
-    /// What the kubelet of one node said. (Not in strict mode, where all nodes of a tick come together.)
+    /// Stores the scrape of one node (not in strict mode, where all nodes of a tick are stored together).
     pub fn take(&self, node: &str, scrape: Scrape, now: Timestamp) {
         let inventory = &self.0.inventory;
         let known = inventory.node(node);
         if known.is_none() && inventory.is_complete() {
-            // It went away while it was asked.
+            // The node was removed during its scrape.
             return;
         }
         let name = known.map_or_else(|| node.into(), |known| Arc::clone(&known.name));
         let before = self.read().nodes.get(node).cloned();
-        let reported = Builder::new(&self.0, &name, nanos(now)).reported(scrape, before.as_deref());
-        let told = self.write().exchange(&name, Some(reported));
-        // When nobody waits for us.
-        drop(told);
+        let reported = SampleBuilder::new(&self.0, &name, nanos(now)).reported(scrape, before.as_deref());
+        let previous = self.write().exchange(&name, Some(reported));
+        // The previous report is dropped outside the lock.
+        drop(previous);
     }
 
-    /// A node could not be scraped: what is known of it is kept for a while.
-    pub fn missed(&self, node: &str, now: Timestamp) {
+    /// A scrape failed: its samples are kept for a while.
+    pub fn scrape_failed(&self, node: &str, now: Timestamp) {
         let Some(known) = self.read().nodes.get(node).cloned() else { return };
         if !self.0.is_too_old(known.taken, nanos(now)) || known.is_empty() {
             return;
         }
         let lost = known.pods.iter().map(|pod| (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
-        let lost = Reported { lost: lost.collect(), taken: known.taken, ..Reported::default() };
+        let lost = NodeReport { lost: lost.collect(), taken: known.taken, ..NodeReport::default() };
         self.write().exchange(&node.into(), Some(lost));
     }
 
-    /// A node is gone.
-    pub fn forget(&self, node: &str) {
+    /// Removes a node.
+    pub fn forget_node(&self, node: &str) {
         self.write().exchange(&node.into(), None);
     }
 
-    /// What all kubelets said in one tick, in the order of their answers; whatever is not in it is forgotten (strict mode).
-    pub fn replace(&self, tick: Vec<(Arc<str>, Scrape)>) {
-        let mut next = State::default();
+    /// Replaces all samples by the scrapes of one tick, in the order of completion (strict mode).
+    pub fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>) {
+        let mut next = StoreState::default();
         for (node, scrape) in tick {
             let reported = {
                 let known = self.read();
-                Builder::new(&self.0, &node, 0).tick(scrape, &known, &next)
+                SampleBuilder::new(&self.0, &node, 0).tick(scrape, &known, &next)
             };
             next.exchange(&node, Some(reported));
         }
@@ -138,34 +139,33 @@ impl Store {
         points.nodes > 0 && points.containers > 0
     }
 
-    /// How much is known.
-    pub fn points(&self) -> Points {
+    /// Number of nodes and containers with a rate.
+    pub fn points(&self) -> PointCounts {
         self.read().points
     }
 
-    /// A number that changes whenever something new is known: answers that were made for it are good as long as it stays.
+    /// Counter that increases with every change; cached responses are valid while it stays.
     pub fn generation(&self) -> u64 {
         self.read().generation
     }
 
-    /// How many nodes are served from points that are older than one and a half periods.
+    /// Number of nodes whose points are older than one and a half periods.
     pub fn stale_nodes(&self, now: Timestamp) -> u64 {
         let limit = i64::try_from(self.0.settings.resolution.as_nanos()).unwrap_or(i64::MAX);
         let limit = limit.saturating_add(limit / 2);
         if self.0.settings.compat.is_strict() {
-            // Nothing is kept beyond a tick.
+            // Strict mode keeps nothing beyond a tick.
             return 0;
         }
-        let is_stale = |node: &Reported| nanos(now).saturating_sub(node.taken) > limit && !node.is_empty();
+        let is_stale = |node: &NodeReport| nanos(now).saturating_sub(node.taken) > limit && !node.is_empty();
         self.read().nodes.values().filter(|node| is_stale(node)).count() as u64
     }
 
-    /// What is known about these pods, which are in ascending order; never more than some at once, so that nobody who
-    /// writes has to wait for long.
-    fn samples(&self, pods: &[Arc<Pod>]) -> Vec<Option<Arc<Sample>>> {
-        const AT_ONCE: usize = 1024;
+    /// Samples of these pods (in ascending order), read in batches so that writers do not wait long.
+    fn samples(&self, pods: &[Arc<Pod>]) -> Vec<Option<Arc<PodSample>>> {
+        const PODS_PER_BATCH: usize = 1024;
         let mut found = Vec::with_capacity(pods.len());
-        for some in pods.chunks(AT_ONCE) {
+        for some in pods.chunks(PODS_PER_BATCH) {
             let state = self.read();
             for pods in some.chunk_by(|a, b| a.namespace == b.namespace) {
                 state.find(pods, &mut found);
@@ -174,42 +174,60 @@ impl Store {
         found
     }
 
-    /// What is known about one pod.
-    fn sample(&self, namespace: &str, name: &str) -> Option<Arc<Sample>> {
+    /// Sample of one pod.
+    fn sample(&self, namespace: &str, name: &str) -> Option<Arc<PodSample>> {
         self.read().sample(namespace, name)
     }
 
-    fn reported(&self, node: &str) -> Option<Arc<Reported>> {
+    fn reported(&self, node: &str) -> Option<Arc<NodeReport>> {
         self.read().nodes.get(node).cloned()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, StoreState> {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, StoreState> {
         self.0.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    /// Whether what was told at `taken` is too old at `now` to be kept.
+impl ScrapeSink for Store {
+    fn take(&self, node: &str, scrape: Scrape, now: Timestamp) {
+        Store::take(self, node, scrape, now);
+    }
+
+    fn scrape_failed(&self, node: &str, now: Timestamp) {
+        Store::scrape_failed(self, node, now);
+    }
+
+    fn forget_node(&self, node: &str) {
+        Store::forget_node(self, node);
+    }
+
+    fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>) {
+        Store::replace_all(self, tick);
+    }
+}
+
+impl StoreInner {
+    /// Whether a sample taken at `taken` is too old at `now`.
     fn is_too_old(&self, taken: i64, now: i64) -> bool {
         let age = u64::try_from(now.saturating_sub(taken)).unwrap_or(0);
         Duration::from_nanos(age) > self.settings.keep
     }
 
-    fn names(&self) -> MutexGuard<'_, Pool<str>> {
+    fn names(&self) -> MutexGuard<'_, Interner<str>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// A node told something new, or is gone. What it told before.
-    fn exchange(&mut self, node: &Arc<str>, reported: Option<Reported>) -> Option<Arc<Reported>> {
+impl StoreState {
+    /// Replaces or removes the report of a node; returns the previous one.
+    fn exchange(&mut self, node: &Arc<str>, reported: Option<NodeReport>) -> Option<Arc<NodeReport>> {
         let before = self.nodes.get(node).cloned();
         let old = before.as_ref().map(|before| before.points()).unwrap_or_default();
-        let new = reported.as_ref().map(Reported::points).unwrap_or_default();
+        let new = reported.as_ref().map(NodeReport::points).unwrap_or_default();
         match reported {
             Some(mut reported) => {
                 self.place(&mut reported, before.as_deref());
@@ -226,8 +244,8 @@ impl State {
         before
     }
 
-    /// Makes that the pods of a node are found.
-    fn place(&mut self, reported: &mut Reported, before: Option<&Reported>) {
+    /// Makes the pods of a node findable.
+    fn place(&mut self, reported: &mut NodeReport, before: Option<&NodeReport>) {
         if let Some(before) = before.filter(|before| reported.has_pods_of(before)) {
             reported.slots = Arc::clone(&before.slots);
             if reported.slots.iter().zip(&reported.pods).all(|(slot, sample)| slot.take(sample)) {
@@ -243,8 +261,8 @@ impl State {
         reported.slots = reported.pods.iter().map(|sample| self.slot(sample)).collect();
     }
 
-    /// The place of a pod, where this counts now unless another node knows better.
-    fn slot(&mut self, sample: &Arc<Sample>) -> Arc<Slot> {
+    /// Slot of a pod, holding this sample unless another node has a newer one.
+    fn slot(&mut self, sample: &Arc<PodSample>) -> Arc<PodSlot> {
         let pods = match self.pods.get_mut(&sample.namespace) {
             Some(pods) => pods,
             None => self.pods.entry(Arc::clone(&sample.namespace)).or_default(),
@@ -252,17 +270,17 @@ impl State {
         if let Some(slot) = pods.get(&sample.name).filter(|slot| slot.take(sample)) {
             return Arc::clone(slot);
         }
-        let slot = Arc::new(Slot::new(sample));
+        let slot = Arc::new(PodSlot::new(sample));
         pods.insert(Arc::clone(&sample.name), Arc::clone(&slot));
         slot
     }
 
-    /// What is known about a pod.
-    fn sample(&self, namespace: &str, name: &str) -> Option<Arc<Sample>> {
+    /// Sample of a pod.
+    fn sample(&self, namespace: &str, name: &str) -> Option<Arc<PodSample>> {
         self.pods.get(namespace)?.get(name)?.sample()
     }
 
-    fn withdraw(&mut self, sample: &Sample) {
+    fn withdraw(&mut self, sample: &PodSample) {
         let Some(pods) = self.pods.get_mut(&sample.namespace) else { return };
         if pods.get(&sample.name).is_some_and(|slot| slot.withdraw(&sample.node)) {
             pods.remove(&sample.name);
@@ -272,16 +290,16 @@ impl State {
         }
     }
 
-    /// What is known about pods of one namespace, in ascending order.
-    fn find(&self, pods: &[Arc<Pod>], found: &mut Vec<Option<Arc<Sample>>>) {
-        /// If this many times more are known than asked for, looking up is quicker than going through.
-        const FEW: usize = 16;
+    /// Samples of pods of one namespace, in ascending order.
+    fn find(&self, pods: &[Arc<Pod>], found: &mut Vec<Option<Arc<PodSample>>>) {
+        /// If the namespace has this many times more pods than requested, lookups are faster than a merge.
+        const LOOKUP_FACTOR: usize = 16;
         let Some((first, known)) = pods.first().and_then(|pod| Some((pod, self.pods.get(&pod.namespace)?)))
         else {
             found.extend(pods.iter().map(|_| None));
             return;
         };
-        if known.len() / FEW > pods.len() {
+        if known.len() / LOOKUP_FACTOR > pods.len() {
             found.extend(pods.iter().map(|pod| known.get(&pod.name).and_then(|slot| slot.sample())));
             return;
         }
@@ -293,7 +311,7 @@ impl State {
     }
 }
 
-impl Reported {
+impl NodeReport {
     fn is_empty(&self) -> bool {
         self.node.is_none() && self.pods.is_empty()
     }

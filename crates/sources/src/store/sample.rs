@@ -1,62 +1,61 @@
-//! What is kept of a pod and of a node.
+//! Stored data of a pod and of a node.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Points;
-use super::pair::Pair;
-use crate::kubelet::LeftOut;
+use super::PointCounts;
+use super::pair::PointPair;
+use crate::kubelet::IncompletePod;
 
-/// The points of a pod as one node told them; never changed.
+/// Points of a pod as one node reported them; immutable.
 #[derive(Debug)]
-pub(crate) struct Sample {
+pub(crate) struct PodSample {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
-    /// Who told them.
+    /// Reporting node.
     pub(crate) node: Arc<str>,
-    /// When they were told by our clock, in nanoseconds since the epoch.
+    /// Time of the scrape by the local clock, in nanoseconds since the epoch.
     pub(crate) taken: i64,
-    /// By name, ascending.
-    pub(crate) containers: Box<[(Arc<str>, Pair)]>,
+    /// Containers, ascending by name.
+    pub(crate) containers: Box<[(Arc<str>, PointPair)]>,
 }
 
-/// What one node told last; never changed.
+/// Last report of one node; immutable.
 #[derive(Debug, Default)]
-pub(crate) struct Reported {
-    /// The points of the node, and when they were told.
-    pub(crate) node: Option<(Pair, i64)>,
-    /// Ascending by namespace and name.
-    pub(crate) pods: Box<[Arc<Sample>]>,
-    /// Where these pods are looked up, in the same order.
-    pub(crate) slots: Arc<[Arc<Slot>]>,
-    /// Pods without points that count, ascending by namespace and name.
-    pub(crate) left_out: Box<[LeftOut]>,
-    /// Pods that were forgotten because the node could not be asked for too long.
+pub(crate) struct NodeReport {
+    /// Points of the node, and the time of its scrape.
+    pub(crate) node: Option<(PointPair, i64)>,
+    /// Pods, ascending by namespace and name.
+    pub(crate) pods: Box<[Arc<PodSample>]>,
+    /// Slots of these pods, in the same order.
+    pub(crate) slots: Arc<[Arc<PodSlot>]>,
+    /// Incomplete pods, ascending by namespace and name.
+    pub(crate) left_out: Box<[IncompletePod]>,
+    /// Pods dropped because scrapes of the node failed for too long.
     pub(crate) lost: Box<[(Arc<str>, Arc<str>)]>,
-    /// When it told by our clock, in nanoseconds since the epoch.
+    /// Time of the scrape by the local clock, in nanoseconds since the epoch.
     pub(crate) taken: i64,
 }
 
-/// The place of a pod among those of its namespace, and what counts for it now. A node that tells the same pods as
-/// before changes only what is in these places, and need not look for them.
+/// Slot of a pod in its namespace, holding the current sample. A node that reports the same pods again updates the
+/// slots without lookups.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    /// None if it is not the place of that pod any more.
-    now: Mutex<Option<Arc<Sample>>>,
+pub(crate) struct PodSlot {
+    /// `None` if the slot was removed.
+    now: Mutex<Option<Arc<PodSample>>>,
 }
 
-impl Slot {
-    pub(crate) fn new(sample: &Arc<Sample>) -> Self {
+impl PodSlot {
+    pub(crate) fn new(sample: &Arc<PodSample>) -> Self {
         Self { now: Mutex::new(Some(Arc::clone(sample))) }
     }
 
-    /// What counts now.
-    pub(crate) fn sample(&self) -> Option<Arc<Sample>> {
+    /// Current sample.
+    pub(crate) fn sample(&self) -> Option<Arc<PodSample>> {
         self.now().clone()
     }
 
-    /// A node tells this about the pod: of several nodes the one with the newest point counts. False if this is not the
-    /// place of the pod any more.
-    pub(crate) fn take(&self, sample: &Arc<Sample>) -> bool {
+    /// Offers a sample: of several nodes the newest point wins. Returns false if the slot was removed.
+    pub(crate) fn take(&self, sample: &Arc<PodSample>) -> bool {
         let mut now = self.now();
         let Some(known) = &mut *now else { return false };
         if known.node == sample.node || known.newest() < sample.newest() {
@@ -65,26 +64,26 @@ impl Slot {
         true
     }
 
-    /// A node tells nothing about the pod any more: whether nothing is known now.
+    /// Removes the sample of a node; whether the slot is empty now.
     pub(crate) fn withdraw(&self, node: &Arc<str>) -> bool {
         let mut now = self.now();
         now.take_if(|known| known.node == *node);
         now.is_none()
     }
 
-    fn now(&self) -> MutexGuard<'_, Option<Arc<Sample>>> {
+    fn now(&self) -> MutexGuard<'_, Option<Arc<PodSample>>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Sample {
+impl PodSample {
     /// Namespace and name.
     pub(crate) fn key(&self) -> (&str, &str) {
         (&self.namespace, &self.name)
     }
 
-    /// The points of a container, which probably is at `at`.
-    pub(crate) fn container(&self, name: &str, at: usize) -> Option<&(Arc<str>, Pair)> {
+    /// Points of a container, probably at index `at`.
+    pub(crate) fn container(&self, name: &str, at: usize) -> Option<&(Arc<str>, PointPair)> {
         if let Some(found) = self.containers.get(at).filter(|(own, _)| **own == *name) {
             return Some(found);
         }
@@ -92,15 +91,15 @@ impl Sample {
         self.containers.get(at)
     }
 
-    /// When a container was measured last.
+    /// Time of the newest point.
     pub(crate) fn newest(&self) -> i64 {
         self.containers.iter().map(|(_, pair)| pair.time()).max().unwrap_or(i64::MIN)
     }
 }
 
-impl Reported {
-    /// What it told about a pod, which probably is at `at`; then `at` is where the next one probably is.
-    pub(crate) fn pod(&self, key: (&str, &str), at: &mut usize) -> Option<&Arc<Sample>> {
+impl NodeReport {
+    /// Sample of a pod, probably at index `at`; then `at` moves to the next pod.
+    pub(crate) fn pod(&self, key: (&str, &str), at: &mut usize) -> Option<&Arc<PodSample>> {
         if self.pods.get(*at).is_none_or(|sample| sample.key() != key) {
             *at = self.pods.binary_search_by(|sample| sample.key().cmp(&key)).ok()?;
         }
@@ -108,16 +107,17 @@ impl Reported {
         self.pods.get(*at - 1)
     }
 
-    /// Whether both tell about the same pods.
+    /// Whether both reports have the same pods.
     pub(crate) fn has_pods_of(&self, other: &Self) -> bool {
-        let same = |(a, b): (&Arc<Sample>, &Arc<Sample>)| a.name == b.name && a.namespace == b.namespace;
+        let same =
+            |(a, b): (&Arc<PodSample>, &Arc<PodSample>)| a.name == b.name && a.namespace == b.namespace;
         self.pods.len() == other.pods.len() && self.pods.iter().zip(&other.pods).all(same)
     }
 
-    /// How much is known.
-    pub(crate) fn points(&self) -> Points {
-        let complete = |pair: &Pair| u64::from(pair.is_complete());
+    /// Number of nodes and containers with two points.
+    pub(crate) fn points(&self) -> PointCounts {
+        let complete = |pair: &PointPair| u64::from(pair.is_complete());
         let containers = self.pods.iter().flat_map(|pod| &pod.containers).map(|(_, pair)| complete(pair));
-        Points { nodes: self.node.map_or(0, |(pair, _)| complete(&pair)), containers: containers.sum() }
+        PointCounts { nodes: self.node.map_or(0, |(pair, _)| complete(&pair)), containers: containers.sum() }
     }
 }

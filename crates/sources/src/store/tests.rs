@@ -4,10 +4,10 @@ use api::provider::{Found, Labels, Listing, PodUsage, ResourceMetrics};
 use api::selector::{FieldSelector, Selector};
 use futures::FutureExt as _;
 
-use super::pair::Pair;
+use super::pair::PointPair;
 use super::*;
 use crate::inventory::Node;
-use crate::kubelet::{Lack, LeftOut, PodPoints, Point};
+use crate::kubelet::{IncompletePod, MetricsPoint, MissingUsage, PodPoints};
 
 const RESOLUTION: u64 = 15;
 const KEEP: u64 = 60;
@@ -16,13 +16,16 @@ const KEEP: u64 = 60;
 struct Cluster {
     inventory: Inventory,
     store: Store,
-    served: Served,
+    provider: KubeletProvider,
 }
 
 impl Cluster {
     fn new(compat: Compat) -> Self {
-        let settings =
-            Settings { resolution: Duration::from_secs(RESOLUTION), keep: Duration::from_secs(KEEP), compat };
+        let settings = StoreSettings {
+            resolution: Duration::from_secs(RESOLUTION),
+            keep: Duration::from_secs(KEEP),
+            compat,
+        };
         let inventory = Inventory::new();
         for name in ["a", "b"] {
             let labels = Arc::new([("zone", name)].into_iter().collect::<Labels>());
@@ -33,8 +36,8 @@ impl Cluster {
             inventory.set_pod(Pod { namespace: namespace.into(), name: name.into(), labels });
         }
         let store = Store::new(settings, inventory.clone());
-        let served = Served::new(store.clone(), inventory.clone(), Selector::everything());
-        Self { inventory, store, served }
+        let provider = KubeletProvider::new(store.clone(), inventory.clone(), Selector::everything());
+        Self { inventory, store, provider }
     }
 
     fn list(&self, namespace: Option<&str>, labels: &str, fields: &str) -> Vec<PodUsage> {
@@ -46,13 +49,13 @@ impl Cluster {
         self.served.pods(&listing).now_or_never().unwrap().unwrap()
     }
 
-    /// What is served, in short: name, cpu of each container, window, and when.
+    /// Served pods in short: name, CPU of each container, window, timestamp.
     fn shown(&self) -> Vec<String> {
         self.list(None, "", "").iter().map(shown).collect()
     }
 
-    fn why(&self, name: &str) -> Option<&'static str> {
-        self.served.why("default", name).map(|reason| reason.code())
+    fn missing_reason(&self, name: &str) -> Option<&'static str> {
+        self.served.missing_reason("default", name).map(|reason| reason.code())
     }
 }
 
@@ -66,12 +69,12 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// A point of something that started long ago, or never told when.
-fn point(second: i64, cpu_seconds: u64) -> Point {
-    Point { start: None, time: second * 1_000_000_000, cpu: cpu_seconds * 1_000_000_000, memory: 1024 }
+/// A point of a container that started long ago or has no start time.
+fn point(second: i64, cpu_seconds: u64) -> MetricsPoint {
+    MetricsPoint { start: None, time: second * 1_000_000_000, cpu: cpu_seconds * 1_000_000_000, memory: 1024 }
 }
 
-fn pod(name: &str, containers: &[(&str, Point)]) -> PodPoints {
+fn pod(name: &str, containers: &[(&str, MetricsPoint)]) -> PodPoints {
     let containers = containers.iter().map(|(name, point)| ((*name).into(), *point)).collect();
     PodPoints { namespace: "default".into(), name: name.into(), containers }
 }
@@ -80,11 +83,16 @@ fn scrape(second: i64, pods: Vec<PodPoints>) -> Scrape {
     Scrape { node: Some(point(second, second as u64)), pods, left_out: Vec::new() }
 }
 
-fn left_out(name: &str) -> LeftOut {
-    LeftOut { namespace: "default".into(), name: name.into(), container: "c".into(), lacks: Lack::Cpu }
+fn left_out(name: &str) -> IncompletePod {
+    IncompletePod {
+        namespace: "default".into(),
+        name: name.into(),
+        container: "c".into(),
+        lacks: MissingUsage::Cpu,
+    }
 }
 
-/// Two scrapes of a node with one pod each: `web` on a.
+/// Two scrapes of node a with the pod `web`.
 fn with_web() -> Cluster {
     let cluster = Cluster::new(Compat::Better);
     for (second, cpu) in [(1000, 10), (1015, 25)] {
@@ -98,82 +106,84 @@ fn two_points_make_a_rate() {
     let cluster = Cluster::new(Compat::Better);
     cluster.store.take("a", scrape(1000, vec![pod("web", &[("c", point(1000, 10))])]), at(1000));
     assert_eq!(cluster.shown(), [""; 0]);
-    assert_eq!(cluster.why("web"), Some("OnePoint"));
+    assert_eq!(cluster.missing_reason("web"), Some("OnePoint"));
     assert!(!cluster.store.is_ready());
     cluster.store.take("a", scrape(1015, vec![pod("web", &[("c", point(1015, 25))])]), at(1015));
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"]);
-    assert_eq!(cluster.why("web"), None);
+    assert_eq!(cluster.missing_reason("web"), None);
     assert!(cluster.store.is_ready());
-    assert_eq!(cluster.store.points(), Points { nodes: 1, containers: 1 });
-    // The kubelet has measured nothing new.
+    assert_eq!(cluster.store.points(), PointCounts { nodes: 1, containers: 1 });
+    // The kubelet has no new measurement.
     cluster.store.take("a", scrape(1015, vec![pod("web", &[("c", point(1015, 25))])]), at(1030));
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"]);
 }
 
 #[test]
-fn a_young_container_needs_one_point() {
+fn young_container_needs_one_point() {
     let cluster = Cluster::new(Compat::Better);
-    let started =
-        |second: i64, age: i64| Point { start: Some((second - age) * 1_000_000_000), ..point(second, 20) };
+    let started = |second: i64, age: i64| MetricsPoint {
+        start: Some((second - age) * 1_000_000_000),
+        ..point(second, 20)
+    };
     for (age, wanted) in [(9, vec![]), (10, vec!["web c=2 10s@1000"]), (15, vec![])] {
-        cluster.store.forget("a");
+        cluster.store.forget_node("a");
         cluster.store.take("a", scrape(1000, vec![pod("web", &[("c", started(1000, age))])]), at(1000));
         assert_eq!(cluster.shown(), wanted, "{age}");
     }
 }
 
 #[test]
-fn a_node_that_cannot_be_scraped_is_kept_for_a_while() {
+fn failed_node_is_kept_for_a_while() {
     let cluster = with_web();
-    cluster.store.missed("a", at(1030));
-    cluster.store.missed("a", at(1075));
+    cluster.store.scrape_failed("a", at(1030));
+    cluster.store.scrape_failed("a", at(1075));
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"], "with its true time");
     assert_eq!(cluster.store.stale_nodes(at(1075)), 1);
-    // It comes back: no gap, and a longer window.
+    // The node recovers: no gap, and a longer window.
     cluster.store.take("a", scrape(1080, vec![pod("web", &[("c", point(1080, 90))])]), at(1080));
     assert_eq!(cluster.shown(), ["web c=1 65s@1080"]);
     assert_eq!(cluster.store.stale_nodes(at(1081)), 0);
-    cluster.store.missed("a", at(1141));
+    cluster.store.scrape_failed("a", at(1141));
     assert_eq!(cluster.shown(), [""; 0]);
     assert!(!cluster.store.is_ready());
-    let reason = cluster.served.why("default", "web").unwrap();
+    let reason = cluster.served.missing_reason("default", "web").unwrap();
     assert_eq!(reason.to_string(), "its node a cannot be scraped");
-    // Nothing is made of what was forgotten.
-    cluster.store.missed("a", at(1200));
+    // No rate is computed from dropped points.
+    cluster.store.scrape_failed("a", at(1200));
     cluster.store.take("a", scrape(1201, vec![pod("web", &[("c", point(1201, 200))])]), at(1201));
     assert_eq!(cluster.shown(), [""; 0]);
 }
 
 #[test]
-fn what_a_node_does_not_tell_any_more_is_gone() {
+fn pods_missing_from_a_report_are_removed() {
     let cluster = with_web();
     cluster.store.take("a", scrape(1030, Vec::new()), at(1030));
     assert_eq!(cluster.shown(), [""; 0]);
-    assert_eq!(cluster.why("web"), Some("NotReported"));
-    assert_eq!(cluster.store.points(), Points { nodes: 1, containers: 0 });
-    cluster.store.forget("a");
-    assert_eq!(cluster.store.points(), Points::default());
+    assert_eq!(cluster.missing_reason("web"), Some("NotReported"));
+    assert_eq!(cluster.store.points(), PointCounts { nodes: 1, containers: 0 });
+    cluster.store.forget_node("a");
+    assert_eq!(cluster.store.points(), PointCounts::default());
 }
 
 #[test]
-fn an_incomplete_pod_is_kept_for_a_while() {
+fn incomplete_pod_is_kept_for_a_while() {
     let cluster = with_web();
     let incomplete =
         |second| Scrape { left_out: vec![left_out("web"), left_out("db")], ..scrape(second, Vec::new()) };
     cluster.store.take("a", incomplete(1030), at(1030));
     cluster.store.take("a", incomplete(1045), at(1045));
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"]);
-    assert_eq!(cluster.why("db"), Some("Incomplete"), "it was never complete");
+    assert_eq!(cluster.missing_reason("db"), Some("Incomplete"), "it was never complete");
     cluster.store.take("a", incomplete(1076), at(1076));
     assert_eq!(cluster.shown(), [""; 0]);
     assert_eq!(
-        cluster.served.why("default", "web").unwrap().to_string(),
+        cluster.served.missing_reason("default", "web").unwrap().to_string(),
         "the kubelet of a reports no processor time for container c"
     );
 }
 
 #[test]
-fn so_is_an_incomplete_node() {
+fn incomplete_node_is_kept_for_a_while() {
     let cluster = with_web();
     let nodes = || {
         let all = Listing {
@@ -191,7 +201,7 @@ fn so_is_an_incomplete_node() {
 }
 
 #[test]
-fn a_counter_that_goes_backwards_starts_anew() {
+fn decreasing_counter_restarts_the_rate() {
     for compat in [Compat::Better, Compat::Strict] {
         let cluster = Cluster::new(compat);
         let mut wanted = Vec::new();
@@ -199,7 +209,7 @@ fn a_counter_that_goes_backwards_starts_anew() {
             let pods = vec![pod("web", &[("c", point(second, c)), ("d", point(second, d))])];
             match compat {
                 Compat::Better => cluster.store.take("a", scrape(second, pods), at(second)),
-                Compat::Strict => cluster.store.replace(vec![("a".into(), scrape(second, pods))]),
+                Compat::Strict => cluster.store.replace_all(vec![("a".into(), scrape(second, pods))]),
             }
             wanted.push(cluster.shown());
         }
@@ -211,51 +221,51 @@ fn a_counter_that_goes_backwards_starts_anew() {
 }
 
 #[test]
-fn a_start_that_is_not_told_for_once_does_not_matter() {
+fn missing_start_time_is_tolerated() {
     let cluster = Cluster::new(Compat::Better);
     for (second, start) in [(1000, Some(1)), (1015, None), (1030, Some(1))] {
-        let point = Point { start, ..point(second, second as u64) };
+        let point = MetricsPoint { start, ..point(second, second as u64) };
         cluster.store.take("a", scrape(second, vec![pod("web", &[("c", point)])]), at(second));
     }
     assert_eq!(cluster.shown(), ["web c=1 15s@1030"]);
-    // But one after the last point is another container.
-    let restarted = Point { start: Some(1_031_000_000_000), ..point(1045, 9000) };
+    // A start after the last point means another container.
+    let restarted = MetricsPoint { start: Some(1_031_000_000_000), ..point(1045, 9000) };
     let young = cluster.store.clone();
     young.take("a", scrape(1045, vec![pod("web", &[("c", restarted)])]), at(1045));
     assert_eq!(cluster.shown(), ["web c=642857142857n 14s@1045"], "since its start");
 }
 
 #[test]
-fn of_two_nodes_the_one_with_the_newest_point_counts() {
+fn newest_point_of_two_nodes_wins() {
     let cluster = with_web();
-    // The pod moved to b, and a still tells the old story.
+    // The pod moved to b, and a still reports it.
     let on_b = |second| scrape(second, vec![pod("web", &[("c", point(second, second as u64 * 2))])]);
     cluster.store.take("b", on_b(1020), at(1020));
     assert_eq!(cluster.shown(), [""; 0], "nobody takes the difference of two pods for a rate");
     cluster.store.take("a", scrape(1030, vec![pod("web", &[("c", point(1015, 25))])]), at(1030));
     cluster.store.take("b", on_b(1035), at(1035));
     assert_eq!(cluster.shown(), ["web c=2 15s@1035"]);
-    // What a does not tell any more does not take from b.
+    // A pod missing from a does not affect the sample of b.
     cluster.store.take("a", scrape(1045, Vec::new()), at(1045));
     assert_eq!(cluster.shown(), ["web c=2 15s@1035"]);
-    cluster.store.forget("b");
+    cluster.store.forget_node("b");
     assert_eq!(cluster.shown(), [""; 0]);
 }
 
 #[test]
-fn a_pod_that_comes_back_to_a_node_is_found_again() {
+fn returning_pod_is_found_again() {
     let cluster = with_web();
     cluster.store.take("b", scrape(1020, vec![pod("web", &[("c", point(1020, 2040))])]), at(1020));
     assert_eq!(cluster.shown(), [""; 0], "b knows better");
-    cluster.store.forget("b");
+    cluster.store.forget_node("b");
     assert!(cluster.store.sample("default", "web").is_none());
-    // The same pods as before, but their places are gone.
+    // The same pods as before, but their slots were removed.
     cluster.store.take("a", scrape(1030, vec![pod("web", &[("c", point(1030, 40))])]), at(1030));
     assert_eq!(cluster.shown(), ["web c=1 15s@1030"]);
 }
 
 #[test]
-fn pods_may_come_in_any_order_and_between_others() {
+fn pods_may_arrive_in_any_order() {
     let cluster = Cluster::new(Compat::Better);
     let all = |second: i64, names: &[&str]| {
         let pods = names.iter().map(|name| pod(name, &[("c", point(second, second as u64))]));
@@ -272,22 +282,22 @@ fn pods_may_come_in_any_order_and_between_others() {
 }
 
 #[test]
-fn strictly_one_tick_replaces_all() {
+fn strict_tick_replaces_everything() {
     let cluster = Cluster::new(Compat::Strict);
     let web = |second, cpu| scrape(second, vec![pod("web", &[("c", point(second, cpu))])]);
-    cluster.store.replace(vec![("a".into(), web(1000, 10)), ("b".into(), web(1001, 99))]);
-    cluster.store.replace(vec![("a".into(), web(1015, 25)), ("b".into(), web(1016, 99))]);
+    cluster.store.replace_all(vec![("a".into(), web(1000, 10)), ("b".into(), web(1001, 99))]);
+    cluster.store.replace_all(vec![("a".into(), web(1015, 25)), ("b".into(), web(1016, 99))]);
     assert_eq!(cluster.shown(), ["web c=1 15s@1015"], "the first answer counts");
-    cluster.store.replace(vec![("b".into(), web(1030, 40))]);
+    cluster.store.replace_all(vec![("b".into(), web(1030, 40))]);
     assert_eq!(cluster.shown(), ["web c=1 15s@1030"], "whoever tells");
-    cluster.store.replace(Vec::new());
+    cluster.store.replace_all(Vec::new());
     assert_eq!(cluster.shown(), [""; 0]);
-    cluster.store.replace(vec![("b".into(), web(1060, 70))]);
+    cluster.store.replace_all(vec![("b".into(), web(1060, 70))]);
     assert_eq!(cluster.shown(), [""; 0], "one lost tick costs two");
 }
 
 #[test]
-fn lists_are_selected_by_labels_and_fields() {
+fn lists_honor_label_and_field_selectors() {
     let cluster = Cluster::new(Compat::Better);
     for second in [1000, 1015] {
         let mut dns = pod("dns", &[("c", point(second, 10))]);
@@ -319,31 +329,34 @@ fn lists_are_selected_by_labels_and_fields() {
 }
 
 #[test]
-fn nodes_are_listed_as_selected() {
+fn node_selector_limits_the_list() {
     let cluster = with_web();
     for second in [1000, 1015] {
         cluster.store.take("b", scrape(second, Vec::new()), at(second));
     }
-    let names = |served: &Served, labels, fields| {
+    let names = |provider: &KubeletProvider, labels, fields| {
         let listing = Listing {
             namespace: None,
             labels: Selector::parse(labels).unwrap(),
             fields: FieldSelector::parse(fields).unwrap(),
         };
-        let nodes = served.nodes(&listing).now_or_never().unwrap().unwrap();
+        let nodes = provider.nodes(&listing).now_or_never().unwrap().unwrap();
         nodes.iter().map(|node| node.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(&cluster.served, "", ""), "a b");
     assert_eq!(names(&cluster.served, "zone=b", ""), "b");
     assert_eq!(names(&cluster.served, "", "metadata.name!=b"), "a");
-    let only =
-        Served::new(cluster.store.clone(), cluster.inventory.clone(), Selector::parse("zone=b").unwrap());
+    let only = KubeletProvider::new(
+        cluster.store.clone(),
+        cluster.inventory.clone(),
+        Selector::parse("zone=b").unwrap(),
+    );
     assert_eq!(names(&only, "", ""), "b");
     assert_eq!(names(&only, "zone=a", ""), "");
 }
 
 #[test]
-fn one_object_is_here_known_or_unknown() {
+fn single_object_is_found_without_samples_or_unknown() {
     let cluster = with_web();
     let pod = |name| cluster.served.pod("default", name).now_or_never().unwrap().unwrap();
     assert!(matches!(pod("web"), Found::Here(usage) if shown(&usage) == "web c=1 15s@1015"));
@@ -356,7 +369,7 @@ fn one_object_is_here_known_or_unknown() {
 }
 
 #[test]
-fn every_missing_pod_has_a_reason() {
+fn missing_pods_have_reasons() {
     let cluster = with_web();
     let half =
         Scrape { left_out: vec![left_out("db")], ..scrape(1030, vec![pod("web", &[("d", point(1030, 1))])]) };
@@ -366,35 +379,35 @@ fn every_missing_pod_has_a_reason() {
     assert_eq!(missing.counts, counts.into_iter().collect());
     let names: Vec<&str> = missing.pods.iter().map(|pod| &*pod.name).collect();
     assert_eq!(names, ["db", "web"]);
-    assert_eq!(missing.pods[1].reason, Reason::OnePoint { container: "d".into() });
-    assert!(Reason::CODES.iter().all(|code| ["A", "B", "I", "N", "O"].contains(&&code[..1])));
+    assert_eq!(missing.pods[1].reason, MissingReason::OnePoint { container: "d".into() });
+    assert!(MissingReason::CODES.iter().all(|code| ["A", "B", "I", "N", "O"].contains(&&code[..1])));
 }
 
 #[test]
-fn a_node_that_is_gone_does_not_come_back_late() {
+fn late_scrape_does_not_restore_a_removed_node() {
     let cluster = with_web();
     cluster.inventory.nodes_complete();
     cluster.inventory.pods_complete();
     cluster.inventory.remove_node("a");
-    cluster.store.forget("a");
+    cluster.store.forget_node("a");
     cluster.store.take("a", scrape(1030, vec![pod("web", &[("c", point(1030, 40))])]), at(1030));
     assert_eq!(cluster.store.read().nodes.len(), 0);
 }
 
 #[test]
-fn names_are_shared_with_the_inventory() {
+fn names_are_interned_with_the_inventory() {
     let cluster = with_web();
     let known = cluster.inventory.pod("default", "web").unwrap();
     let sample = cluster.store.sample("default", "web").unwrap();
     assert!(Arc::ptr_eq(&known.name, &sample.name) && Arc::ptr_eq(&known.namespace, &sample.namespace));
-    assert_eq!(size_of::<Pair>(), 56);
+    assert_eq!(size_of::<PointPair>(), 56);
 }
 
 #[test]
-fn large_numbers_lose_a_digit_and_odd_times_do_no_harm() {
+fn large_numbers_lose_a_digit_and_odd_times_are_harmless() {
     let cluster = Cluster::new(Compat::Better);
     for (time, cpu) in [(i64::MIN, 1), (i64::MIN + 1, u64::MAX), (i64::MAX, u64::MAX)] {
-        let point = Point { start: Some(i64::MAX), time, cpu, memory: u64::MAX };
+        let point = MetricsPoint { start: Some(i64::MAX), time, cpu, memory: u64::MAX };
         cluster.store.take("a", scrape(0, vec![pod("web", &[("c", point)])]), at(0));
     }
     let list = cluster.list(None, "", "");

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::Value;
-use sources::prometheus::mapper::{KnownResource, Mapper};
+use sources::prometheus::mapper::{KnownResource, RestMapper};
 use sources::prometheus::registry::Series;
 
 /// The mapper of the file beside the vectors, or else of the one in the project.
-pub(crate) fn mapper(vectors: &Path) -> anyhow::Result<Mapper> {
+pub(crate) fn mapper(vectors: &Path) -> anyhow::Result<RestMapper> {
     let beside = vectors.with_file_name("api_resources.json");
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/metrics/api_resources.json");
     let file = if beside.exists() { beside } else { ours };
@@ -40,7 +40,7 @@ pub(crate) fn mapper(vectors: &Path) -> anyhow::Result<Mapper> {
             }
         }
     }
-    Ok(Mapper::new(known))
+    Ok(RestMapper::new(known))
 }
 
 fn list(value: &Value) -> &[Value] {

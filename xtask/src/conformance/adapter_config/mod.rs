@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use serde_json::{Map, Value, json};
-use sources::prometheus::config::{Config, ConfigError};
-use sources::prometheus::mapper::Mapper;
+use sources::prometheus::config::{AdapterConfig, ConfigError};
+use sources::prometheus::mapper::RestMapper;
 use sources::prometheus::registry::{Registry, Series};
-use sources::prometheus::rule::{Family, Rules};
+use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::{Difference, Outcome};
 use fixture::Answer;
@@ -23,9 +23,9 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
     Ok(records.iter().map(replayed).collect())
 }
 
-fn check(record: &Value, mapper: &Mapper, compat: Compat) -> Vec<Difference> {
+fn check(record: &Value, mapper: &RestMapper, compat: Compat) -> Vec<Difference> {
     let config = fixture::text_of(&record["config"]);
-    let rules = Config::parse(&config).and_then(|config| Rules::compile(&config, mapper, compat));
+    let rules = AdapterConfig::parse(&config).and_then(|config| Rules::compile(&config, mapper, compat));
     match rules {
         Err(error) => compare_error("error", record.pointer("/expect/error"), &error),
         Ok(rules) => {
@@ -66,13 +66,13 @@ fn shorten_update_errors(expected: &mut Value) {
     }
 }
 
-fn state(record: &Value, rules: &Rules, mapper: &Mapper) -> Value {
+fn state(record: &Value, rules: &Rules, mapper: &RestMapper) -> Value {
     let mut state = Map::new();
     let mut registry = Registry::new(rules);
     let mut errors = Vec::new();
     let strict = rules.compat().is_strict();
     for (family, selectors) in
-        [(Family::Custom, rules.custom_selectors()), (Family::External, rules.external_selectors())]
+        [(RuleFamily::Custom, rules.custom_selectors()), (RuleFamily::External, rules.external_selectors())]
     {
         let mut found: Vec<(Arc<str>, Vec<Series>)> = Vec::new();
         let before = errors.len();
@@ -88,7 +88,7 @@ fn state(record: &Value, rules: &Rules, mapper: &Mapper) -> Value {
         }
     }
     let installed = |family| !rules.of(family).is_empty();
-    if installed(Family::Custom) {
+    if installed(RuleFamily::Custom) {
         let metrics = registry.custom_metrics();
         let mut metrics: Vec<(&str, bool, &str)> =
             metrics.iter().map(|m| (m.metric.as_str(), m.namespaced, m.resource.as_str())).collect();
@@ -99,13 +99,13 @@ fn state(record: &Value, rules: &Rules, mapper: &Mapper) -> Value {
             .collect();
         state.insert("custom".to_owned(), shown.into());
     }
-    if installed(Family::External) {
+    if installed(RuleFamily::External) {
         state.insert("external".to_owned(), json!(*registry.external_metrics()));
     }
     if let Some(resource) = rules.resource() {
         state.insert("resource".to_owned(), json!({"window": go_duration(resource.window)}));
     }
-    if installed(Family::Custom) || installed(Family::External) {
+    if installed(RuleFamily::Custom) || installed(RuleFamily::External) {
         let mut asked = [rules.custom_selectors(), rules.external_selectors()].concat();
         asked.sort();
         state.insert("seriesRequests".to_owned(), asked.iter().map(|text| json!(**text)).collect());

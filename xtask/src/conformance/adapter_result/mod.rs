@@ -14,21 +14,22 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use serve::metrics::MetricsApiSettings;
 use serve::{App, InProcessServer};
-use sources::prometheus::client::{Manner, Prometheus};
-use sources::prometheus::config::Config;
-use sources::prometheus::mapper::Mapper;
-use sources::prometheus::provider::{self, Provider};
+use sources::Clock;
+use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
+use sources::prometheus::config::AdapterConfig;
+use sources::prometheus::mapper::RestMapper;
+use sources::prometheus::provider::{self, PrometheusProvider};
 
 use super::{Difference, Outcome, adapter_config};
 use played::{Played, RecordedCluster};
 
 /// What all records rest on.
 struct Fixture {
-    config: Config,
+    config: AdapterConfig,
     series: Value,
     objects: Value,
     now: Timestamp,
-    mapper: Arc<Mapper>,
+    mapper: Arc<RestMapper>,
 }
 
 /// What we answered.
@@ -42,7 +43,7 @@ struct Answer {
 pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     let [first, records @ ..] = records else { anyhow::bail!("the file is empty") };
     let fixture = Fixture {
-        config: Config::parse(first["config"].as_str().context("the first record is no fixture")?)?,
+        config: AdapterConfig::parse(first["config"].as_str().context("the first record is no fixture")?)?,
         series: first["series"].clone(),
         objects: first["objects"].clone(),
         now: first["time"].as_str().context("the fixture has no time")?.parse()?,
@@ -69,9 +70,9 @@ fn ask<'a>(fixture: &'a Fixture, record: &'a Value, compat: Compat) -> BoxFuture
         let now = fixture.now;
         let clock: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(move || now);
         let settings =
-            provider::Settings { compat, clock: Arc::clone(&clock), ..provider::Settings::default() };
-        let prometheus = Prometheus::new(Arc::clone(&played) as Arc<_>, Manner::default());
-        let provider = Provider::idle(settings, prometheus, fixture.config.clone(), world)?;
+            provider::ProviderSettings { compat, ..provider::ProviderSettings::new(Clock::new(move || now)) };
+        let prometheus = PrometheusClient::new(Arc::clone(&played) as Arc<_>, PrometheusSettings::default());
+        let provider = PrometheusProvider::idle(settings, prometheus, fixture.config.clone(), world)?;
         provider.discover().await;
 
         let settings = MetricsApiSettings { clock, ..MetricsApiSettings::from(compat) };

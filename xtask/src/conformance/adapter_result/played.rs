@@ -8,10 +8,10 @@ use api::selector::Selector;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use sources::http::{Ask, Error, Response, Streamed};
+use sources::http::{HttpError, HttpRequest, HttpResponse, StreamedResponse};
 use sources::inventory::{Node, Pod};
 use sources::prometheus::client::Transport;
-use sources::prometheus::mapper::{KnownResource, Mapper};
+use sources::prometheus::mapper::{KnownResource, RestMapper};
 use sources::prometheus::provider;
 
 /// Prometheus.
@@ -56,7 +56,7 @@ impl Played {
         }
     }
 
-    fn respond(&self, ask: &Ask) -> (StatusCode, String) {
+    fn respond(&self, ask: &HttpRequest) -> (StatusCode, String) {
         let (path, form) = ask.path().split_once('?').unwrap_or((ask.path(), ""));
         let first =
             form.split('&').next().and_then(|field| field.split_once('=')).map_or("", |(_, value)| value);
@@ -84,21 +84,21 @@ impl Transport for Played {
         "http://prometheus".to_owned()
     }
 
-    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Response, Error>> {
+    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpError>> {
         let (status, body) = self.respond(&ask);
-        Box::pin(async move { Ok(Response { status, headers: HeaderMap::new(), body: body.into() }) })
+        Box::pin(async move { Ok(HttpResponse { status, headers: HeaderMap::new(), body: body.into() }) })
     }
 
-    fn stream(&self, ask: Ask) -> BoxFuture<'_, Result<Streamed, Error>> {
+    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, HttpError>> {
         let (status, body) = self.respond(&ask);
-        Box::pin(async move { Ok(Streamed::from_pieces(status, [body.into()])) })
+        Box::pin(async move { Ok(StreamedResponse::from_chunks(status, [body.into()])) })
     }
 }
 
 /// The cluster.
 pub(super) struct RecordedCluster {
     objects: Vec<Object>,
-    mapper: Arc<Mapper>,
+    mapper: Arc<RestMapper>,
     broken: bool,
 }
 
@@ -110,7 +110,7 @@ struct Object {
 }
 
 impl RecordedCluster {
-    pub(super) fn new(objects: &Value, mapper: Arc<Mapper>, broken: bool) -> Self {
+    pub(super) fn new(objects: &Value, mapper: Arc<RestMapper>, broken: bool) -> Self {
         let text = |object: &Value, key: &str| object[key].as_str().unwrap_or_default().to_owned();
         let objects = objects.as_array().into_iter().flatten().map(|object| {
             let labels: BTreeMap<String, String> =
@@ -132,8 +132,8 @@ impl RecordedCluster {
     }
 }
 
-impl provider::World for RecordedCluster {
-    fn mapper(&self) -> Arc<Mapper> {
+impl provider::ClusterResources for RecordedCluster {
+    fn mapper(&self) -> Arc<RestMapper> {
         Arc::clone(&self.mapper)
     }
 

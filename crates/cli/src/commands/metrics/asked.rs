@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use cluster::connect::{Target, connect};
 use cluster::discovery::Discovery;
-use sources::http::{Auth, Client, Endpoint};
-use sources::prometheus::client::{Manner, Prometheus};
-use sources::prometheus::config::Config;
-use sources::prometheus::lint::assumed;
-use sources::prometheus::mapper::{KnownResource, Mapper};
+use sources::http::{Auth, Endpoint, HttpClient};
+use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
+use sources::prometheus::config::AdapterConfig;
+use sources::prometheus::lint::assumed_mapper;
+use sources::prometheus::mapper::{KnownResource, RestMapper};
 
 use crate::failure::Failure;
 
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The kinds of the cluster, if one is to be asked.
-    pub(super) async fn mapper(&self) -> Result<Option<Mapper>, Failure> {
+    pub(super) async fn mapper(&self) -> Result<Option<RestMapper>, Failure> {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Ok(None);
         }
@@ -57,16 +57,16 @@ impl Asked {
             kind: resource.kind,
             namespaced: resource.namespaced,
         });
-        Ok(Some(Mapper::new(known.collect())))
+        Ok(Some(RestMapper::new(known.collect())))
     }
 
     /// The kinds of the cluster, or those that the rules speak of.
-    pub(super) async fn some_mapper(&self, config: &Config) -> Result<Mapper, Failure> {
-        Ok(self.mapper().await?.unwrap_or_else(|| assumed(config)))
+    pub(super) async fn some_mapper(&self, config: &AdapterConfig) -> Result<RestMapper, Failure> {
+        Ok(self.mapper().await?.unwrap_or_else(|| assumed_mapper(config)))
     }
 
     /// The Prometheus, if one is to be asked.
-    pub(super) fn prometheus(&self) -> Result<Option<Prometheus>, Failure> {
+    pub(super) fn prometheus(&self) -> Result<Option<PrometheusClient>, Failure> {
         let Some(url) = &self.prometheus_url else { return Ok(None) };
         let header = |text: &String| {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
@@ -78,8 +78,8 @@ impl Asked {
             headers: self.prometheus_header.iter().map(header).collect(),
             ..Endpoint::at(url)
         };
-        let client = Client::new(endpoint)
+        let client = HttpClient::new(endpoint)
             .map_err(|error| Failure::input(format!("{error}\n  remedy: {}", error.remedy())))?;
-        Ok(Some(Prometheus::new(Arc::new(client), Manner::default())))
+        Ok(Some(PrometheusClient::new(Arc::new(client), PrometheusSettings::default())))
     }
 }

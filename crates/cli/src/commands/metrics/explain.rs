@@ -9,13 +9,13 @@ use api::provider::Compat;
 use api::selector::Selector;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sources::prometheus::client::{Outcome as Values, Prometheus};
-use sources::prometheus::config::Config;
-use sources::prometheus::lint::{Choice, ExplainedMetric, Explanation, explain, sample};
-use sources::prometheus::mapper::{GroupResource, Mapper};
-use sources::prometheus::query::{CustomAsk, Objects};
+use sources::prometheus::client::{PrometheusClient, QueryValue as Values};
+use sources::prometheus::config::AdapterConfig;
+use sources::prometheus::lint::{ExplainedMetric, Explanation, RuleSelection, explain, parse_series};
+use sources::prometheus::mapper::{GroupResource, RestMapper};
+use sources::prometheus::query::{CustomQueryArgs, ObjectFilter};
 use sources::prometheus::registry::Series;
-use sources::prometheus::rule::{Family, Rules};
+use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::asked::Asked;
 use super::prometheus::read;
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     })
 }
 
-fn none(args: &Args, config: &Config) -> Failure {
+fn none(args: &Args, config: &AdapterConfig) -> Failure {
     let count = config.rules.len() + config.external_rules.len();
     let wanted =
         args.metric.as_ref().map_or_else(|| format!("rule {}", args.rule), |name| format!("metric {name}"));
@@ -108,9 +108,9 @@ fn none(args: &Args, config: &Config) -> Failure {
 
 async fn look(
     args: &Args,
-    config: &Config,
-    mapper: &Mapper,
-    prometheus: Option<&Prometheus>,
+    config: &AdapterConfig,
+    mapper: &RestMapper,
+    prometheus: Option<&PrometheusClient>,
 ) -> Result<Vec<Explained>, Failure> {
     let compat = if args.compat == "strict" { Compat::Strict } else { Compat::Better };
     let wrong = |error: sources::prometheus::config::ConfigError| {
@@ -118,10 +118,10 @@ async fn look(
         Failure::input(format!("{}: {place}{error}", args.config.display()))
     };
     let rules = Rules::compile(config, mapper, compat).map_err(wrong)?;
-    let chosen = explain(config, mapper, compat, &Choice::parse(&args.rule), &[]).map_err(wrong)?;
+    let chosen = explain(config, mapper, compat, &RuleSelection::parse(&args.rule), &[]).map_err(wrong)?;
     let mut all = Vec::new();
     for Explanation { section, rule, .. } in chosen {
-        let family = if section == "rules" { Family::Custom } else { Family::External };
+        let family = if section == "rules" { RuleFamily::Custom } else { RuleFamily::External };
         let Some(selector) = rules.get(family, rule).map(|rule| rule.selector.clone()) else { continue };
         let (series, count) = match prometheus {
             Some(prometheus) => {
@@ -136,7 +136,8 @@ async fn look(
             }
             None => (guessed(args, &selector), None),
         };
-        let one = explain(config, mapper, compat, &Choice::At(family, rule), &series).map_err(wrong)?;
+        let one =
+            explain(config, mapper, compat, &RuleSelection::At(family, rule), &series).map_err(wrong)?;
         let Some(mut explanation) = one.into_iter().next() else { continue };
         if let Some(wanted) = &args.metric {
             explanation.metrics.retain(|found| found.metric.as_ref() == Some(wanted));
@@ -156,7 +157,7 @@ async fn look(
 /// The series that a selector names, or those that the user names.
 fn guessed(args: &Args, selector: &str) -> Vec<Series> {
     if !args.series.is_empty() {
-        return args.series.iter().map(|text| sample(text)).collect();
+        return args.series.iter().map(|text| parse_series(text)).collect();
     }
     let name = selector.split('{').next().unwrap_or_default().trim();
     let quoted = selector.split_once("__name__=\"").and_then(|(_, rest)| rest.split('"').next());
@@ -169,9 +170,9 @@ async fn values(
     args: &Args,
     explanation: &Explanation,
     rules: &Rules,
-    family: Family,
-    mapper: &Mapper,
-    prometheus: &Prometheus,
+    family: RuleFamily,
+    mapper: &RestMapper,
+    prometheus: &PrometheusClient,
 ) -> Answers {
     let Some(rule) = rules.get(family, explanation.rule) else { return Vec::new() };
     let everything = Selector::everything();
@@ -182,10 +183,10 @@ async fn values(
         for place in 0..found.questions.len() {
             let query = match found.resources.get(place) {
                 Some(resource) => {
-                    let ask = CustomAsk {
+                    let ask = CustomQueryArgs {
                         resource: "",
                         namespace: resource.namespaced.then_some(args.namespace.as_str()),
-                        objects: Objects::Any,
+                        objects: ObjectFilter::Any,
                         metric: "",
                         series: &everything,
                     };
@@ -213,7 +214,7 @@ fn shown(values: &Values) -> Vec<String> {
     };
     let number = |value: Option<f64>| value.map_or_else(|| "no number".to_owned(), |value| value.to_string());
     let label = |(name, value): &(Arc<str>, Box<str>)| format!("{name}=\"{value}\"");
-    let line = |sample: &sources::prometheus::client::Sample| {
+    let line = |sample: &sources::prometheus::client::VectorSample| {
         let labels: Vec<String> = sample.labels.iter().map(label).collect();
         format!("{{{}}} {}", labels.join(","), number(sample.value))
     };
@@ -300,7 +301,7 @@ fn one<'a>(
 fn value(explained: &Explained) -> Value {
     let Explained { explanation, series, values } = explained;
     let metric = |(at, found): (usize, &ExplainedMetric)| {
-        let question = |(place, question): (usize, &sources::prometheus::lint::Question)| {
+        let question = |(place, question): (usize, &sources::prometheus::lint::ExampleQuery)| {
             let values = values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values);
             json!({"path": question.path, "query": question.query.as_ref().ok(), "error": question.query.as_ref().err(),
                 "values": values.and_then(|values| values.as_ref().ok()), "valuesError": values.and_then(|v| v.as_ref().err())})

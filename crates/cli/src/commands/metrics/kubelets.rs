@@ -5,30 +5,36 @@ use std::time::Duration;
 use api::provider::Compat;
 use cluster::connect::{Credentials, Material};
 use controllers::metrics::kubelets::{Division, Settings};
+use jiff::Timestamp;
+use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
-use sources::kubelet::trust::{self, Authority, Pem, Token};
+use sources::kubelet::trust::{self, BearerToken, Pem, TrustedAuthority};
 use sources::kubelet::{address, client, scraper};
-use sources::shares;
+use sources::sharding;
 
 use super::options::{Kubelets, Shares};
 use crate::failure::Failure;
 
 /// How kubelets are asked: with our credentials for the API server, unless others are named.
 pub(super) fn settings(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<Settings, Failure> {
-    let scraper = scraper::Settings {
+    let scraper = scraper::ScraperSettings {
         resolution: options.resolution,
         parallel: options.at_once,
         compat,
-        address: address::Rules {
+        address: address::AddressRules {
             types: options.address_types.clone(),
             port: options.port,
             status_port: options.status_port,
             plain: options.plain,
         },
-        client: client::Settings { timeout: options.timeout, ..client::Settings::default() },
+        client: client::KubeletClientSettings {
+            timeout: options.timeout,
+            ..client::KubeletClientSettings::default()
+        },
         trust: trust(options, compat, ours)?,
+        clock: Clock::new(Timestamp::now),
     };
-    Ok(Settings { scraper, keep: options.keep, nodes: options.nodes.clone(), shares: None })
+    Ok(Settings { scraper, keep: options.keep, nodes: options.nodes.clone(), sharding: None })
 }
 
 /// How nodes are divided between replicas.
@@ -43,21 +49,26 @@ pub(super) fn division(shares: &Shares, resolution: Duration) -> Division {
     // A pod in the network of its node has the node's host name.
     let told = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
     let id = told.unwrap_or_else(crate::commands::controller::hostname);
-    let settings = shares::Settings { id, resolution, endpoint };
+    let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::new(Timestamp::now) };
     Division { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
 }
 
-fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust::Settings, Failure> {
+fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust::TrustSettings, Failure> {
     let by_node = options.by_node.unwrap_or(!compat.is_strict());
     let compat = if by_node { Compat::Better } else { Compat::Strict };
     if options.plain {
-        return Ok(trust::Settings { authority: Authority::Anybody, certificate: None, token: None, compat });
+        return Ok(trust::TrustSettings {
+            authority: TrustedAuthority::Any,
+            certificate: None,
+            token: None,
+            compat,
+        });
     }
     let authority = match (&options.authority, &ours.authority) {
-        _ if options.insecure => Authority::Anybody,
-        (Some(file), _) => Authority::Known(Pem::File(file.clone())),
-        (None, Some(known)) => Authority::Known(pem(known)),
-        (None, None) if ours.insecure => Authority::Anybody,
+        _ if options.insecure => TrustedAuthority::Any,
+        (Some(file), _) => TrustedAuthority::Ca(Pem::File(file.clone())),
+        (None, Some(known)) => TrustedAuthority::Ca(pem(known)),
+        (None, None) if ours.insecure => TrustedAuthority::Any,
         (None, None) => {
             return Err(Failure::input(
                 "whom kubelets' certificates come from is not known: the kubeconfig names no authority\n  remedy: name it \
@@ -70,15 +81,15 @@ fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust
         _ => ours.certificate.as_ref().map(|(certificate, key)| (pem(certificate), pem(key))),
     };
     let token = ours.token.as_ref().map(|token| match token {
-        Material::File(path) => Token::File(path.clone()),
-        Material::Given(text) => Token::Given(Secret::new(String::from_utf8_lossy(text).into_owned())),
+        Material::File(path) => BearerToken::File(path.clone()),
+        Material::Given(text) => BearerToken::Inline(Secret::new(String::from_utf8_lossy(text).into_owned())),
     });
-    Ok(trust::Settings { authority, certificate, token, compat })
+    Ok(trust::TrustSettings { authority, certificate, token, compat })
 }
 
 fn pem(material: &Material) -> Pem {
     match material {
         Material::File(path) => Pem::File(path.clone()),
-        Material::Given(text) => Pem::Given(text.clone()),
+        Material::Given(text) => Pem::Inline(text.clone()),
     }
 }

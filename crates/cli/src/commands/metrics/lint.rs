@@ -8,12 +8,12 @@ use api::provider::Compat;
 use api::text::Source;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sources::prometheus::client::Prometheus;
-use sources::prometheus::config::{Config, Stage};
-use sources::prometheus::lint::{Finding, Place, Severity, lint};
-use sources::prometheus::mapper::Mapper;
+use sources::prometheus::client::PrometheusClient;
+use sources::prometheus::config::{AdapterConfig, ConfigSection};
+use sources::prometheus::lint::{Finding, FindingLocation, Severity, lint};
+use sources::prometheus::mapper::RestMapper;
 use sources::prometheus::registry::Registry;
-use sources::prometheus::rule::{Family, Rules};
+use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::asked::Asked;
 use crate::failure::{Failure, Outcome};
@@ -55,11 +55,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         let mapper = args.asked.mapper().await?;
         let mut findings = lint(&source.text, mapper.as_ref());
         if let Some(prometheus) = args.asked.prometheus()?
-            && let Ok(config) = Config::read(&source)
+            && let Ok(config) = AdapterConfig::read(&source)
         {
             let mapper = args.asked.some_mapper(&config).await?;
             findings.extend(unmatched(&source, &config, &mapper, &prometheus).await?);
-            findings.sort_by_key(|finding| (finding.place.line, finding.severity));
+            findings.sort_by_key(|finding| (finding.location.line, finding.severity));
         }
         match args.output {
             Format::Json | Format::Yaml => {
@@ -76,9 +76,9 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Rules that match no series, or whose series become no metric.
 async fn unmatched(
     source: &Source,
-    config: &Config,
-    mapper: &Mapper,
-    prometheus: &Prometheus,
+    config: &AdapterConfig,
+    mapper: &RestMapper,
+    prometheus: &PrometheusClient,
 ) -> Result<Vec<Finding>, Failure> {
     // What cannot be compiled was found before.
     let Ok(rules) = Rules::compile(config, mapper, Compat::Better) else { return Ok(Vec::new()) };
@@ -103,7 +103,9 @@ async fn unmatched(
     let registry = Registry::build(&rules, mapper, &series);
     let documents = api::text::parse(source).unwrap_or_default();
     let mut findings = Vec::new();
-    for (family, section) in [(Family::Custom, Stage::Rules), (Family::External, Stage::ExternalRules)] {
+    for (family, section) in
+        [(RuleFamily::Custom, ConfigSection::Rules), (RuleFamily::External, ConfigSection::ExternalRules)]
+    {
         for (index, rule) in rules.of(family).iter().enumerate() {
             let listed =
                 found.iter().find(|(selector, _)| *selector == rule.selector).map(|(_, listed)| listed);
@@ -127,9 +129,14 @@ async fn unmatched(
             };
             let key = format!("{section}[{index}].seriesQuery");
             let span = documents.first().map(|document| document.locate(&key)).unwrap_or_default();
-            let place =
-                Place { section, rule: Some(index), key, line: span.line.max(1), column: span.column.max(1) };
-            findings.push(Finding { severity, place, message, remedy });
+            let location = FindingLocation {
+                section,
+                rule: Some(index),
+                key,
+                line: span.line.max(1),
+                column: span.column.max(1),
+            };
+            findings.push(Finding { severity, location, message, remedy });
         }
     }
     Ok(findings)
@@ -139,21 +146,25 @@ async fn unmatched(
 fn page(source: &Source, findings: &[Finding], page: Page) -> String {
     let mut text = String::new();
     let lines: Vec<&str> = source.text.lines().collect();
-    for Finding { severity, place, message, remedy } in findings {
+    for Finding { severity, location, message, remedy } in findings {
         let paint = match severity {
             Severity::Error => Paint::Red,
             Severity::Warning => Paint::Yellow,
             Severity::Note => Paint::Dim,
         };
-        let within = if place.key.is_empty() { String::new() } else { format!(" in {}", place.key) };
+        let within = if location.key.is_empty() { String::new() } else { format!(" in {}", location.key) };
         let label = page.paint(paint, severity.name());
-        let _ = writeln!(text, "{label}: {}:{}:{}: {message}{within}", source.name, place.line, place.column);
-        let number = place.line.to_string();
+        let _ = writeln!(
+            text,
+            "{label}: {}:{}:{}: {message}{within}",
+            source.name, location.line, location.column
+        );
+        let number = location.line.to_string();
         let margin = " ".repeat(number.len());
-        let at = usize::try_from(place.line).unwrap_or_default().saturating_sub(1);
+        let at = usize::try_from(location.line).unwrap_or_default().saturating_sub(1);
         if let Some(line) = lines.get(at).filter(|line| line.chars().count() <= WIDTH && !line.contains('\t'))
         {
-            let column = usize::try_from(place.column).unwrap_or_default().saturating_sub(1);
+            let column = usize::try_from(location.column).unwrap_or_default().saturating_sub(1);
             let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {}^", " ".repeat(column));
         }
         if !remedy.is_empty() {
@@ -169,7 +180,7 @@ fn page(source: &Source, findings: &[Finding], page: Page) -> String {
 }
 
 fn value(source: &Source, finding: &Finding) -> Value {
-    let Finding { severity, place, message, remedy } = finding;
-    json!({"severity": severity.name(), "file": &*source.name, "line": place.line, "column": place.column,
-        "key": place.key, "message": message, "remedy": remedy})
+    let Finding { severity, location, message, remedy } = finding;
+    json!({"severity": severity.name(), "file": &*source.name, "line": location.line, "column": location.column,
+        "key": location.key, "message": message, "remedy": remedy})
 }

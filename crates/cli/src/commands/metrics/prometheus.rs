@@ -6,10 +6,12 @@ use api::provider::Compat;
 use api::text::Source;
 use cluster::connect::{Connection, Credentials, Material, Target, connect};
 use controllers::metrics::rules::Settings;
+use jiff::Timestamp;
+use sources::Clock;
 use sources::http::{Auth, Endpoint, Secret};
-use sources::prometheus::client::{Manner, Verb};
-use sources::prometheus::config::Config;
-use sources::prometheus::discovery::Plan;
+use sources::prometheus::client::{PrometheusSettings, QueryMethod};
+use sources::prometheus::config::AdapterConfig;
+use sources::prometheus::discovery::DiscoverySettings;
 use sources::prometheus::provider;
 
 use super::options::Prometheus;
@@ -20,9 +22,9 @@ use crate::files;
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Reads a file with rules, or says all that is wrong with it.
-pub(super) fn read(path: &Path) -> Result<(Source, Config), Failure> {
+pub(super) fn read(path: &Path) -> Result<(Source, AdapterConfig), Failure> {
     let source = files::read(path)?;
-    let config = Config::read(&source).map_err(|error| match error.problems {
+    let config = AdapterConfig::read(&source).map_err(|error| match error.problems {
         problems if problems.is_empty() => Failure::input(format!("{}: {}", path.display(), error.message)),
         problems => Failure::Problems(problems),
     })?;
@@ -34,12 +36,20 @@ pub(super) async fn settings(
     options: &Prometheus,
     compat: Compat,
     file: PathBuf,
-    config: Config,
+    config: AdapterConfig,
     resource: bool,
 ) -> Result<Settings, Failure> {
-    let plan = Plan { interval: options.relist, max_age: options.max_age, ..Plan::default() };
-    let provider =
-        provider::Settings { compat, plan, patience: options.timeout, ..provider::Settings::default() };
+    let plan = DiscoverySettings {
+        interval: options.relist,
+        max_age: options.max_age,
+        ..DiscoverySettings::default()
+    };
+    let provider = provider::ProviderSettings {
+        compat,
+        discovery: plan,
+        query_timeout: options.timeout,
+        ..provider::ProviderSettings::new(Clock::new(Timestamp::now))
+    };
     Ok(Settings {
         file,
         config,
@@ -52,13 +62,18 @@ pub(super) async fn settings(
 }
 
 /// How it is asked.
-pub(super) fn manner(options: &Prometheus, compat: Compat) -> Manner {
-    let verb = match (options.post, compat.is_strict()) {
-        (true, _) => Verb::Post,
-        (false, true) => Verb::Get,
-        (false, false) => Verb::Short,
+pub(super) fn manner(options: &Prometheus, compat: Compat) -> PrometheusSettings {
+    let method = match (options.post, compat.is_strict()) {
+        (true, _) => QueryMethod::Post,
+        (false, true) => QueryMethod::Get,
+        (false, false) => QueryMethod::Auto,
     };
-    Manner { verb, timeout: options.timeout, memory: options.cache, ..Manner::default() }
+    PrometheusSettings {
+        method,
+        timeout: options.timeout,
+        cache_age: options.cache,
+        ..PrometheusSettings::default()
+    }
 }
 
 /// Where it is, and who we are to it.

@@ -8,9 +8,9 @@ use cluster::request::{Request, send};
 use controllers::metrics::{Census, Kubelets, Providers, Rules, Sources};
 use jiff::Timestamp;
 use serde_json::Value;
-use sources::federation::{self, Config as Upstreams, Own, Router, guarded};
-use sources::prometheus::config::Config;
-use sources::shares;
+use sources::federation::{self, FederationConfig, OwnService, Router, with_loop_guard};
+use sources::prometheus::config::AdapterConfig;
+use sources::sharding;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -90,7 +90,7 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
                 kubelets::settings(&options.kubelets, options.compat, &connection.credentials)?;
             // metrics-server divides nothing.
             let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
-            settings.shares = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
+            settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
             let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
             Some(started.map_err(Failure::Outside)?)
         }
@@ -106,8 +106,8 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
     let router = router(options, &own, rules.as_ref(), &mut tasks)?;
     let providers = providers(kubelets.as_ref(), rules.as_ref(), router.as_ref());
     let mut routes = Vec::new();
-    if let Some(shares) = kubelets.as_ref().and_then(Kubelets::shares) {
-        routes.push((shares::PATH.to_owned(), shares.route()));
+    if let Some(shares) = kubelets.as_ref().and_then(Kubelets::sharding) {
+        routes.push((sharding::PATH.to_owned(), shares.route()));
     }
     let sources = Sources {
         instance: hostname(),
@@ -119,7 +119,7 @@ pub(crate) async fn start(connection: &Connection, options: &Options) -> Result<
         rules,
         router,
     };
-    let guard = |route| guarded(route, &own);
+    let guard = |route| with_loop_guard(route, &own);
     let server =
         service::start(&options.serving, client.clone(), &sources, &providers, routes, guard).await?;
     said(&providers, origin, &sources);
@@ -130,7 +130,7 @@ async fn rules(
     connection: &Connection,
     options: &Options,
     file: &Path,
-    config: Config,
+    config: AdapterConfig,
     origin: Origin,
     census: Option<&Census>,
     tasks: &mut JoinSet<()>,
@@ -154,13 +154,13 @@ async fn rules(
 /// Other servers behind us.
 fn router(
     options: &Options,
-    own: &Own,
+    own: &OwnService,
     rules: Option<&Rules>,
     tasks: &mut JoinSet<()>,
 ) -> Result<Option<Router>, Failure> {
     let Some(file) = &options.upstreams else { return Ok(None) };
-    let config = Upstreams::read(&files::read(file)?, own)?;
-    let mut providers = federation::Providers::default();
+    let config = FederationConfig::read(&files::read(file)?, own)?;
+    let mut providers = federation::LocalProviders::default();
     if let Some(rules) = rules {
         providers.custom.push(("rules".to_owned(), rules.custom()));
         providers.external.push(("rules".to_owned(), rules.external()));
@@ -188,19 +188,19 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
 }
 
 /// Who we are to others like us: what all our replicas have in common.
-async fn own(connection: &Connection, options: &Options) -> Own {
+async fn own(connection: &Connection, options: &Options) -> OwnService {
     let (namespace, service) = match &options.shares {
         Some(shares) => (shares.namespace.clone(), shares.service.clone()),
         None => (home(), service::SERVICE.to_owned()),
     };
     if options.upstreams.is_none() {
-        return Own { id: format!("{namespace}/{service}"), namespace, service };
+        return OwnService { id: format!("{namespace}/{service}"), namespace, service };
     }
     let request = Request::get("/api/v1/namespaces/kube-system", "namespaces", Duration::from_secs(5));
     let system = send(&connection.client, request).await.ok();
     let system: Option<Value> = system.and_then(|body| serde_json::from_slice(&body).ok());
     let uid = system.as_ref().and_then(|object| object.pointer("/metadata/uid")).and_then(Value::as_str);
-    Own { id: format!("{}/{namespace}/{service}", uid.unwrap_or_default()), namespace, service }
+    OwnService { id: format!("{}/{namespace}/{service}", uid.unwrap_or_default()), namespace, service }
 }
 
 /// Says what is served.

@@ -60,7 +60,7 @@ fn app(
         group.route = guard(group.route.clone());
         // Lists too: two servers that name each other would keep alive what neither has any more.
         group.listing = group.listing.take().map(|listing| -> serve::ResourceListing {
-            Arc::new(move |headers| federation::heard(headers, || listing(headers)))
+            Arc::new(move |headers| federation::with_hop_header(headers, || listing(headers)))
         });
     }
     let reporter = sources.clone();

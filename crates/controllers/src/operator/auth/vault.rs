@@ -15,7 +15,7 @@ use std::time::Duration;
 use api::keda::{HashiCorpVault, VaultCredential};
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
-use sources::http::{Ask, Client, Endpoint, Secret};
+use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
 use super::steps::Source;
 use super::{ObjectRef, VaultRules, files};
@@ -33,12 +33,12 @@ const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 #[derive(Clone)]
 pub(super) struct Vaults {
     rules: Arc<VaultRules>,
-    clients: Arc<Mutex<BTreeMap<String, Client>>>,
+    clients: Arc<Mutex<BTreeMap<String, HttpClient>>>,
 }
 
 /// A server that we logged in to.
 struct Login {
-    client: Client,
+    client: HttpClient,
     namespace: String,
     token: Secret,
 }
@@ -107,7 +107,7 @@ impl Vaults {
     }
 
     /// The connections to a server.
-    fn client(&self, address: &str) -> Result<Client, String> {
+    fn client(&self, address: &str) -> Result<HttpClient, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(address) {
             return Ok(client.clone());
@@ -117,7 +117,7 @@ impl Vaults {
             insecure: self.rules.insecure,
             ..Endpoint::at(address)
         };
-        let client = Client::new(endpoint).map_err(|error| error.to_string())?;
+        let client = HttpClient::new(endpoint).map_err(|error| error.to_string())?;
         if clients.len() >= KEPT {
             clients.clear();
         }
@@ -174,7 +174,8 @@ impl Login {
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
-        let mut ask = Ask::new(method, cluster::request::path(segments)).within(WITHIN).at_most(AT_MOST);
+        let mut ask =
+            HttpRequest::new(method, cluster::request::path(segments)).timeout(WITHIN).max_bytes(AT_MOST);
         for (name, text) in [("x-vault-token", self.token.reveal()), ("x-vault-namespace", &self.namespace)] {
             if !text.is_empty() {
                 let mut value = HeaderValue::from_str(text).map_err(|_| format!("{name} cannot be sent"))?;

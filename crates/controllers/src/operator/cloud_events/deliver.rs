@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::keda::{CloudEventSource, Condition, EVENTING_GROUP, State, types};
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
-use sources::http::{Ask, Client, Endpoint};
+use sources::http::{Endpoint, HttpClient, HttpRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -80,8 +80,9 @@ async fn send(shared: &Shared, message: &Message, source: &CloudEventSource) -> 
         own => own,
     };
     let client =
-        Client::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
-    let mut ask = Ask::new(Method::POST, "").body(message.body()).within(DEADLINE).at_most(LARGEST);
+        HttpClient::new(Endpoint { url: uri, ..Endpoint::default() }).map_err(|error| error.to_string())?;
+    let mut ask =
+        HttpRequest::new(Method::POST, "").body(message.body()).timeout(DEADLINE).max_bytes(LARGEST);
     for (name, value) in message.headers(cluster, &shared.namespace) {
         let value = HeaderValue::from_str(&value).map_err(|error| error.to_string())?;
         ask = ask.header(HeaderName::from_static(name), value);

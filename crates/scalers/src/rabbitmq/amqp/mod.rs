@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use sources::http::{Cause, Secret};
+use sources::http::{HttpErrorCause, Secret};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -70,7 +70,7 @@ impl From<std::io::Error> for Trouble {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             return Self::Broken("the server closed the connection".to_owned());
         }
-        Self::Broken(Cause::of(&error).to_string())
+        Self::Broken(HttpErrorCause::classify(&error).to_string())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a file although every value by itself is right.
+//! Validation across fields.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use api::text::{Document, Problem};
 use http::Uri;
 
-use super::{Config, MOST, UpstreamConfig};
-use crate::federation::Own;
+use super::{FederationConfig, MAX_UPSTREAMS, UpstreamConfig};
+use crate::federation::OwnService;
 
-/// The longest time an upstream may be given; the API server gives up on us after a minute.
-const LONGEST: Duration = Duration::from_secs(30);
-const SHORTEST: Duration = Duration::from_millis(10);
+/// Longest timeout of an upstream; the API server cancels requests after a minute.
+const MAX_TIMEOUT: Duration = Duration::from_secs(30);
+const MIN_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// Collects what is wrong with one upstream.
-struct Check<'a> {
+/// Collects the problems of one upstream.
+struct UpstreamCheck<'a> {
     document: &'a Document,
     at: String,
     found: Vec<Problem>,
 }
 
-pub(super) fn problems(config: &Config, document: &Document, own: &Own) -> Vec<Problem> {
+pub(super) fn problems(config: &FederationConfig, document: &Document, own: &OwnService) -> Vec<Problem> {
     let mut found = Vec::new();
-    if config.upstreams.len() > MOST {
-        found.push(document.problem("upstreams", format!("more than {MOST} upstreams")));
+    if config.upstreams.len() > MAX_UPSTREAMS {
+        found.push(document.problem("upstreams", format!("more than {MAX_UPSTREAMS} upstreams")));
     }
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, upstream) in config.upstreams.iter().enumerate() {
-        let mut check = Check { document, at: format!("upstreams[{index}]"), found: Vec::new() };
+        let mut check = UpstreamCheck { document, at: format!("upstreams[{index}]"), found: Vec::new() };
         if let Some(first) = names.insert(&upstream.name, index) {
             let line = document.locate(&format!("upstreams[{first}].name")).line;
             check.say("name", format!("there is already an upstream `{}` in line {line}", upstream.name), "");
@@ -41,7 +41,7 @@ pub(super) fn problems(config: &Config, document: &Document, own: &Own) -> Vec<P
     found
 }
 
-impl Check<'_> {
+impl UpstreamCheck<'_> {
     fn say(&mut self, field: &str, message: impl AsRef<str>, hint: &str) {
         let path = if field.is_empty() { self.at.clone() } else { format!("{}.{field}", self.at) };
         let problem = self.document.problem(&path, message).in_path(&path);
@@ -56,12 +56,14 @@ impl Check<'_> {
         }
     }
 
-    fn place(&mut self, upstream: &UpstreamConfig, own: &Own) {
+    fn place(&mut self, upstream: &UpstreamConfig, own: &OwnService) {
         match (&upstream.url, &upstream.service) {
-            (Some(_), Some(_)) => return self.say("service", "`url` and `service` say the same", "keep one"),
+            (Some(_), Some(_)) => {
+                return self.say("service", "`url` and `service` exclude each other", "keep one");
+            }
             (None, None) => {
                 let hint = "add `service: {namespace: …, name: …}` or `url: https://…`";
-                return self.say("", "nothing says where this upstream is", hint);
+                return self.say("", "this upstream has no address", hint);
             }
             (Some(url), None) => {
                 if let Err(why) = url_fault(url) {
@@ -71,7 +73,7 @@ impl Check<'_> {
             (None, Some(service)) => {
                 for (field, name) in [("namespace", &service.namespace), ("name", &service.name)] {
                     if !is_label(name) {
-                        self.say(&format!("service.{field}"), "not a name of Kubernetes", "");
+                        self.say(&format!("service.{field}"), "not a valid Kubernetes name", "");
                     }
                 }
             }
@@ -79,7 +81,11 @@ impl Check<'_> {
         let url = upstream.base_url();
         if url.parse::<Uri>().ok().and_then(|uri| uri.host().map(|host| own.is_at(host))) == Some(true) {
             let field = if upstream.url.is_some() { "url" } else { "service" };
-            self.say(field, "this is our own Service; we would ask ourselves", "name the adapter's Service");
+            self.say(
+                field,
+                "this is the Service of this server; it would query itself",
+                "name the adapter's Service",
+            );
         }
     }
 
@@ -108,14 +114,14 @@ impl Check<'_> {
         if auth.token_file.is_some() && certificate.0 {
             self.say(
                 "auth",
-                "`tokenFile` and `clientCertificateFile` are two ways to say who we are",
+                "`tokenFile` and `clientCertificateFile` are two kinds of credentials",
                 "keep one",
             );
         }
     }
 
     fn timeout(&mut self, upstream: &UpstreamConfig) {
-        if !(SHORTEST..=LONGEST).contains(&upstream.timeout.0) {
+        if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&upstream.timeout.0) {
             self.say("timeout", "must be between 10ms and 30s", "");
         }
     }
@@ -138,7 +144,7 @@ fn url_fault(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether it can be the name of a namespace or a Service.
+/// Whether a text is a valid name of a namespace or a Service.
 fn is_label(name: &str) -> bool {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=63).contains(&name.len()) && name.chars().all(good) && !name.starts_with('-') && !name.ends_with('-')

@@ -1,4 +1,4 @@
-//! Which upstreams there are: the file behind `--upstreams`.
+//! Configuration of upstreams: the file behind `--upstreams`.
 
 mod check;
 #[cfg(test)]
@@ -10,60 +10,60 @@ use std::path::PathBuf;
 use api::text::{self, Problem, Source};
 use serde::Deserialize;
 
-pub use values::{Period, Port};
+pub use values::{GoDuration, Port};
 
-use super::Own;
-use super::pattern::Pattern;
+use super::OwnService;
+use super::glob::GlobPattern;
 
-/// Upstreams in one file at most.
-const MOST: usize = 64;
+/// Maximum number of upstreams.
+const MAX_UPSTREAMS: usize = 64;
 
-/// The file.
+/// The configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Config {
-    /// Other metrics API servers, in the order in which they are asked.
+pub struct FederationConfig {
+    /// Upstreams in query order.
     pub upstreams: Vec<UpstreamConfig>,
 }
 
-/// Another metrics API server.
+/// One upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamConfig {
-    /// What it is called in reports, logs and metrics.
+    /// Name in reports, logs and metrics.
     pub name: String,
-    /// Which of the two APIs it serves.
-    pub group: Groups,
-    /// Where it is, as a URL; or [`service`](Self::service).
+    /// APIs that the upstream serves.
+    pub group: ApiGroups,
+    /// URL; or [`service`](Self::service).
     #[serde(default)]
     pub url: Option<String>,
-    /// Where it is, as a Service of the cluster.
+    /// Service of the cluster.
     #[serde(default)]
     pub service: Option<ServiceReference>,
-    /// How its certificate is checked.
+    /// Verification of its certificate.
     #[serde(default)]
     pub tls: TlsConfig,
-    /// Who we are to it; nobody, if this is not given.
+    /// Credentials; none by default.
     #[serde(default)]
     pub auth: AuthConfig,
-    /// Only metrics with such names, and those nowhere else.
+    /// Metrics owned by this upstream.
     #[serde(default)]
-    pub metrics: Vec<Pattern>,
-    /// Only questions in such namespaces, and those nowhere else.
+    pub metrics: Vec<GlobPattern>,
+    /// Namespaces owned by this upstream.
     #[serde(default)]
-    pub namespaces: Vec<Pattern>,
-    /// How long an answer may take.
+    pub namespaces: Vec<GlobPattern>,
+    /// Timeout of a query.
     #[serde(default = "values::five_seconds")]
-    pub timeout: Period,
-    /// Those with a higher one are asked first; our own providers have 0.
+    pub timeout: GoDuration,
+    /// Upstreams with a higher priority are queried first; local providers have 0.
     #[serde(default)]
     pub priority: i32,
 }
 
-/// Which of the two APIs an upstream serves.
+/// APIs that an upstream serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Groups {
+pub enum ApiGroups {
     /// `custom.metrics.k8s.io`.
     Custom,
     /// `external.metrics.k8s.io`.
@@ -85,31 +85,31 @@ pub struct ServiceReference {
     pub port: Port,
 }
 
-/// How a certificate is checked.
+/// Verification of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TlsConfig {
-    /// Certificates of those who may sign it, in PEM; read again when the file changes.
+    /// CA bundle (PEM); reloaded when the file changes.
     pub ca_file: Option<PathBuf>,
-    /// Anybody's certificate will do. Whoever sits between reads the token and makes up numbers.
+    /// Disables verification. An attacker in between can read the token and forge values.
     pub insecure: bool,
-    /// The name the certificate must carry; that of the URL, if this is not given.
+    /// Expected name in the certificate; the host of the URL by default.
     pub server_name: Option<String>,
 }
 
-/// Who we are.
+/// Credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuthConfig {
-    /// A file with a token; read again when it changes.
+    /// Token file; reloaded when it changes.
     pub token_file: Option<PathBuf>,
-    /// A file with a certificate, in PEM.
+    /// Client certificate file (PEM).
     pub client_certificate_file: Option<PathBuf>,
-    /// A file with its key, in PEM.
+    /// Client key file (PEM).
     pub client_key_file: Option<PathBuf>,
 }
 
-impl Groups {
+impl ApiGroups {
     /// Whether `custom.metrics.k8s.io` is among them.
     pub fn custom(self) -> bool {
         self != Self::External
@@ -121,9 +121,9 @@ impl Groups {
     }
 }
 
-impl Config {
-    /// Reads a file, or says everything that is wrong with it. `own` is refused as an upstream.
-    pub fn read(source: &Source, own: &Own) -> Result<Self, Vec<Problem>> {
+impl FederationConfig {
+    /// Parses and validates a file; returns all problems. `own` is refused as an upstream.
+    pub fn read(source: &Source, own: &OwnService) -> Result<Self, Vec<Problem>> {
         let documents = text::parse(source).map_err(|problem| vec![problem])?;
         let document = match documents.as_slice() {
             [] => return Ok(Self::default()),
@@ -137,7 +137,7 @@ impl Config {
 }
 
 impl UpstreamConfig {
-    /// Where it is: scheme, host and port, and the beginning of paths, without a slash at the end.
+    /// Base URL without a trailing slash.
     pub fn base_url(&self) -> String {
         match (&self.url, &self.service) {
             (Some(url), _) => url.trim_end_matches('/').to_owned(),

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use super::*;
 
-fn own() -> Own {
-    Own { namespace: "plimsoll".into(), service: "plimsoll-metrics".into(), id: "cluster/plimsoll".into() }
+fn own() -> OwnService {
+    OwnService {
+        namespace: "plimsoll".into(),
+        service: "plimsoll-metrics".into(),
+        id: "cluster/plimsoll".into(),
+    }
 }
 
-fn read(text: &str) -> Result<Config, Vec<String>> {
+fn read(text: &str) -> Result<FederationConfig, Vec<String>> {
     let problems = |found: Vec<Problem>| found.iter().map(ToString::to_string).collect();
-    Config::read(&Source::new("upstreams.yaml", text), &own()).map_err(problems)
+    FederationConfig::read(&Source::new("upstreams.yaml", text), &own()).map_err(problems)
 }
 
 /// The only problem of an upstream with these lines.
@@ -22,7 +26,7 @@ fn problem(lines: &str) -> String {
 }
 
 #[test]
-fn everything_can_be_said() {
+fn all_fields_are_decoded() {
     let config = read(
         "upstreams:
 - name: keda
@@ -52,27 +56,27 @@ fn everything_can_be_said() {
     assert_eq!(other.base_url(), "https://adapter.example.com:6443/prefix");
     assert_eq!((other.timeout.0, other.priority), (Duration::from_secs(5), -5));
     assert!(other.group.custom() && other.group.external() && other.tls.insecure);
-    assert_eq!(read("").unwrap(), Config::default());
-    assert_eq!(read("upstreams: []").unwrap(), Config::default());
+    assert_eq!(read("").unwrap(), FederationConfig::default());
+    assert_eq!(read("upstreams: []").unwrap(), FederationConfig::default());
 }
 
 #[test]
-fn mistakes_say_where_and_what_instead() {
+fn errors_have_position_and_hint() {
     let source = Source::new("u.yaml", "upstreams:\n- name: a\n  group: custom\n  servce: {}\n");
-    let found = Config::read(&source, &own()).unwrap_err();
+    let found = FederationConfig::read(&source, &own()).unwrap_err();
     assert_eq!((found[0].span.line, found[0].span.column), (4, 3), "{found:?}");
     assert!(found[0].render(false).contains("did you mean `service`?"), "{}", found[0].render(false));
     let source = Source::new("u.yaml", "upstreams:\n- name: a\n  group: externl\n  url: https://a\n");
-    let found = Config::read(&source, &own()).unwrap_err();
+    let found = FederationConfig::read(&source, &own()).unwrap_err();
     assert!(found[0].render(false).contains("did you mean `external`?"), "{}", found[0].render(false));
     assert!(read("upstreams: [{}]").unwrap_err()[0].contains("name"));
     assert!(read("upstreams: []\n---\nupstreams: []").unwrap_err()[0].contains("one document is enough"));
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_configurations_are_rejected() {
     for (lines, part) in [
-        ("", "nothing says where"),
+        ("", "has no address"),
         ("  url: https://a\n  service: {namespace: a, name: b}", "say the same"),
         ("  url: ftp://a", "https://"),
         ("  url: a b", "not a URL"),
@@ -109,7 +113,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn our_own_service_is_no_upstream() {
+fn own_service_is_rejected_as_upstream() {
     for place in [
         "service: {namespace: plimsoll, name: plimsoll-metrics}",
         "url: https://plimsoll-metrics.plimsoll.svc:443",
@@ -118,7 +122,7 @@ fn our_own_service_is_no_upstream() {
         "url: https://plimsoll-metrics.plimsoll.svc.cluster.local.:443/x",
         "url: https://plimsoll-metrics",
     ] {
-        assert!(problem(&format!("  {place}")).contains("our own Service"), "{place}");
+        assert!(problem(&format!("  {place}")).contains("the Service of this server"), "{place}");
     }
     for other in [
         "plimsoll-metrics.other.svc",
@@ -127,5 +131,5 @@ fn our_own_service_is_no_upstream() {
     ] {
         read(&format!("upstreams: [{{name: a, group: custom, url: 'https://{other}'}}]")).unwrap();
     }
-    assert!(!Own::default().is_at(""));
+    assert!(!OwnService::default().is_at(""));
 }

@@ -1,4 +1,4 @@
-//! Values of the file that are checked as they are read.
+//! Values that are validated while they are decoded.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use api::time::parse_go_duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// A time, as Go writes it: `5s`, `1m30s`.
+/// A duration in Go syntax: `5s`, `1m30s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period(pub Duration);
+pub struct GoDuration(pub Duration);
 
 /// A port; 443 if none is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub u16);
 
-/// How long an upstream may take if nothing is said: a client waits for all that are asked in turn.
-pub(super) fn five_seconds() -> Period {
-    Period(Duration::from_secs(5))
+/// Default timeout; clients wait for all upstreams that are queried one after the other.
+pub(super) fn five_seconds() -> GoDuration {
+    GoDuration(Duration::from_secs(5))
 }
 
 impl Default for Port {
@@ -26,13 +26,13 @@ impl Default for Port {
     }
 }
 
-impl fmt::Display for Period {
+impl fmt::Display for GoDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Period {
+impl<'de> Deserialize<'de> for GoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let parsed = parse_go_duration(&text).and_then(|period| Duration::try_from(period).ok());

@@ -1,4 +1,4 @@
-//! Upstreams that are ourselves, or ask us back.
+//! Upstreams that are this server itself or query it back.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use tower::util::BoxCloneSyncService;
 use super::server::{Server, status, values};
 use super::*;
 
-/// What `serve` does with a router, as far as it matters here.
+/// The part of `serve` that matters here.
 fn api(router: Router) -> Route {
     BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
         let router = router.clone();
@@ -33,36 +33,36 @@ fn api(router: Router) -> Route {
     }))
 }
 
-fn named(id: &str) -> Own {
-    Own { id: id.into(), ..Own::default() }
+fn named(id: &str) -> OwnService {
+    OwnService { id: id.into(), ..OwnService::default() }
 }
 
-fn upstream(server: &Server) -> Config {
+fn upstream(server: &Server) -> FederationConfig {
     config(&format!("upstreams: [{{name: other, group: external, url: '{}'}}]", server.url()))
 }
 
 #[tokio::test]
-async fn we_do_not_ask_ourselves() {
-    let router = Router::new(named("us"), own("ours", Ok(1)), Config::default());
-    let server = Server::new(guarded(api(router.clone()), &named("us"))).await;
+async fn own_server_as_upstream_is_detected() {
+    let router = Router::new(named("us"), own("ours", Ok(1)), FederationConfig::default());
+    let server = Server::new(with_loop_guard(api(router.clone()), &named("us"))).await;
     router.configure(upstream(&server));
     assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
     let Err(Failure::Unavailable(why)) = ask(&router, "nope").await else { panic!() };
-    assert_eq!(why, "upstream other: it is our own server");
+    assert_eq!(why, "upstream other: it is this server itself");
     assert_eq!(server.asked(), 1);
     router.relist().await;
     let report = router.report();
-    let Condition::Failing { remedy, .. } = &report[0].condition else { panic!("{report:?}") };
+    let UpstreamCondition::Failing { remedy, .. } = &report[0].condition else { panic!("{report:?}") };
     assert!(remedy.contains("remove this upstream"));
     assert_eq!(*ExternalMetrics::known(&router), ["ours"]);
 }
 
 #[tokio::test]
-async fn two_that_name_each_other_answer() {
-    let a = Router::new(named("a"), own("in-a", Ok(1)), Config::default());
-    let b = Router::new(named("b"), own("in-b", Ok(2)), Config::default());
-    let at_a = Server::new(guarded(api(a.clone()), &named("a"))).await;
-    let at_b = Server::new(guarded(api(b.clone()), &named("b"))).await;
+async fn mutual_upstreams_do_not_loop() {
+    let a = Router::new(named("a"), own("in-a", Ok(1)), FederationConfig::default());
+    let b = Router::new(named("b"), own("in-b", Ok(2)), FederationConfig::default());
+    let at_a = Server::new(with_loop_guard(api(a.clone()), &named("a"))).await;
+    let at_b = Server::new(with_loop_guard(api(b.clone()), &named("b"))).await;
     a.configure(upstream(&at_b));
     b.configure(upstream(&at_a));
     for router in [&a, &b] {
@@ -71,13 +71,14 @@ async fn two_that_name_each_other_answer() {
         assert!(matches!(ask(router, "nope").await, Err(Failure::NoMetric(_))));
         router.relist().await;
     }
-    // One question each, and none that came back; lists do not feed each other either.
+    // One request each and no loop; the metric lists do not feed each other either.
     assert_eq!((at_a.asked(), at_b.asked()), (3, 3));
     assert_eq!(*ExternalMetrics::known(&a), ["in-a", "in-b"]);
     assert_eq!(*ExternalMetrics::known(&b), ["in-b", "in-a"]);
-    // What `a` tells one that asks as a server like it, and what it tells all others.
-    let known = |headers: &http::HeaderMap| heard(headers, || ExternalMetrics::known(&a));
-    let from_b = [(crate::federation::hop::HOP, http::HeaderValue::from_static("b"))].into_iter().collect();
+    // Lists of `a` for another plimsoll server, and for other clients.
+    let known = |headers: &http::HeaderMap| with_hop_header(headers, || ExternalMetrics::known(&a));
+    let from_b =
+        [(crate::federation::hop::HOP_HEADER, http::HeaderValue::from_static("b"))].into_iter().collect();
     assert_eq!(*known(&from_b), ["in-a"]);
     assert_eq!(*known(&http::HeaderMap::new()), ["in-a", "in-b"]);
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use super::*;
 
 #[test]
-fn the_examples_of_the_page_can_be_read() {
+fn examples_of_the_docs_are_valid() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/federation.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (mut read, mut upstreams) = (0, 0);
     for (place, block) in page.split("```yaml\n").skip(1).enumerate() {
-        // As a reader copies it: without the indentation of the list it stands in.
+        // Without the indentation of the surrounding list, as a reader copies it.
         let text = block.split("```").next().unwrap();
         let indent = text.len() - text.trim_start_matches(' ').len();
         let lines: Vec<&str> = text.lines().map(|line| line.get(indent..).unwrap_or_default()).collect();
@@ -18,9 +18,12 @@ fn the_examples_of_the_page_can_be_read() {
         let documents =
             api::text::parse(&source).unwrap_or_else(|problem| panic!("{}", problem.render(false)));
         if documents[0].root.get("upstreams").is_some() {
-            let own =
-                Own { namespace: "plimsoll".into(), service: "plimsoll-metrics".into(), id: String::new() };
-            let config = Config::read(&source, &own).unwrap_or_else(|found| {
+            let own = OwnService {
+                namespace: "plimsoll".into(),
+                service: "plimsoll-metrics".into(),
+                id: String::new(),
+            };
+            let config = FederationConfig::read(&source, &own).unwrap_or_else(|found| {
                 panic!("{}", found.iter().map(|one| one.render(false)).collect::<Vec<_>>().join("\n"))
             });
             upstreams += config.upstreams.len();
@@ -31,7 +34,7 @@ fn the_examples_of_the_page_can_be_read() {
 }
 
 #[test]
-fn the_reference_names_every_key() {
+fn docs_list_every_key() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/federation.md");
     let page = std::fs::read_to_string(page).unwrap();
     for key in [

@@ -3,12 +3,12 @@ use std::time::Duration;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_new_file_is_obeyed_and_a_broken_one_is_not() {
+async fn changed_file_is_applied_and_invalid_one_is_ignored() {
     let path = std::env::temp_dir().join(format!("plimsoll-upstreams-{}.yaml", std::process::id()));
     let line = |name: &str| format!("upstreams: [{{name: {name}, group: external, url: 'https://{name}'}}]");
     std::fs::write(&path, line("a")).unwrap();
-    let own = Own { namespace: "ns".into(), service: "us".into(), id: String::new() };
-    let router = Router::new(own, Providers::default(), Config::default());
+    let own = OwnService { namespace: "ns".into(), service: "us".into(), id: String::new() };
+    let router = Router::new(own, LocalProviders::default(), FederationConfig::default());
     let following = tokio::spawn({
         let (router, path) = (router.clone(), path.clone());
         async move { router.follow(&path).await }
@@ -20,7 +20,7 @@ async fn a_new_file_is_obeyed_and_a_broken_one_is_not() {
     for (broken, why) in [
         ("upstreams: [{nam: b}]".to_owned(), "nam"),
         ("upstreams: [".to_owned(), "upstreams"),
-        (line("us.ns.svc"), "our own Service"),
+        (line("us.ns.svc"), "the Service of this server"),
         (format!("# {}\n", "x".repeat(2 << 20)), "more than"),
     ] {
         std::fs::write(&path, broken).unwrap();

@@ -41,11 +41,11 @@ pub(crate) fn all() -> Objects {
     Objects::All(Selector::everything())
 }
 
-pub(crate) fn config(text: &str) -> Config {
-    Config::read(&Source::new("test", text), &Own::default()).unwrap()
+pub(crate) fn config(text: &str) -> FederationConfig {
+    FederationConfig::read(&Source::new("test", text), &OwnService::default()).unwrap()
 }
 
-/// One of our own that has one external metric.
+/// A local provider with one external metric.
 pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, Failure>);
 
 impl ExternalMetrics for Known {
@@ -80,9 +80,9 @@ impl CustomMetrics for Known {
     }
 }
 
-/// Our own provider of an external metric.
-pub(crate) fn own(metric: &'static str, value: Result<i64, Failure>) -> Providers {
-    Providers { custom: vec![], external: vec![("own".into(), Arc::new(Known(metric, value)))] }
+/// Local provider of an external metric.
+pub(crate) fn own(metric: &'static str, value: Result<i64, Failure>) -> LocalProviders {
+    LocalProviders { custom: vec![], external: vec![("own".into(), Arc::new(Known(metric, value)))] }
 }
 
 /// The values of an external metric as texts.

@@ -5,7 +5,7 @@ use super::server::{Server, metrics_api, nothing, status, values};
 use super::*;
 
 #[tokio::test]
-async fn several_adapters_live_behind_one_service() {
+async fn several_adapters_work_behind_one_service() {
     let keda = Server::saying(metrics_api("s0-kafka-orders", "42")).await;
     let datadog = Server::saying(metrics_api("datadogmetric", "7500m")).await;
     let text = format!(
@@ -14,16 +14,16 @@ async fn several_adapters_live_behind_one_service() {
         keda.url(),
         datadog.url()
     );
-    let router = Router::new(Own::default(), own("ours", Ok(1)), config(&text));
+    let router = Router::new(OwnService::default(), own("ours", Ok(1)), config(&text));
     assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
     assert_eq!(ask(&router, "datadogmetric").await.unwrap(), ["7500m"]);
     assert_eq!(keda.asked(), 0, "only its own metrics are asked of it");
     assert_eq!(ask(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
-    // Its metrics are asked of nobody else.
+    // An owned metric is not queried elsewhere.
     let before = datadog.asked();
     assert!(matches!(ask(&router, "s1-unknown").await, Err(Failure::NoMetric(_))));
     assert_eq!(datadog.asked(), before);
-    // Nobody has it: in the words of the first who was asked.
+    // An unknown metric has the text of the first response.
     let missing = ask(&router, "nope").await.unwrap_err();
     assert_eq!(missing, Failure::no_metric("nope", "own"));
 
@@ -33,11 +33,11 @@ async fn several_adapters_live_behind_one_service() {
     let report = router.report();
     assert_eq!((report[0].name.as_str(), report[0].requests, report[0].errors), ("keda", 2, 0));
     assert_eq!((report[0].external, report[0].custom), (1, 0));
-    assert!(matches!(report[0].condition, Condition::Healthy(_)) && report[0].p99.is_some());
+    assert!(matches!(report[0].condition, UpstreamCondition::Healthy(_)) && report[0].p99.is_some());
 }
 
 #[tokio::test]
-async fn whoever_announced_a_metric_is_asked_first() {
+async fn upstream_that_announced_a_metric_is_queried_first() {
     let first = Server::saying(metrics_api("a", "1")).await;
     let second = Server::saying(metrics_api("b", "2")).await;
     let text = format!(
@@ -45,7 +45,7 @@ async fn whoever_announced_a_metric_is_asked_first() {
         first.url(),
         second.url()
     );
-    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
     assert_eq!(ask(&router, "b").await.unwrap(), ["2"]);
     assert_eq!((first.asked(), second.asked()), (1, 1));
     router.relist().await;
@@ -55,7 +55,7 @@ async fn whoever_announced_a_metric_is_asked_first() {
 }
 
 #[tokio::test]
-async fn an_outage_is_never_a_missing_metric() {
+async fn outage_is_not_reported_as_missing_metric() {
     let good = Server::saying(metrics_api("a", "1")).await;
     let down = Server::saying(|_| (503, status(503, "ServiceUnavailable", "not ready"))).await;
     let text = |one: &Server, other: &Server| {
@@ -66,7 +66,7 @@ async fn an_outage_is_never_a_missing_metric() {
         ))
     };
     for (one, other) in [(&good, &down), (&down, &good)] {
-        let router = Router::new(Own::default(), own("ours", Ok(1)), text(one, other));
+        let router = Router::new(OwnService::default(), own("ours", Ok(1)), text(one, other));
         assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "somebody has it");
         let Err(Failure::Status { code, reason, message }) = ask(&router, "nope").await else { panic!() };
         assert_eq!((code, reason.as_str()), (503, "ServiceUnavailable"));
@@ -75,14 +75,14 @@ async fn an_outage_is_never_a_missing_metric() {
             "{message}"
         );
     }
-    // Our own outage is one, too.
+    // An outage of a local provider counts too.
     let broken = own("ours", Err(Failure::Internal("unable to fetch metrics".into())));
-    let router = Router::new(Own::default(), broken, text(&good, &good));
+    let router = Router::new(OwnService::default(), broken, text(&good, &good));
     assert_eq!(ask(&router, "ours").await, Err(Failure::Internal("unable to fetch metrics".into())));
 }
 
 #[tokio::test]
-async fn an_empty_list_for_any_name_hides_nobody() {
+async fn empty_list_for_any_name_does_not_hide_other_upstreams() {
     let says_nothing = Server::saying(|_| (200, nothing())).await;
     let good = Server::saying(metrics_api("a", "1")).await;
     let text = format!(
@@ -90,13 +90,13 @@ async fn an_empty_list_for_any_name_hides_nobody() {
         says_nothing.url(),
         good.url()
     );
-    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
     assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
     assert_eq!(ask(&router, "b").await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn the_same_question_is_sent_once() {
+async fn identical_queries_are_sent_once() {
     let count = Arc::new(AtomicUsize::new(0));
     let server = {
         let count = Arc::clone(&count);
@@ -108,7 +108,7 @@ async fn the_same_question_is_sent_once() {
         .await
     };
     let text = format!("upstreams: [{{name: one, group: external, url: '{}'}}]", server.url());
-    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
     let answers = futures::future::join_all((0..50).map(|_| ask(&router, "a"))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(vec!["0".to_owned()])), "{answers:?}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
@@ -116,7 +116,7 @@ async fn the_same_question_is_sent_once() {
 }
 
 #[tokio::test]
-async fn either_version_of_custom_metrics_is_spoken() {
+async fn both_versions_of_custom_metrics_are_supported() {
     let item = |version: &str| match version {
         "v1beta2" => {
             r#"{"describedObject":{"kind":"Pod","name":"web-0"},"metric":{"name":"qps","selector":null},"timestamp":null,"value":"2"}"#
@@ -158,13 +158,13 @@ async fn either_version_of_custom_metrics_is_spoken() {
     for (versions, value) in [(&["v1beta1", "v1beta2"][..], "2"), (&["v1beta2"], "2"), (&["v1beta1"], "1")] {
         let server = Server::saying(speaks(versions)).await;
         let text = format!("upstreams: [{{name: one, group: custom, url: '{}'}}]", server.url());
-        let router = Router::new(Own::default(), Providers::default(), config(&text));
+        let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
         for _ in 0..2 {
             let question = custom("qps", one("web-0"));
             let values = CustomMetrics::values(&router, &question).await.unwrap();
             assert_eq!((values.len(), values[0].value.to_string().as_str()), (1, value));
         }
-        // Once its version is known it is not looked for again.
+        // The discovered version is remembered.
         assert_eq!(server.asked(), if value == "1" { 3 } else { 2 });
         assert_eq!(CustomMetrics::values(&router, &custom("qps", all())).await.unwrap().len(), 2);
         let missing = CustomMetrics::values(&router, &custom("nope", all())).await;
@@ -179,7 +179,7 @@ async fn either_version_of_custom_metrics_is_spoken() {
         router.relist().await;
         let known = CustomMetrics::known(&router);
         assert_eq!((known.len(), known[0].resource.as_str(), known[0].metric.as_str()), (1, "pods", "qps"));
-        // External metrics are not asked of it.
+        // External metrics are not queried from it.
         let before = server.asked();
         assert_eq!(ask(&router, "a").await, Err(Failure::no_metric("a", "namespaces")));
         assert_eq!(server.asked(), before);
@@ -187,13 +187,16 @@ async fn either_version_of_custom_metrics_is_spoken() {
 }
 
 #[tokio::test]
-async fn a_new_configuration_keeps_what_did_not_change() {
+async fn unchanged_upstreams_keep_their_state() {
     let (a, b) = (Server::saying(metrics_api("a", "1")).await, Server::saying(metrics_api("b", "2")).await);
     let line = |name: &str, server: &Server| {
         format!("- {{name: {name}, group: external, url: '{}'}}\n", server.url())
     };
-    let router =
-        Router::new(Own::default(), Providers::default(), config(&format!("upstreams:\n{}", line("a", &a))));
+    let router = Router::new(
+        OwnService::default(),
+        LocalProviders::default(),
+        config(&format!("upstreams:\n{}", line("a", &a))),
+    );
     let running = tokio::spawn({
         let router = router.clone();
         async move { router.run().await }
@@ -213,7 +216,7 @@ async fn a_new_configuration_keeps_what_did_not_change() {
     listed(&["b", "a"]).await;
     let report = router.report();
     assert_eq!((report[0].requests, report[1].requests), (0, 1));
-    router.configure(Config::default());
+    router.configure(FederationConfig::default());
     assert!(ExternalMetrics::known(&router).is_empty() && router.report().is_empty());
     assert!(!running.is_finished());
     running.abort();

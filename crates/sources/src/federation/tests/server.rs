@@ -1,4 +1,4 @@
-//! Servers that a test starts, kills, and makes sick.
+//! Test servers that can be stopped and made to fail.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::federation::{Body, Route, full};
 
-/// A server that ends with this value, and its connections with it.
+/// A server that stops, with its connections, when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ impl Server {
         Self::at(([127, 0, 0, 1], 0).into(), route, None).await
     }
 
-    /// Answers with what a function says about path and query.
+    /// Responds with the result of a function of path and query.
     pub(crate) async fn saying(say: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Self {
         let say = Arc::new(say);
         Self::new(BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
@@ -81,7 +81,7 @@ impl Drop for Server {
 }
 
 async fn connection(stream: TcpStream, route: Route, tls: Option<TlsAcceptor>, count: Arc<AtomicUsize>) {
-    // Boxed, so that the compiler need not prove more than there is about lifetimes.
+    // Boxed to keep the lifetimes simple for the compiler.
     let service = tower::service_fn(move |request: Request<Incoming>| {
         count.fetch_add(1, Ordering::SeqCst);
         let (parts, body) = request.into_parts();

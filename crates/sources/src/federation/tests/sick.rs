@@ -1,4 +1,4 @@
-//! Upstreams that are not well.
+//! Failing upstreams.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,18 +13,20 @@ use super::*;
 
 fn router(url: &str) -> Router {
     let text = format!("upstreams: [{{name: sick, group: external, url: '{url}', timeout: 300ms}}]");
-    Router::new(Own::default(), own("ours", Ok(1)), config(&text))
+    Router::new(OwnService::default(), own("ours", Ok(1)), config(&text))
 }
 
 fn failing(router: &Router) -> (String, String, bool) {
     let report = router.report();
-    let Condition::Failing { cause, remedy, .. } = report[0].condition.clone() else { panic!("{report:?}") };
-    (cause, remedy, report[0].left_alone)
+    let UpstreamCondition::Failing { cause, remedy, .. } = report[0].condition.clone() else {
+        panic!("{report:?}")
+    };
+    (cause, remedy, report[0].circuit_open)
 }
 
 #[tokio::test]
-async fn one_that_hangs_costs_its_time_and_then_nothing() {
-    // Accepts and never answers.
+async fn hanging_upstream_opens_the_circuit() {
+    // The server accepts and never responds.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let router = router(&format!("http://{}", listener.local_addr().unwrap()));
     for _ in 0..3 {
@@ -33,18 +35,18 @@ async fn one_that_hangs_costs_its_time_and_then_nothing() {
         assert_eq!(why, "upstream sick: timed out after 300ms");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
-    // Now it is left alone, and the answer is the same, at once.
+    // The circuit is open, so the same error is returned at once.
     let start = Instant::now();
     assert!(matches!(ask(&router, "a").await, Err(Failure::Unavailable(_))));
     assert!(start.elapsed() < Duration::from_millis(250), "{:?}", start.elapsed());
     assert_eq!(ask(&router, "ours").await.unwrap(), ["1"], "others do not suffer");
-    let (cause, remedy, left_alone) = failing(&router);
-    assert_eq!((cause.as_str(), left_alone), ("timed out after 300ms", true));
+    let (cause, remedy, circuit_open) = failing(&router);
+    assert_eq!((cause.as_str(), circuit_open), ("timed out after 300ms", true));
     assert!(remedy.contains("raise its timeout"), "{remedy}");
 }
 
 #[tokio::test]
-async fn one_that_is_slow_in_the_middle_is_given_up_too() {
+async fn slow_body_times_out() {
     let route: Route = BoxCloneSyncService::new(tower::service_fn(|_: Request<Body>| async {
         let endless = futures::stream::unfold(0_u64, |n| async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -60,7 +62,7 @@ async fn one_that_is_slow_in_the_middle_is_given_up_too() {
 }
 
 #[tokio::test]
-async fn garbage_is_no_value() {
+async fn malformed_responses_are_errors() {
     let bodies: Vec<(u16, String)> = vec![
         (200, "<html>welcome</html>".into()),
         (200, String::new()),
@@ -72,27 +74,27 @@ async fn garbage_is_no_value() {
     for (code, body) in bodies {
         let server = Server::saying(move |_| (code, body.clone())).await;
         let router = router(&server.url());
-        // More often than it takes to be left alone: one broken metric does not hide the others.
+        // More often than the failure limit: one broken metric does not hide the others.
         for _ in 0..5 {
             let answer = ask(&router, "a").await;
             assert!(matches!(answer, Err(Failure::Unavailable(_))), "{code}: {answer:?}");
         }
-        assert!(!router.report()[0].left_alone);
-        assert!(failing(&router).0.starts_with("the answer makes no sense"), "{:?}", router.report());
+        assert!(!router.report()[0].circuit_open);
+        assert!(failing(&router).0.starts_with("its response is not valid"), "{:?}", router.report());
     }
 }
 
 #[tokio::test]
-async fn too_much_is_not_read() {
+async fn oversized_responses_are_not_read() {
     let server = Server::saying(|_| (200, " ".repeat(17 << 20))).await;
     let text = format!("upstreams: [{{name: sick, group: external, url: '{}', timeout: 30s}}]", server.url());
-    let router = Router::new(Own::default(), Providers::default(), config(&text));
+    let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
     let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
     assert!(why.contains("too large"), "{why}");
 }
 
 #[tokio::test]
-async fn errors_pass_through() {
+async fn error_status_is_passed_through() {
     for (code, reason, hint) in [
         (403, "Forbidden", "bind our service account"),
         (401, "Unauthorized", "tokenFile"),
@@ -111,7 +113,7 @@ async fn errors_pass_through() {
 }
 
 #[tokio::test]
-async fn one_that_comes_back_is_asked_again() {
+async fn recovered_upstream_is_queried_again() {
     let well = Arc::new(AtomicBool::new(false));
     let server = {
         let well = Arc::clone(&well);
@@ -131,16 +133,16 @@ async fn one_that_comes_back_is_asked_again() {
     }
     assert_eq!(server.asked(), 3, "after three failures it is left alone");
     well.store(true, Ordering::SeqCst);
-    // Looking at its list shows that it may be tried.
+    // Successful discovery allows a probe.
     router.relist().await;
     assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
     let report = router.report();
-    assert!(matches!(report[0].condition, Condition::Healthy(_)) && !report[0].left_alone);
+    assert!(matches!(report[0].condition, UpstreamCondition::Healthy(_)) && !report[0].circuit_open);
     assert_eq!((report[0].requests, report[0].errors), (4, 3));
 }
 
 #[tokio::test]
-async fn nobody_there_and_files_that_are_not() {
+async fn connection_and_file_errors_are_reported() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let router = router(&format!("http://{gone}"));
     let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
@@ -149,14 +151,14 @@ async fn nobody_there_and_files_that_are_not() {
     assert!(failing(&router).1.contains("check that the server runs"));
 
     let text = "upstreams: [{name: sick, group: external, url: 'https://127.0.0.1:1', tls: {caFile: /nowhere/ca.crt}}]";
-    let router = Router::new(Own::default(), Providers::default(), config(text));
+    let router = Router::new(OwnService::default(), LocalProviders::default(), config(text));
     let Err(Failure::Unavailable(why)) = ask(&router, "a").await else { panic!() };
     assert!(why.contains("/nowhere/ca.crt"), "{why}");
 }
 
-/// KEDA answers 500 for a metric without its labels; that must not hide the metrics that it has.
+/// KEDA answers 500 for a metric without its labels; that must not hide its other metrics.
 #[tokio::test]
-async fn an_error_about_one_metric_is_about_that_one() {
+async fn error_of_one_metric_does_not_affect_others() {
     let server = Server::saying(|path| {
         if path.ends_with("/s0-kafka") {
             (200, values("s0-kafka", "3"))

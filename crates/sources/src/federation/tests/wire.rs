@@ -1,14 +1,14 @@
-use super::super::cause::Cause;
+use super::super::error::UpstreamError;
 use super::super::wire::{
-    self, Version, custom_path, external_path, read_announced, read_custom, read_external,
+    self, CustomMetricsVersion, custom_path, external_path, read_announced, read_custom, read_external,
 };
 use super::*;
 
 #[test]
-fn questions_have_the_forms_of_the_api() {
+fn queries_become_api_paths() {
     let selector = |text: &str| Selector::parse(text).unwrap();
     let mut question = custom("qps", one("web-0"));
-    let path = |question: &CustomMetricQuery| custom_path(Version::V1Beta2, question);
+    let path = |question: &CustomMetricQuery| custom_path(CustomMetricsVersion::V1Beta2, question);
     let base = "/apis/custom.metrics.k8s.io/v1beta2";
     assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/web-0/qps"));
     question.objects = Objects::All(selector("app=web,tier in (a,b)"));
@@ -24,14 +24,14 @@ fn questions_have_the_forms_of_the_api() {
     assert_eq!(path(&namespace).unwrap(), format!("{base}/namespaces/prod/metrics/qps"));
     assert_eq!(wire::place(&namespace), Some("prod"));
     assert_eq!(wire::place(&question), Some("default"));
-    let old = custom_path(Version::V1Beta1, &custom("a:b", one("x"))).unwrap();
+    let old = custom_path(CustomMetricsVersion::V1Beta1, &custom("a:b", one("x"))).unwrap();
     assert_eq!(old, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/x/a:b");
     let outside = ExternalMetricQuery { series: selector("queue=q1"), ..external("queue depth?") };
     assert_eq!(
         external_path(&outside).unwrap(),
         "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue%20depth%3F?labelSelector=queue%3Dq1"
     );
-    // None of these can become another path than the one that was meant.
+    // None of these may turn into another path.
     for bad in ["", "..", ".", "a/b", "a%2Fb", "a\\b"] {
         assert_eq!(external_path(&external(bad)), None, "{bad}");
         assert_eq!(path(&custom(bad, all())), None, "{bad}");
@@ -40,7 +40,7 @@ fn questions_have_the_forms_of_the_api() {
 }
 
 #[test]
-fn values_are_read_as_they_are() {
+fn values_are_decoded() {
     let new =
         br#"{"kind":"MetricValueList","apiVersion":"custom.metrics.k8s.io/v1beta2","metadata":{},"items":[
         {"describedObject":{"kind":"Pod","namespace":"default","name":"web-0","uid":"u","apiVersion":"/v1"},
@@ -80,7 +80,7 @@ fn values_are_read_as_they_are() {
 }
 
 #[test]
-fn what_is_not_known_is_not_zero() {
+fn missing_values_are_not_zero() {
     for body in [
         r#"{"kind":"ExternalMetricValueList","items":[{"metricName":"q","value":null}]}"#,
         r#"{"kind":"ExternalMetricValueList","items":[{"metricName":"q"}]}"#,
@@ -97,14 +97,14 @@ fn what_is_not_known_is_not_zero() {
         "null",
     ] {
         let read = read_external(body.as_bytes(), &external("q"));
-        assert!(matches!(read, Err(Cause::Garbage(_))), "{body}: {read:?}");
+        assert!(matches!(read, Err(UpstreamError::Garbage(_))), "{body}: {read:?}");
     }
     let deep = "[".repeat(100_000);
     assert!(read_external(deep.as_bytes(), &external("q")).is_err());
 }
 
 #[test]
-fn lists_of_metrics_are_bounded() {
+fn announced_metrics_are_bounded() {
     let entries: Vec<String> =
         (0..30_000).map(|n| format!(r#"{{"name":"m{n}","namespaced":true}}"#)).collect();
     let body = format!(r#"{{"kind":"APIResourceList","resources":[{}]}}"#, entries.join(","));
@@ -117,7 +117,7 @@ fn lists_of_metrics_are_bounded() {
     );
     let found = read_announced(body.as_bytes()).unwrap();
     assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["bare", "nodes/a", "pods/b"]);
-    let custom: Vec<CustomMetric> = found.iter().filter_map(wire::Announced::custom).collect();
+    let custom: Vec<CustomMetric> = found.iter().filter_map(wire::AnnouncedResource::custom).collect();
     assert_eq!(custom.len(), 2);
     assert_eq!(
         (custom[0].resource.as_str(), custom[0].metric.as_str(), custom[0].namespaced),

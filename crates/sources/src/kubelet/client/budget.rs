@@ -1,80 +1,81 @@
-//! Memory for answers, all together: however many kubelets say however much, there is no more.
+//! Memory limit of all response bodies together.
 //!
-//! Nobody waits for more while he has what others wait for: there are short, long and very long answers, and only a long
-//! one waits to become a very long one.
+//! Bodies are short, long or very long. Deadlocks are impossible: a body waits for a permit only while it holds none,
+//! except a long one that becomes very long.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What every answer may have without asking. Most need no more.
-const SHORT: usize = 64 << 10;
-/// What a long answer may have.
-const LONG: usize = 1 << 20;
+/// Bytes of a body that need no permit; enough for most nodes.
+const SHORT_BODY_BYTES: usize = 64 << 10;
+/// Bytes of a long body.
+const LONG_BODY_BYTES: usize = 1 << 20;
 
-/// What all answers may have together.
+/// Permits for long and very long bodies.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct MemoryBudget {
     long: Arc<Semaphore>,
     very_long: Arc<Semaphore>,
 }
 
-/// What a kubelet said; its memory is given back when this is dropped.
+/// A response body; dropping it returns its permit.
 #[derive(Debug, Default)]
-pub struct Body {
+pub struct ScrapeBody {
     bytes: Vec<u8>,
-    size: Size,
+    size: BodySize,
 }
 
 #[derive(Debug, Default)]
-enum Size {
+enum BodySize {
     #[default]
     Short,
-    Long(#[expect(dead_code, reason = "it is given back when it is dropped")] OwnedSemaphorePermit),
-    VeryLong(#[expect(dead_code, reason = "it is given back when it is dropped")] OwnedSemaphorePermit),
+    Long(#[expect(dead_code, reason = "dropping the permit returns it")] OwnedSemaphorePermit),
+    VeryLong(#[expect(dead_code, reason = "dropping the permit returns it")] OwnedSemaphorePermit),
 }
 
-impl Body {
-    /// What it said.
+impl ScrapeBody {
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Budget {
-    /// One half for long answers, one for very long ones of up to `limit` bytes; of each there can always be one.
+impl MemoryBudget {
+    /// Half of `memory` for long bodies, half for very long ones of up to `limit` bytes; at least one of each is
+    /// always possible.
     pub(super) fn new(memory: usize, limit: usize) -> Self {
         let each = |size: usize| {
             Arc::new(Semaphore::new((memory / 2 / size.max(1)).clamp(1, Semaphore::MAX_PERMITS)))
         };
-        Self { long: each(LONG), very_long: each(limit) }
+        Self { long: each(LONG_BODY_BYTES), very_long: each(limit) }
     }
 
-    /// Makes sure that `more` bytes can be added to `body`; waits while others have too much.
-    pub(super) async fn reserve(&self, body: &mut Body, more: usize) {
+    /// Reserves `more` bytes for `body`; waits while other bodies hold the permits.
+    pub(super) async fn reserve(&self, body: &mut ScrapeBody, more: usize) {
         let needed = body.bytes.len() + more;
         if needed <= body.bytes.capacity() {
             return;
         }
-        // These are never closed.
-        if needed > LONG && !matches!(body.size, Size::VeryLong(_)) {
+        // The semaphores are never closed.
+        if needed > LONG_BODY_BYTES && !matches!(body.size, BodySize::VeryLong(_)) {
             let Ok(permit) = Arc::clone(&self.very_long).acquire_owned().await else { return };
-            body.size = Size::VeryLong(permit);
-        } else if needed > SHORT && matches!(body.size, Size::Short) {
+            body.size = BodySize::VeryLong(permit);
+        } else if needed > SHORT_BODY_BYTES && matches!(body.size, BodySize::Short) {
             let Ok(permit) = Arc::clone(&self.long).acquire_owned().await else { return };
-            body.size = Size::Long(permit);
+            body.size = BodySize::Long(permit);
         }
         let most = match body.size {
-            Size::Short => SHORT,
-            Size::Long(_) => LONG,
-            Size::VeryLong(_) => usize::MAX,
+            BodySize::Short => SHORT_BODY_BYTES,
+            BodySize::Long(_) => LONG_BODY_BYTES,
+            BodySize::VeryLong(_) => usize::MAX,
         };
-        // Doubling, so that a long answer is not copied for each of its pieces.
+        // The capacity doubles, so that a long body is not copied for each chunk.
         let capacity = needed.max(body.bytes.capacity() * 2).max(4 << 10).min(most);
         body.bytes.reserve_exact(capacity - body.bytes.len());
     }
 
-    pub(super) fn add(body: &mut Body, piece: &[u8]) {
+    pub(super) fn add(body: &mut ScrapeBody, piece: &[u8]) {
         body.bytes.extend_from_slice(piece);
     }
 }
@@ -86,35 +87,35 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn short_answers_are_free_and_long_ones_wait_for_each_other() {
-        let budget = Budget::new(4 << 20, 2 << 20);
-        let mut short: Vec<Body> = (0..100).map(|_| Body::default()).collect();
+    async fn short_bodies_need_no_permit_and_long_ones_wait() {
+        let budget = MemoryBudget::new(4 << 20, 2 << 20);
+        let mut short: Vec<ScrapeBody> = (0..100).map(|_| ScrapeBody::default()).collect();
         for body in &mut short {
-            budget.reserve(body, SHORT).await;
+            budget.reserve(body, SHORT_BODY_BYTES).await;
         }
-        let [mut one, mut two, mut three] = [(); 3].map(|()| Body::default());
-        budget.reserve(&mut one, SHORT + 1).await;
-        budget.reserve(&mut two, LONG).await;
-        assert!(budget.reserve(&mut three, SHORT + 1).now_or_never().is_none());
-        // One that becomes very long leaves the long ones.
-        budget.reserve(&mut one, LONG + 1).await;
-        assert!(budget.reserve(&mut three, LONG).now_or_never().is_some());
-        assert!(budget.reserve(&mut two, LONG + 1).now_or_never().is_none());
+        let [mut one, mut two, mut three] = [(); 3].map(|()| ScrapeBody::default());
+        budget.reserve(&mut one, SHORT_BODY_BYTES + 1).await;
+        budget.reserve(&mut two, LONG_BODY_BYTES).await;
+        assert!(budget.reserve(&mut three, SHORT_BODY_BYTES + 1).now_or_never().is_none());
+        // A body that becomes very long returns its permit for long ones.
+        budget.reserve(&mut one, LONG_BODY_BYTES + 1).await;
+        assert!(budget.reserve(&mut three, LONG_BODY_BYTES).now_or_never().is_some());
+        assert!(budget.reserve(&mut two, LONG_BODY_BYTES + 1).now_or_never().is_none());
         drop(one);
-        assert!(budget.reserve(&mut two, LONG + 1).now_or_never().is_some());
+        assert!(budget.reserve(&mut two, LONG_BODY_BYTES + 1).now_or_never().is_some());
     }
 
     #[tokio::test]
-    async fn nobody_has_more_than_he_was_given() {
-        let budget = Budget::new(64 << 20, 16 << 20);
-        let mut body = Body::default();
+    async fn capacity_never_exceeds_the_permit() {
+        let budget = MemoryBudget::new(64 << 20, 16 << 20);
+        let mut body = ScrapeBody::default();
         for _ in 0..3000 {
             budget.reserve(&mut body, 1000).await;
-            Budget::add(&mut body, &[b'x'; 1000]);
+            MemoryBudget::add(&mut body, &[b'x'; 1000]);
             let most = match body.size {
-                Size::Short => SHORT,
-                Size::Long(_) => LONG,
-                Size::VeryLong(_) => 2 * body.bytes.len(),
+                BodySize::Short => SHORT_BODY_BYTES,
+                BodySize::Long(_) => LONG_BODY_BYTES,
+                BodySize::VeryLong(_) => 2 * body.bytes.len(),
             };
             assert!(body.bytes.capacity() <= most, "{} of {most}", body.bytes.capacity());
         }

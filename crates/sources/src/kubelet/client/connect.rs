@@ -1,4 +1,4 @@
-//! A connection to a kubelet, and why there is none.
+//! Opens connections to kubelets and classifies connection errors.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,37 +8,37 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, OtherError};
 use tokio::net::TcpStream;
 
-use super::Failure;
-use super::wire::{Broken, Wire};
-use crate::kubelet::address::Place;
-use crate::kubelet::report::{Cause, Stage};
-use crate::kubelet::trust::WrongName;
+use super::ScrapeError;
+use super::wire::{KubeletStream, StreamError};
+use crate::kubelet::address::KubeletAddress;
+use crate::kubelet::report::{RequestStage, ScrapeErrorCause};
+use crate::kubelet::trust::CertificateNameMismatch;
 
-/// Connects and greets; `stage` tells how far it came.
+/// Connects and performs the TLS handshake; `stage` is set to the stage reached.
 pub(super) async fn connect(
-    place: &Place,
+    place: &KubeletAddress,
     authority: &str,
     config: Arc<ClientConfig>,
-    stage: &mut Stage,
-) -> Result<Wire, Failure> {
-    *stage = Stage::Connecting;
+    stage: &mut RequestStage,
+) -> Result<KubeletStream, ScrapeError> {
+    *stage = RequestStage::Connecting;
     let tcp = dial(place).await.map_err(|(named, error)| unreachable(place, authority, named, &error))?;
-    // A request is one small packet: it must not wait for another.
+    // Requests are single small packets and must not be delayed by the Nagle algorithm.
     let _ = tcp.set_nodelay(true);
     if place.plain {
-        return Ok(Wire::plain(tcp));
+        return Ok(KubeletStream::plain(tcp));
     }
     let name = ServerName::try_from(&*place.host).map_err(|_| {
-        Failure::new(unknown(place), format!("failed to connect to {authority}: no name of a host"))
+        ScrapeError::new(unknown(place), format!("failed to connect to {authority}: not a host name"))
     })?;
-    *stage = Stage::Greeting;
-    Wire::greet(tcp, config, name.to_owned()).await.map_err(|broken| {
-        Failure::new(refused(place, &broken), format!("failed to greet {authority}: {broken}"))
+    *stage = RequestStage::Greeting;
+    KubeletStream::greet(tcp, config, name.to_owned()).await.map_err(|broken| {
+        ScrapeError::new(refused(place, &broken), format!("TLS handshake with {authority} failed: {broken}"))
     })
 }
 
-/// The error tells whether the name could be resolved.
-async fn dial(place: &Place) -> Result<TcpStream, (bool, io::Error)> {
+/// Connects to the first reachable address; the flag of the error says whether the name was resolved.
+async fn dial(place: &KubeletAddress) -> Result<TcpStream, (bool, io::Error)> {
     if let Ok(address) = place.host.parse::<IpAddr>() {
         return TcpStream::connect((address, place.port)).await.map_err(|error| (true, error));
     }
@@ -53,47 +53,48 @@ async fn dial(place: &Place) -> Result<TcpStream, (bool, io::Error)> {
     Err(last)
 }
 
-fn unknown(place: &Place) -> Cause {
-    Cause::UnknownName { name: place.host.clone() }
+fn unknown(place: &KubeletAddress) -> ScrapeErrorCause {
+    ScrapeErrorCause::UnknownName { name: place.host.clone() }
 }
 
-fn unreachable(place: &Place, authority: &str, named: bool, error: &io::Error) -> Failure {
+fn unreachable(place: &KubeletAddress, authority: &str, named: bool, error: &io::Error) -> ScrapeError {
     use io::ErrorKind as Kind;
     let cause = match error.kind() {
         _ if !named => unknown(place),
-        Kind::ConnectionRefused => Cause::Refused,
+        Kind::ConnectionRefused => ScrapeErrorCause::Refused,
         Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown | Kind::TimedOut => {
-            Cause::Unreachable
+            ScrapeErrorCause::Unreachable
         }
-        _ => Cause::Other(format!("failed to connect: {error}").into()),
+        _ => ScrapeErrorCause::Other(format!("failed to connect: {error}").into()),
     };
-    Failure::new(cause, format!("failed to connect to {authority}: {error}"))
+    ScrapeError::new(cause, format!("failed to connect to {authority}: {error}"))
 }
 
-/// Why the handshake failed.
-fn refused(place: &Place, broken: &Broken) -> Cause {
+/// Classifies a failed handshake.
+fn refused(place: &KubeletAddress, broken: &StreamError) -> ScrapeErrorCause {
     match broken {
-        Broken::Tls(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
-        Broken::Tls(rustls::Error::InvalidMessage(_)) => {
-            Cause::Other("whoever listens there does not speak TLS".into())
+        StreamError::Tls(rustls::Error::InvalidCertificate(wrong)) => certificate(place, wrong),
+        StreamError::Tls(rustls::Error::InvalidMessage(_)) => {
+            ScrapeErrorCause::Other("the server does not speak TLS".into())
         }
-        _ => Cause::Other(format!("TLS handshake failed: {broken}").into()),
+        _ => ScrapeErrorCause::Other(format!("TLS handshake failed: {broken}").into()),
     }
 }
 
-fn certificate(place: &Place, wrong: &CertificateError) -> Cause {
+fn certificate(place: &KubeletAddress, wrong: &CertificateError) -> ScrapeErrorCause {
     use CertificateError as Wrong;
     match wrong {
-        Wrong::Expired | Wrong::ExpiredContext { .. } => Cause::CertificateExpired,
-        Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => Cause::CertificateNotYetValid,
-        // An authority that has the right name and another key is another one.
-        Wrong::UnknownIssuer | Wrong::BadSignature => Cause::UnknownAuthority,
-        Wrong::Other(OtherError(error)) => match error.downcast_ref::<WrongName>() {
-            Some(wrong) => {
-                Cause::CertificateWithoutAddress { asked: place.host.clone(), has: wrong.has.clone() }
-            }
-            None => Cause::Other(format!("certificate is not good: {error}").into()),
+        Wrong::Expired | Wrong::ExpiredContext { .. } => ScrapeErrorCause::CertificateExpired,
+        Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => ScrapeErrorCause::CertificateNotYetValid,
+        // `BadSignature` means a CA with the same name and another key.
+        Wrong::UnknownIssuer | Wrong::BadSignature => ScrapeErrorCause::UnknownAuthority,
+        Wrong::Other(OtherError(error)) => match error.downcast_ref::<CertificateNameMismatch>() {
+            Some(wrong) => ScrapeErrorCause::CertificateWithoutAddress {
+                asked: place.host.clone(),
+                has: wrong.has.clone(),
+            },
+            None => ScrapeErrorCause::Other(format!("certificate is not valid: {error}").into()),
         },
-        other => Cause::Other(format!("certificate is not good: {other}").into()),
+        other => ScrapeErrorCause::Other(format!("certificate is not valid: {other}").into()),
     }
 }

@@ -1,38 +1,38 @@
-//! A question and its answer over a connection.
+//! One request and its response over a connection.
 
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 
-use super::Failure;
-use super::budget::{Body, Budget};
-use super::head::{Flaw, Framing, Head};
-use super::wire::{Broken, Wire};
-use crate::kubelet::address::Place;
-use crate::kubelet::report::Cause;
+use super::ScrapeError;
+use super::budget::{MemoryBudget, ScrapeBody};
+use super::head::{BodyFraming, HttpSyntaxError, ResponseHead};
+use super::wire::{KubeletStream, StreamError};
+use crate::kubelet::address::KubeletAddress;
+use crate::kubelet::report::ScrapeErrorCause;
 
-/// What is read of an answer that is an error.
-pub(super) const WORDS: usize = 4 << 10;
+/// Size limit of the body of an error response.
+pub(super) const MAX_ERROR_BODY_BYTES: usize = 4 << 10;
 
-/// A connection on which an answer comes in.
-pub(super) struct Exchange {
-    wire: Wire,
-    head: Head,
-    /// What came after what was read so far.
+/// A connection with a response in progress.
+pub(super) struct PendingExchange {
+    wire: KubeletStream,
+    head: ResponseHead,
+    /// Received bytes that are not consumed yet.
     rest: Vec<u8>,
 }
 
-/// What is asked.
+/// Formats the request.
 pub(super) fn request(
-    place: &Place,
+    place: &KubeletAddress,
     authority: &str,
     agent: &str,
     token: Option<&HeaderValue>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, ScrapeError> {
     let odd = |error: &dyn std::fmt::Display| {
-        let words = format!("{place} cannot be asked: {error}");
-        Failure::new(Cause::Other(words.clone().into()), words)
+        let words = format!("{place} cannot be requested: {error}");
+        ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)
     };
-    // Nobody who names a node or its path may add lines of his own.
+    // Node names and paths come from the API server; validation prevents header injection.
     PathAndQuery::try_from(&*place.path).map_err(|error| odd(&error))?;
     for value in [authority, agent] {
         HeaderValue::from_str(value).map_err(|error| odd(&error))?;
@@ -49,54 +49,58 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Asks, and waits until the answer begins. With a failure comes whether the connection was closed or broken before
-/// that.
-pub(super) async fn begin(mut wire: Wire, request: &[u8], fresh: bool) -> Result<Exchange, (bool, Failure)> {
+/// Sends the request and waits for the response head. The flag of the error says whether the connection was closed or
+/// broken before.
+pub(super) async fn begin(
+    mut wire: KubeletStream,
+    request: &[u8],
+    fresh: bool,
+) -> Result<PendingExchange, (bool, ScrapeError)> {
     if !fresh && !wire.is_quiet() {
-        return Err((true, broken(&Broken::Ended)));
+        return Err((true, broken(&StreamError::Ended)));
     }
     wire.write(request).await.map_err(|error| (true, broken(&error)))?;
     let (mut rest, mut seen) = (Vec::new(), 0);
     loop {
         match wire.read(&mut rest).await {
-            Ok(0) => return Err((true, broken(&Broken::Ended))),
+            Ok(0) => return Err((true, broken(&StreamError::Ended))),
             Ok(_) => {}
             Err(error) => return Err((true, broken(&error))),
         }
         loop {
-            let read = Head::read(&rest, seen).map_err(|flaw| (false, not_http(flaw)))?;
+            let read = ResponseHead::read(&rest, seen).map_err(|flaw| (false, not_http(flaw)))?;
             let Some((head, length)) = read else { break };
             rest.drain(..length);
             match head.status {
-                101 => return Err((false, not_http("it wants to speak another language"))),
-                // An answer will come.
+                101 => return Err((false, not_http("it switches to another protocol"))),
+                // An informational response precedes the final one.
                 100..200 => {}
-                _ => return Ok(Exchange { wire, head, rest }),
+                _ => return Ok(PendingExchange { wire, head, rest }),
             }
         }
         seen = rest.len();
     }
 }
 
-impl Exchange {
+impl PendingExchange {
     pub(super) fn status(&self) -> StatusCode {
-        // Three digits always are one.
+        // A three-digit number is always a valid status code.
         StatusCode::from_u16(self.head.status).unwrap_or(StatusCode::BAD_GATEWAY)
     }
 
-    /// The whole body. `usual` is how long it probably is.
+    /// Reads the whole body. `usual` is the expected length.
     pub(super) async fn body(
         &mut self,
-        budget: &Budget,
+        budget: &MemoryBudget,
         usual: usize,
         limit: usize,
-    ) -> Result<Body, Failure> {
-        let mut body = Body::default();
+    ) -> Result<ScrapeBody, ScrapeError> {
+        let mut body = ScrapeBody::default();
         let told = self.head.body.length();
         if told.is_some_and(|told| told > limit as u64) {
             return Err(too_large(limit));
         }
-        // A server may lie about the length of what it sends, but memory is only taken as far as others leave some.
+        // The announced length may be wrong, so only a bounded part is reserved in advance.
         let usual = told.map_or(usual + usual / 8, |told| told as usize).min(limit);
         budget.reserve(&mut body, usual.min(256 << 10)).await;
         loop {
@@ -110,7 +114,7 @@ impl Exchange {
                     return Err(too_large(limit));
                 }
                 budget.reserve(&mut body, piece.len()).await;
-                Budget::add(&mut body, piece);
+                MemoryBudget::add(&mut body, piece);
             }
             self.rest.drain(..used.min(self.rest.len()));
             if self.head.body.is_done() {
@@ -118,35 +122,35 @@ impl Exchange {
             }
             if self.wire.read(&mut self.rest).await.map_err(|error| broken(&error))? == 0 {
                 return match self.head.body {
-                    Framing::UntilClosed => Ok(body),
-                    _ => Err(broken(&Broken::Ended)),
+                    BodyFraming::UntilClosed => Ok(body),
+                    _ => Err(broken(&StreamError::Ended)),
                 };
             }
         }
     }
 
-    /// The connection for the next question, if the other side keeps it open.
-    pub(super) fn wire(mut self) -> Option<Wire> {
+    /// Returns the connection for the next request, if the server keeps it open.
+    pub(super) fn wire(mut self) -> Option<KubeletStream> {
         self.wire.rest();
-        // Whoever says more than he was asked for is not understood.
+        // Unexpected extra bytes make the connection unusable.
         (self.head.is_kept && self.rest.is_empty()).then_some(self.wire)
     }
 }
 
-fn too_large(limit: usize) -> Failure {
-    let cause = Cause::TooLarge { limit };
-    Failure::new(cause.clone(), cause.words())
+fn too_large(limit: usize) -> ScrapeError {
+    let cause = ScrapeErrorCause::TooLarge { limit };
+    ScrapeError::new(cause.clone(), cause.message())
 }
 
-fn not_http(flaw: Flaw) -> Failure {
+fn not_http(flaw: HttpSyntaxError) -> ScrapeError {
     let words = format!("the answer is not HTTP: {flaw}");
-    Failure::new(Cause::Other(words.clone().into()), words)
+    ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)
 }
 
-fn broken(error: &Broken) -> Failure {
+fn broken(error: &StreamError) -> ScrapeError {
     let words = match error {
-        Broken::Ended => "the kubelet closed the connection before its answer was complete".to_owned(),
+        StreamError::Ended => "the kubelet closed the connection before its answer was complete".to_owned(),
         other => format!("the connection broke: {other}"),
     };
-    Failure::new(Cause::Other(words.clone().into()), words)
+    ScrapeError::new(ScrapeErrorCause::Other(words.clone().into()), words)
 }

@@ -1,4 +1,4 @@
-//! Kubelets for tests: real TLS on this machine, and all the ways in which an answer can be bad.
+//! Fake kubelets: real TLS on loopback, and all kinds of invalid responses.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,20 +15,20 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-/// With or without TLS.
+/// A stream with or without TLS.
 type Stream = Box<dyn Io>;
 
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-/// An authority that signs certificates of kubelets.
-pub(crate) struct Authority {
+/// A CA that signs kubelet certificates.
+pub(crate) struct TrustedAuthority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
 }
 
-impl Authority {
+impl TrustedAuthority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "kubernetes");
@@ -44,7 +44,7 @@ impl Authority {
         self.certificate_of(names, common, (2020, 2099))
     }
 
-    /// The same for one who speaks only this version of TLS.
+    /// A certificate for a server with this TLS version only.
     pub(crate) fn speaking(
         &self,
         version: &'static rustls::SupportedProtocolVersion,
@@ -87,25 +87,25 @@ impl Authority {
     }
 }
 
-/// What a kubelet does with a request.
+/// Reaction of a fake kubelet.
 pub(crate) enum Act {
-    /// Says this and waits for the next request.
+    /// Sends this and waits for the next request.
     Say(Vec<u8>),
-    /// Says this after a while.
+    /// Sends this after a delay.
     SayAfter(Duration, Vec<u8>),
-    /// Says this and closes the connection.
+    /// Sends this and closes the connection.
     SayAndClose(Vec<u8>),
-    /// Says nothing, for ever.
+    /// Never responds.
     Silence,
-    /// Says this, one byte at a time.
+    /// Sends this one byte at a time.
     Dribble(Vec<u8>, Duration),
-    /// Says the first once and the second for ever.
+    /// Sends the first once and the second forever.
     Endless(Vec<u8>, Vec<u8>),
-    /// Says nothing and closes the connection.
+    /// Closes the connection without a response.
     HangUp,
 }
 
-/// A request as it arrived, and its number, from 1.
+/// A received request, and its number from 1.
 pub(crate) struct Asked<'a> {
     pub(crate) number: usize,
     pub(crate) head: &'a str,
@@ -113,7 +113,7 @@ pub(crate) struct Asked<'a> {
 
 type Script = dyn Fn(Asked<'_>) -> Act + Send + Sync;
 
-/// A kubelet on a port of this machine; it is gone when this is dropped.
+/// A fake kubelet on a local port; it stops when dropped.
 pub(crate) struct Fake {
     pub(crate) port: u16,
     counts: Arc<Counts>,
@@ -129,7 +129,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The most requests that were open at the same time.
+    /// Maximum number of concurrent requests.
     pub(crate) fn most(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
@@ -158,7 +158,7 @@ impl Fake {
         let listener = loop {
             match TcpListener::bind(("127.0.0.1", port)).await {
                 Ok(listener) => break listener,
-                // Whoever had it is on his way out.
+                // The previous owner of the port is about to close it.
                 Err(error) if port != 0 && error.kind() == std::io::ErrorKind::AddrInUse => {
                     tokio::task::yield_now().await;
                 }
@@ -212,7 +212,7 @@ async fn serve(mut stream: Stream, script: &Script, counts: &Counts) -> std::io:
         if let Act::SayAfter(wait, _) = &next {
             tokio::time::sleep(*wait).await;
         }
-        // Before it is answered: afterwards the other side may be quicker.
+        // Before the response, because afterwards the client may be faster.
         counts.at_once.fetch_sub(1, Ordering::SeqCst);
         let went = act(&mut stream, next).await;
         if !went? {
@@ -221,7 +221,7 @@ async fn serve(mut stream: Stream, script: &Script, counts: &Counts) -> std::io:
     }
 }
 
-/// Whether the connection goes on.
+/// Whether the connection stays open.
 async fn act(stream: &mut Stream, act: Act) -> std::io::Result<bool> {
     match act {
         Act::Say(bytes) | Act::SayAfter(_, bytes) => stream.write_all(&bytes).await?,
@@ -249,14 +249,14 @@ async fn act(stream: &mut Stream, act: Act) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// A whole answer.
+/// A complete response.
 pub(crate) fn answer(status: &str, body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// A good answer, in chunks as kubelets send it.
+/// A valid response in chunks, as kubelets send it.
 pub(crate) fn chunked(body: &[u8]) -> Vec<u8> {
     let mut all =
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();

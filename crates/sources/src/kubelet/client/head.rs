@@ -1,60 +1,60 @@
-//! The head of an answer, and how its body is cut into pieces: as much of HTTP/1.1 as servers of kubelets speak.
-//! Whatever is odd is an error: the connection is closed then, and nothing is ever taken for the answer to another
-//! question.
+//! Response head and body framing of HTTP/1.1, as far as kubelets use it. Unknown syntax is an error: the connection
+//! is closed, so that bytes are never mistaken for the response to another request.
 
 use memchr::memmem;
 
-/// The head of an answer may be so long.
-pub(super) const LONGEST: usize = 64 << 10;
-/// A line between chunks may be so long, and all trailers together.
-const LINE: usize = 4 << 10;
-const TRAILERS: usize = 16 << 10;
+/// Size limit of the response head.
+pub(super) const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Size limits of a chunk-size line and of all trailers together.
+const MAX_CHUNK_LINE_BYTES: usize = 4 << 10;
+const MAX_TRAILER_BYTES: usize = 16 << 10;
 
-/// The head of an answer.
+/// A response head.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     pub(super) status: u16,
-    pub(super) body: Framing,
-    /// Whether the connection can be used again.
+    pub(super) body: BodyFraming,
+    /// Whether the connection can be reused.
     pub(super) is_kept: bool,
 }
 
-/// What is still to come of a body.
+/// Remaining part of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// So many bytes.
+pub(super) enum BodyFraming {
+    /// This many bytes.
     Length(u64),
-    /// A line with the size of a chunk.
+    /// A chunk-size line.
     Size,
-    /// So many bytes of a chunk.
+    /// This many bytes of a chunk.
     Chunk(u64),
-    /// The end of the line after a chunk.
+    /// The line end after a chunk.
     ChunkEnd,
-    /// Trailers, of which there were so many bytes.
+    /// Trailers; the number counts their bytes so far.
     Trailers(usize),
-    /// All until the connection is closed.
+    /// Everything until the connection is closed.
     UntilClosed,
 }
 
-/// What is not HTTP.
-pub(super) type Flaw = &'static str;
+/// What violates the HTTP syntax.
+pub(super) type HttpSyntaxError = &'static str;
 
-impl Head {
-    /// Reads the head and tells its length; none if its end has not come yet. Its end is not in the first `seen` bytes.
-    pub(super) fn read(bytes: &[u8], seen: usize) -> Result<Option<(Self, usize)>, Flaw> {
+impl ResponseHead {
+    /// Parses the head and returns its length; `None` if it is incomplete. Its end is not within the first `seen`
+    /// bytes.
+    pub(super) fn read(bytes: &[u8], seen: usize) -> Result<Option<(Self, usize)>, HttpSyntaxError> {
         const START: &[u8] = b"HTTP/1.";
         if !bytes.iter().zip(START).all(|(a, b)| a == b) {
             return Err("it does not begin with a version of HTTP");
         }
         let from = seen.saturating_sub(3).min(bytes.len());
         let Some(end) = bytes.get(from..).and_then(|rest| memmem::find(rest, b"\r\n\r\n")) else {
-            return if bytes.len() > LONGEST { Err("its head is too long") } else { Ok(None) };
+            return if bytes.len() > MAX_HEAD_BYTES { Err("its head is too long") } else { Ok(None) };
         };
         let head = bytes.get(..from + end).unwrap_or_default();
-        let mut lines = Lines(Some(head));
+        let mut lines = HeadLines(Some(head));
         let (minor, status) =
             status(lines.next().unwrap_or_default()).ok_or("its first line is no status")?;
-        let mut read = Self { status, body: Framing::UntilClosed, is_kept: minor == b'1' };
+        let mut read = Self { status, body: BodyFraming::UntilClosed, is_kept: minor == b'1' };
         let mut length = None;
         for line in lines {
             let (name, value) = field(line).ok_or("a line of its head is no field")?;
@@ -65,30 +65,31 @@ impl Head {
                 }
                 length = Some(told);
             } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-                if minor != b'1' || !value.eq_ignore_ascii_case(b"chunked") || read.body == Framing::Size {
+                if minor != b'1' || !value.eq_ignore_ascii_case(b"chunked") || read.body == BodyFraming::Size
+                {
                     return Err("its encoding is not known");
                 }
-                read.body = Framing::Size;
+                read.body = BodyFraming::Size;
             } else if name.eq_ignore_ascii_case(b"connection") {
                 let closes = |word: &[u8]| word.trim_ascii().eq_ignore_ascii_case(b"close");
                 read.is_kept &= !value.split(|&b| b == b',').any(closes);
             }
         }
         read.body = match (read.body, length) {
-            _ if status < 200 || status == 204 || status == 304 => Framing::Length(0),
-            (Framing::Size, Some(_)) => return Err("it has a length, and chunks too"),
-            (Framing::UntilClosed, Some(length)) => Framing::Length(length),
+            _ if status < 200 || status == 204 || status == 304 => BodyFraming::Length(0),
+            (BodyFraming::Size, Some(_)) => return Err("it has a length, and chunks too"),
+            (BodyFraming::UntilClosed, Some(length)) => BodyFraming::Length(length),
             (body, _) => body,
         };
-        read.is_kept &= read.body != Framing::UntilClosed;
+        read.is_kept &= read.body != BodyFraming::UntilClosed;
         Ok(Some((read, from + end + 4)))
     }
 }
 
-/// Lines that end with CR and LF.
-struct Lines<'a>(Option<&'a [u8]>);
+/// Lines that end with CR LF.
+struct HeadLines<'a>(Option<&'a [u8]>);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for HeadLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -99,7 +100,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The last digit of the version, and the status.
+/// Minor version digit and status code.
 fn status(line: &[u8]) -> Option<(u8, u16)> {
     let (minor, rest) = line.strip_prefix(b"HTTP/1.")?.split_first()?;
     let (digits, reason) = rest.strip_prefix(b" ")?.split_at_checked(3)?;
@@ -116,7 +117,7 @@ fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_name && is_value).then_some((name, value))
 }
 
-/// Digits and nothing else.
+/// Parses digits only.
 fn number(digits: &[u8], base: u32) -> Option<u64> {
     let mut value: u64 = 0;
     for &digit in digits {
@@ -126,8 +127,8 @@ fn number(digits: &[u8], base: u32) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-impl Framing {
-    /// How long the body is, if that is told before it comes.
+impl BodyFraming {
+    /// Body length, if it is announced.
     pub(super) fn length(self) -> Option<u64> {
         match self {
             Self::Length(length) => Some(length),
@@ -135,14 +136,14 @@ impl Framing {
         }
     }
 
-    /// Whether all has come.
+    /// Whether the body is complete.
     pub(super) fn is_done(self) -> bool {
         self == Self::Length(0)
     }
 
-    /// The next piece of the body that `bytes` begin with, which may be empty, and how many bytes that takes; none if
-    /// more must come first.
-    pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<(&'a [u8], usize)>, Flaw> {
+    /// Next part of the body at the start of `bytes`, which may be empty, and the number of bytes consumed; `None` if
+    /// more input is needed.
+    pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<(&'a [u8], usize)>, HttpSyntaxError> {
         let none: &[u8] = &[];
         let whole =
             |left: u64| usize::try_from(left).map_or(bytes, |left| bytes.get(..left).unwrap_or(bytes));
@@ -161,7 +162,7 @@ impl Framing {
             Self::UntilClosed => Ok((!bytes.is_empty()).then_some((bytes, bytes.len()))),
             Self::Size | Self::Chunk(_) => {
                 let Some(line) = line(bytes)? else { return Ok(None) };
-                // What follows a semicolon says nothing to us.
+                // Chunk extensions are ignored.
                 let digits = line.split(|&b| b == b';').next().unwrap_or_default().trim_ascii_end();
                 let size = number(digits, 16).ok_or("a chunk has no size")?;
                 *self = if size == 0 { Self::Trailers(0) } else { Self::Chunk(size) };
@@ -178,7 +179,7 @@ impl Framing {
             Self::Trailers(before) => {
                 let Some(line) = line(bytes)? else { return Ok(None) };
                 let all = before + line.len() + 2;
-                if all > TRAILERS {
+                if all > MAX_TRAILER_BYTES {
                     return Err("there is too much after the last chunk");
                 }
                 *self = if line.is_empty() { Self::Length(0) } else { Self::Trailers(all) };
@@ -188,12 +189,12 @@ impl Framing {
     }
 }
 
-/// The line that these bytes begin with, if it has ended.
-fn line(bytes: &[u8]) -> Result<Option<&[u8]>, Flaw> {
-    let start = bytes.get(..LINE).unwrap_or(bytes);
+/// First complete line of `bytes`.
+fn line(bytes: &[u8]) -> Result<Option<&[u8]>, HttpSyntaxError> {
+    let start = bytes.get(..MAX_CHUNK_LINE_BYTES).unwrap_or(bytes);
     match memmem::find(start, b"\r\n") {
         Some(end) => Ok(start.get(..end)),
-        None if bytes.len() >= LINE => Err("a line between chunks is too long"),
+        None if bytes.len() >= MAX_CHUNK_LINE_BYTES => Err("a line between chunks is too long"),
         None => Ok(None),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn head(text: &str) -> Result<Option<(Head, usize)>, Flaw> {
-    Head::read(text.as_bytes(), 0)
+fn head(text: &str) -> Result<Option<(ResponseHead, usize)>, HttpSyntaxError> {
+    ResponseHead::read(text.as_bytes(), 0)
 }
 
-fn good(text: &str) -> (u16, Framing, bool) {
+fn good(text: &str) -> (u16, BodyFraming, bool) {
     let (head, length) = head(text).unwrap().unwrap();
     assert_eq!(length, text.len());
     (head.status, head.body, head.is_kept)
@@ -15,18 +15,18 @@ fn good(text: &str) -> (u16, Framing, bool) {
 #[test]
 fn heads() {
     let of = |fields: &str| good(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"));
-    assert_eq!(of("Content-Length: 12\r\n"), (200, Framing::Length(12), true));
-    assert_eq!(of("content-length:12\r\nCONTENT-LENGTH: 12\r\n"), (200, Framing::Length(12), true));
-    assert_eq!(of("Transfer-Encoding: Chunked\r\n"), (200, Framing::Size, true));
-    assert_eq!(of("Content-Length: 0\r\nConnection: a, Close\r\n"), (200, Framing::Length(0), false));
-    assert_eq!(of(""), (200, Framing::UntilClosed, false));
-    assert_eq!(good("HTTP/1.0 403\r\nContent-Length: 1\r\n\r\n"), (403, Framing::Length(1), false));
-    assert_eq!(good("HTTP/1.1 100 Continue\r\n\r\n"), (100, Framing::Length(0), true));
-    assert_eq!(good("HTTP/1.1 204 \r\nContent-Length: 5\r\n\r\n"), (204, Framing::Length(0), true));
+    assert_eq!(of("Content-Length: 12\r\n"), (200, BodyFraming::Length(12), true));
+    assert_eq!(of("content-length:12\r\nCONTENT-LENGTH: 12\r\n"), (200, BodyFraming::Length(12), true));
+    assert_eq!(of("Transfer-Encoding: Chunked\r\n"), (200, BodyFraming::Size, true));
+    assert_eq!(of("Content-Length: 0\r\nConnection: a, Close\r\n"), (200, BodyFraming::Length(0), false));
+    assert_eq!(of(""), (200, BodyFraming::UntilClosed, false));
+    assert_eq!(good("HTTP/1.0 403\r\nContent-Length: 1\r\n\r\n"), (403, BodyFraming::Length(1), false));
+    assert_eq!(good("HTTP/1.1 100 Continue\r\n\r\n"), (100, BodyFraming::Length(0), true));
+    assert_eq!(good("HTTP/1.1 204 \r\nContent-Length: 5\r\n\r\n"), (204, BodyFraming::Length(0), true));
 }
 
 #[test]
-fn heads_that_are_none() {
+fn malformed_heads_are_rejected() {
     for fields in [
         "Content-Length: 1\r\nContent-Length: 2\r\n",
         "Content-Length: +1\r\n",
@@ -49,21 +49,25 @@ fn heads_that_are_none() {
         assert!(head(&format!("{line}\r\n\r\n")).is_err(), "{line}");
     }
     assert!(head("HTTQ").is_err());
-    assert!(head(&format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(LONGEST))).is_err());
+    assert!(head(&format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEAD_BYTES))).is_err());
 }
 
 #[test]
-fn a_head_may_come_in_pieces() {
+fn head_may_arrive_in_chunks() {
     let text = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
     for end in 0..text.len() - 3 {
-        assert_eq!(Head::read(&text[..end], end.saturating_sub(1)), Ok(None));
+        assert_eq!(ResponseHead::read(&text[..end], end.saturating_sub(1)), Ok(None));
     }
-    let (read, length) = Head::read(text, text.len() - 4).unwrap().unwrap();
-    assert_eq!((read.body, &text[length..]), (Framing::Length(3), &b"abc"[..]));
+    let (read, length) = ResponseHead::read(text, text.len() - 4).unwrap().unwrap();
+    assert_eq!((read.body, &text[length..]), (BodyFraming::Length(3), &b"abc"[..]));
 }
 
-/// The body, and what follows it, if it comes in pieces of `size` bytes.
-fn decoded(mut framing: Framing, bytes: &[u8], size: usize) -> Result<(Vec<u8>, Vec<u8>), Flaw> {
+/// Body and trailing bytes for input in chunks of `size` bytes.
+fn decoded(
+    mut framing: BodyFraming,
+    bytes: &[u8],
+    size: usize,
+) -> Result<(Vec<u8>, Vec<u8>), HttpSyntaxError> {
     let (mut body, mut rest) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(size) {
         rest.extend_from_slice(piece);
@@ -72,30 +76,33 @@ fn decoded(mut framing: Framing, bytes: &[u8], size: usize) -> Result<(Vec<u8>, 
             rest.drain(..used);
         }
     }
-    if framing.is_done() || framing == Framing::UntilClosed { Ok((body, rest)) } else { Err("more") }
+    if framing.is_done() || framing == BodyFraming::UntilClosed { Ok((body, rest)) } else { Err("more") }
 }
 
 #[test]
-fn bodies_in_pieces_of_any_size() {
+fn bodies_decode_from_chunks_of_any_size() {
     let chunks = b"3\r\nabc\r\nA;x=y\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\nrest";
     for size in 1..=chunks.len() {
         assert_eq!(
-            decoded(Framing::Size, chunks, size).unwrap(),
+            decoded(BodyFraming::Size, chunks, size).unwrap(),
             (b"abc0123456789".to_vec(), b"rest".to_vec())
         );
-        assert_eq!(decoded(Framing::Length(3), b"abcd", size).unwrap(), (b"abc".to_vec(), b"d".to_vec()));
-        assert_eq!(decoded(Framing::UntilClosed, b"abcd", size).unwrap(), (b"abcd".to_vec(), b"".to_vec()));
+        assert_eq!(decoded(BodyFraming::Length(3), b"abcd", size).unwrap(), (b"abc".to_vec(), b"d".to_vec()));
+        assert_eq!(
+            decoded(BodyFraming::UntilClosed, b"abcd", size).unwrap(),
+            (b"abcd".to_vec(), b"".to_vec())
+        );
     }
 }
 
 #[test]
-fn chunks_that_are_none() {
-    let long = "1".repeat(LINE);
-    let trailers = format!("0\r\n{}", "x: y\r\n".repeat(TRAILERS));
+fn malformed_chunks_are_rejected() {
+    let long = "1".repeat(MAX_CHUNK_LINE_BYTES);
+    let trailers = format!("0\r\n{}", "x: y\r\n".repeat(MAX_TRAILER_BYTES));
     for chunks in
         ["zz\r\n", "\r\n", "-1\r\n", "3\r\nabcd\r\n", "3\r\nabc\n", "fffffffffffffffff\r\n", &long, &trailers]
     {
-        let failed = decoded(Framing::Size, chunks.as_bytes(), 7).unwrap_err();
+        let failed = decoded(BodyFraming::Size, chunks.as_bytes(), 7).unwrap_err();
         assert_ne!(failed, "more", "{}", &chunks[..chunks.len().min(20)]);
     }
 }

@@ -1,16 +1,16 @@
-//! One request to one kubelet, and why it failed.
+//! HTTP/1.1 client for kubelets: one request to one kubelet, and why it failed.
 //!
-//! HTTP/1.1 over a connection that is kept. Kubelets are asked thousands of times a minute, always the same, so this is
-//! a client that can do no more than that: one for all purposes took half of all processor time of the scraper. Between
-//! two requests only the connection itself is kept, and none of its buffers. Nothing is compressed: it would cost both
-//! sides more than it saves inside a cluster.
+//! The client is hand-written because it sends the same GET request thousands of times a minute over kept-alive
+//! connections: with hyper the client took half of the CPU time of the scraper, and its connections kept buffers
+//! while idle. This client supports nothing else. Between requests it keeps only the connection and no buffers.
+//! Compression is not requested, because inside a cluster it costs both sides more CPU than it saves in bandwidth.
 //!
 //! ```text
-//! connect   a connection, and why there is none
+//! connect   opens a connection, or says why that failed
 //! wire      bytes over a connection, with or without TLS
-//! head      the head of an answer, and how its body is cut
-//! exchange  a question and its answer over a connection
-//! budget    memory for answers, all together
+//! head      response head and body framing
+//! exchange  one request and its response over a connection
+//! budget    memory limit of all response bodies together
 //! ```
 
 mod budget;
@@ -24,34 +24,34 @@ mod tests;
 mod wire;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::address::Place;
-use super::report::{Cause, Stage, status_line};
-use super::trust::Trust;
-pub use budget::Body;
-use budget::Budget;
-use wire::Wire;
+use super::address::KubeletAddress;
+use super::report::{RequestStage, ScrapeErrorCause, status_line};
+use super::trust::KubeletTrust;
+use crate::Clock;
+use budget::MemoryBudget;
+pub use budget::ScrapeBody;
+use wire::KubeletStream;
 
-/// What a client is told once.
+/// Settings of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Time for one request, connecting included.
+pub struct KubeletClientSettings {
+    /// Timeout of one request, connecting included.
     pub timeout: Duration,
-    /// Bytes of an answer that are read at most.
+    /// Size limit of a response body in bytes.
     pub body_limit: usize,
-    /// Bytes of all answers that are read at the same time, at most, apart from 64 KiB of each.
+    /// Size limit of all response bodies read at the same time, in bytes, not counting the first 64 KiB of each.
     pub memory: usize,
-    /// Who we say we are.
+    /// Value of the `User-Agent` header.
     pub user_agent: String,
 }
 
-impl Default for Settings {
+impl Default for KubeletClientSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(10),
@@ -62,92 +62,89 @@ impl Default for Settings {
     }
 }
 
-/// What is kept of a kubelet between two requests.
-pub struct Peer {
-    line: Option<Line>,
-    /// How far the request came.
-    stage: Stage,
-    /// Length of the last answer.
+/// State kept for a kubelet between requests.
+pub struct KubeletConnection {
+    line: Option<OpenConnection>,
+    /// Stage that the last request reached.
+    stage: RequestStage,
+    /// Body length of the last response.
     length: usize,
 }
 
 /// An open connection.
-struct Line {
-    wire: Wire,
+struct OpenConnection {
+    wire: KubeletStream,
     authority: Box<str>,
     plain: bool,
     generation: u64,
 }
 
-impl Default for Peer {
+impl Default for KubeletConnection {
     fn default() -> Self {
-        Self { line: None, stage: Stage::Connecting, length: 0 }
+        Self { line: None, stage: RequestStage::Connecting, length: 0 }
     }
 }
 
-impl Peer {
-    /// Whether there is a connection.
+impl KubeletConnection {
+    /// Whether a connection is open.
     pub(crate) fn is_connected(&self) -> bool {
         self.line.is_some()
     }
 }
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for KubeletConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut peer = f.debug_struct("Peer");
         peer.field("connected", &self.is_connected()).field("length", &self.length).finish_non_exhaustive()
     }
 }
 
-/// What a kubelet answered.
+/// Response of a kubelet.
 #[derive(Debug)]
-pub struct Answer {
-    /// When it was asked.
+pub struct ScrapeResponse {
+    /// Time when the request was sent.
     pub sent: Timestamp,
-    /// What it said.
-    pub body: Body,
+    /// Response body.
+    pub body: ScrapeBody,
 }
 
-/// Why a kubelet did not answer.
+/// A failed scrape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The cause.
-    pub cause: Cause,
-    /// What exactly happened.
+pub struct ScrapeError {
+    /// Classified cause.
+    pub cause: ScrapeErrorCause,
+    /// Detailed text.
     pub error: String,
 }
 
-impl Failure {
-    pub(crate) fn new(cause: Cause, error: impl fmt::Display) -> Self {
+impl ScrapeError {
+    pub(crate) fn new(cause: ScrapeErrorCause, error: impl fmt::Display) -> Self {
         Self { cause, error: error.to_string() }
     }
 
-    fn timed_out(stage: Stage, after: Duration) -> Self {
-        let cause = Cause::TimedOut { stage, after };
-        Self { error: cause.words(), cause }
+    fn timed_out(stage: RequestStage, after: Duration) -> Self {
+        let cause = ScrapeErrorCause::TimedOut { stage, after };
+        Self { error: cause.message(), cause }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ScrapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.error)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ScrapeError {}
 
-/// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// Asks kubelets.
-pub struct Client {
-    settings: Settings,
-    trust: Trust,
-    budget: Budget,
+/// HTTP client for kubelets.
+pub struct KubeletClient {
+    settings: KubeletClientSettings,
+    trust: KubeletTrust,
+    budget: MemoryBudget,
     clock: Clock,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for KubeletClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("settings", &self.settings)
@@ -156,47 +153,52 @@ impl fmt::Debug for Client {
     }
 }
 
-/// How a request over an open connection ended.
-enum Ended {
-    /// With an answer.
-    Answered(Answer),
-    /// The kubelet does not know us.
-    Refused(Failure),
-    /// The connection had been closed before: nothing is known yet.
-    Stale(Failure),
-    /// It failed.
-    Failed(Failure),
+/// Outcome of a request over an open connection.
+enum ExchangeOutcome {
+    /// Success.
+    Answered(ScrapeResponse),
+    /// The kubelet answered 401.
+    Refused(ScrapeError),
+    /// The connection was closed before the request; the kubelet may still be fine.
+    Stale(ScrapeError),
+    /// Another failure.
+    Failed(ScrapeError),
 }
 
-impl Client {
-    /// A client that trusts whom `trust` trusts.
-    pub fn new(settings: Settings, trust: Trust, clock: Clock) -> Self {
-        let budget = Budget::new(settings.memory, settings.body_limit);
+impl KubeletClient {
+    /// Creates a client.
+    pub fn new(settings: KubeletClientSettings, trust: KubeletTrust, clock: Clock) -> Self {
+        let budget = MemoryBudget::new(settings.memory, settings.body_limit);
         Self { settings, trust, budget, clock }
     }
 
-    /// The time.
+    /// Current time.
     pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.clock.now()
     }
 
-    /// Asks the kubelet of `node` at `place` once. A connection that the other side has closed meanwhile, and a token
-    /// that has been replaced meanwhile, are no failures: it is asked again at once.
-    pub async fn get(&self, node: &str, place: &Place, peer: &mut Peer) -> Result<Answer, Failure> {
+    /// Scrapes the kubelet of `node` at `place`. Retries at once if the kept-alive connection was closed, or if the
+    /// token was replaced since it was read.
+    pub async fn get(
+        &self,
+        node: &str,
+        place: &KubeletAddress,
+        peer: &mut KubeletConnection,
+    ) -> Result<ScrapeResponse, ScrapeError> {
         let after = self.settings.timeout;
         let deadline = Instant::now() + after;
-        // One timer for everything.
+        // One timer covers all stages.
         let asked = tokio::time::timeout_at(deadline, self.ask(node, place, peer, deadline)).await;
-        asked.unwrap_or_else(|_| Err(Failure::timed_out(peer.stage, after)))
+        asked.unwrap_or_else(|_| Err(ScrapeError::timed_out(peer.stage, after)))
     }
 
     async fn ask(
         &self,
         node: &str,
-        place: &Place,
-        peer: &mut Peer,
+        place: &KubeletAddress,
+        peer: &mut KubeletConnection,
         deadline: Instant,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ScrapeResponse, ScrapeError> {
         let (mut reconnected, mut renewed) = (false, false);
         loop {
             let (line, fresh) = self.line(node, place, peer).await?;
@@ -204,22 +206,29 @@ impl Client {
             let token = if place.plain { None } else { self.trust.token() };
             let ended = self.exchange(line, place, peer, token.as_ref(), fresh, deadline).await;
             match ended {
-                Ended::Answered(answer) => return Ok(answer),
-                Ended::Stale(_) if !reconnected => reconnected = true,
-                Ended::Refused(_)
+                ExchangeOutcome::Answered(answer) => return Ok(answer),
+                ExchangeOutcome::Stale(_) if !reconnected => reconnected = true,
+                ExchangeOutcome::Refused(_)
                     if !place.plain && !renewed && self.trust.renewed(token.as_ref(), generation) =>
                 {
                     renewed = true;
                 }
-                Ended::Stale(failure) | Ended::Refused(failure) | Ended::Failed(failure) => {
+                ExchangeOutcome::Stale(failure)
+                | ExchangeOutcome::Refused(failure)
+                | ExchangeOutcome::Failed(failure) => {
                     return Err(failure);
                 }
             }
         }
     }
 
-    /// The connection that is open, if it is still the right one, or a new one (`true`).
-    async fn line(&self, node: &str, place: &Place, peer: &mut Peer) -> Result<(Line, bool), Failure> {
+    /// Returns the open connection if it still fits the address and the trust settings, or a new one (`true`).
+    async fn line(
+        &self,
+        node: &str,
+        place: &KubeletAddress,
+        peer: &mut KubeletConnection,
+    ) -> Result<(OpenConnection, bool), ScrapeError> {
         let authority = place.authority();
         if let Some(line) = peer.line.take()
             && *line.authority == *authority
@@ -230,70 +239,70 @@ impl Client {
         }
         let (config, generation) = self.trust.greeting(node);
         let wire = connect::connect(place, &authority, config, &mut peer.stage).await?;
-        Ok((Line { wire, authority: authority.into(), plain: place.plain, generation }, true))
+        Ok((OpenConnection { wire, authority: authority.into(), plain: place.plain, generation }, true))
     }
 
     async fn exchange(
         &self,
-        line: Line,
-        place: &Place,
-        peer: &mut Peer,
+        line: OpenConnection,
+        place: &KubeletAddress,
+        peer: &mut KubeletConnection,
         token: Option<&http::HeaderValue>,
         fresh: bool,
         deadline: Instant,
-    ) -> Ended {
-        let Line { wire, authority, plain, generation } = line;
+    ) -> ExchangeOutcome {
+        let OpenConnection { wire, authority, plain, generation } = line;
         let sent = self.now();
         let request = match exchange::request(place, &authority, &self.settings.user_agent, token) {
             Ok(request) => request,
-            Err(failure) => return Ended::Failed(failure),
+            Err(failure) => return ExchangeOutcome::Failed(failure),
         };
-        peer.stage = Stage::Waiting;
+        peer.stage = RequestStage::Waiting;
         let mut exchange = match exchange::begin(wire, &request, fresh).await {
             Ok(exchange) => exchange,
-            Err((true, failure)) if !fresh => return Ended::Stale(failure),
-            Err((_, failure)) => return Ended::Failed(failure),
+            Err((true, failure)) if !fresh => return ExchangeOutcome::Stale(failure),
+            Err((_, failure)) => return ExchangeOutcome::Failed(failure),
         };
-        peer.stage = Stage::Reading;
+        peer.stage = RequestStage::Reading;
         let status = exchange.status();
         let good = status == StatusCode::OK;
         let body = if good {
             exchange.body(&self.budget, peer.length, self.settings.body_limit).await
         } else {
-            // Words that do not come in time must not hide the status, which is known.
+            // The status is known already, so a slow error body must not turn into a timeout.
             let soon = deadline - self.settings.timeout / 16;
-            let words = exchange.body(&self.budget, 0, exchange::WORDS);
+            let words = exchange.body(&self.budget, 0, exchange::MAX_ERROR_BODY_BYTES);
             tokio::time::timeout_at(soon, words)
                 .await
-                .unwrap_or_else(|_| Err(Failure::timed_out(Stage::Reading, self.settings.timeout)))
+                .unwrap_or_else(|_| Err(ScrapeError::timed_out(RequestStage::Reading, self.settings.timeout)))
         };
         if body.is_ok() {
-            peer.line = exchange.wire().map(|wire| Line { wire, authority, plain, generation });
+            peer.line = exchange.wire().map(|wire| OpenConnection { wire, authority, plain, generation });
         }
         if !good {
             let failure = refused(status, body.as_ref().map_or(&[][..], |body| body.bytes()));
             return if status == StatusCode::UNAUTHORIZED {
-                Ended::Refused(failure)
+                ExchangeOutcome::Refused(failure)
             } else {
-                Ended::Failed(failure)
+                ExchangeOutcome::Failed(failure)
             };
         }
         match body {
             Ok(body) => {
                 peer.length = body.bytes().len();
-                Ended::Answered(Answer { sent, body })
+                ExchangeOutcome::Answered(ScrapeResponse { sent, body })
             }
-            Err(failure) => Ended::Failed(failure),
+            Err(failure) => ExchangeOutcome::Failed(failure),
         }
     }
 }
 
-/// An answer that is none. Kubelets say who is forbidden what: that is worth repeating.
-fn refused(status: StatusCode, body: &[u8]) -> Failure {
+/// Error of a non-200 response. The body is included because kubelets say there which permission is missing.
+fn refused(status: StatusCode, body: &[u8]) -> ScrapeError {
     let cause = match status {
-        StatusCode::UNAUTHORIZED => Cause::NotAuthenticated,
-        StatusCode::FORBIDDEN => Cause::NotAuthorized,
-        other => Cause::Status(other.as_u16()),
+        StatusCode::UNAUTHORIZED => ScrapeErrorCause::NotAuthenticated,
+        StatusCode::FORBIDDEN => ScrapeErrorCause::NotAuthorized,
+        other => ScrapeErrorCause::Status(other.as_u16()),
     };
     let mut error = format!("request failed, status: \"{}\"", status_line(status.as_u16()));
     let words = printable(body);
@@ -301,10 +310,10 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
         error.push_str(": ");
         error.push_str(&words);
     }
-    Failure::new(cause, error)
+    ScrapeError::new(cause, error)
 }
 
-/// The first line of a text of somebody else, short enough for a line of a log.
+/// First line of a text from the kubelet, shortened and without control characters for the log.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let line = text.trim_start().lines().next().unwrap_or_default();

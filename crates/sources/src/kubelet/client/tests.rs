@@ -4,63 +4,66 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::provider::Compat;
 
-use super::fake::{Act, Authority, Fake, answer, chunked};
+use super::fake::{Act, Fake, TrustedAuthority, answer, chunked};
 use super::*;
 use crate::http::Secret;
 use crate::kubelet::trust;
 
 const METRICS: &[u8] = b"node_cpu_usage_seconds_total 1\n";
 
-fn trusting(authority: trust::Authority, compat: Compat) -> trust::Settings {
-    let token = Some(trust::Token::Given(Secret::new("opensesame")));
-    trust::Settings { authority, certificate: None, token, compat }
+fn trusting(authority: trust::TrustedAuthority, compat: Compat) -> trust::TrustSettings {
+    let token = Some(trust::BearerToken::Inline(Secret::new("opensesame")));
+    trust::TrustSettings { authority, certificate: None, token, compat }
 }
 
-fn known(authority: &Authority) -> trust::Authority {
-    trust::Authority::Known(trust::Pem::Given(authority.pem.clone().into_bytes()))
+fn known(authority: &TrustedAuthority) -> trust::TrustedAuthority {
+    trust::TrustedAuthority::Ca(trust::Pem::Inline(authority.pem.clone().into_bytes()))
 }
 
-fn client_with(trust: trust::Settings, settings: Settings) -> Client {
-    Client::new(settings, Trust::new(trust).unwrap(), Arc::new(Timestamp::now))
+fn client_with(trust: trust::TrustSettings, settings: KubeletClientSettings) -> KubeletClient {
+    KubeletClient::new(settings, KubeletTrust::new(trust).unwrap(), crate::Clock::new(Timestamp::now))
 }
 
-fn client(authority: &Authority) -> Client {
+fn client(authority: &TrustedAuthority) -> KubeletClient {
     waiting(authority, Duration::from_secs(10))
 }
 
-fn waiting(authority: &Authority, timeout: Duration) -> Client {
-    let settings = Settings { timeout, body_limit: 1 << 20, ..Settings::default() };
+fn waiting(authority: &TrustedAuthority, timeout: Duration) -> KubeletClient {
+    let settings = KubeletClientSettings { timeout, body_limit: 1 << 20, ..KubeletClientSettings::default() };
     client_with(trusting(known(authority), Compat::Better), settings)
 }
 
-fn at(port: u16) -> Place {
-    Place { host: "127.0.0.1".into(), port, path: "/metrics/resource".into(), plain: false }
+fn at(port: u16) -> KubeletAddress {
+    KubeletAddress { host: "127.0.0.1".into(), port, path: "/metrics/resource".into(), plain: false }
 }
 
-/// Asks a kubelet that always does the same, once: what went wrong.
-async fn failure(script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static) -> Failure {
+/// Requests a fake kubelet once; returns the error.
+async fn failure(script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static) -> ScrapeError {
     failure_after(Duration::from_secs(10), script).await
 }
 
 async fn failure_after(
     timeout: Duration,
     script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static,
-) -> Failure {
-    let authority = Authority::new();
+) -> ScrapeError {
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), script).await;
-    waiting(&authority, timeout).get("a", &at(fake.port), &mut Peer::default()).await.unwrap_err()
+    waiting(&authority, timeout)
+        .get("a", &at(fake.port), &mut KubeletConnection::default())
+        .await
+        .unwrap_err()
 }
 
-fn other(failure: &Failure) -> &str {
+fn other(failure: &ScrapeError) -> &str {
     match &failure.cause {
-        Cause::Other(words) => words,
+        ScrapeErrorCause::Other(words) => words,
         cause => panic!("{cause:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_good_answer_over_one_connection() {
-    let authority = Authority::new();
+async fn requests_reuse_one_connection() {
+    let authority = TrustedAuthority::new();
     let long = METRICS.repeat(3000);
     let said = chunked(&long);
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |asked| {
@@ -71,7 +74,7 @@ async fn a_good_answer_over_one_connection() {
         Act::Say(if asked.number == 1 { answer("200 OK", METRICS) } else { said.clone() })
     })
     .await;
-    let (client, mut peer) = (client(&authority), Peer::default());
+    let (client, mut peer) = (client(&authority), KubeletConnection::default());
     let before = Timestamp::now();
     let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
     assert_eq!(answer.body.bytes(), METRICS);
@@ -84,38 +87,38 @@ async fn a_good_answer_over_one_connection() {
 }
 
 #[tokio::test]
-async fn without_tls_nobody_learns_who_we_are() {
-    let authority = Authority::new();
+async fn plain_http_sends_no_credentials() {
+    let authority = TrustedAuthority::new();
     let fake = Fake::start(0, None, Arc::default(), |asked| {
         assert!(!asked.head.contains("authorization"), "{}", asked.head);
         Act::Say(answer("200 OK", METRICS))
     })
     .await;
-    let place = Place { plain: true, ..at(fake.port) };
-    let answer = client(&authority).get("a", &place, &mut Peer::default()).await.unwrap();
+    let place = KubeletAddress { plain: true, ..at(fake.port) };
+    let answer = client(&authority).get("a", &place, &mut KubeletConnection::default()).await.unwrap();
     assert_eq!(answer.body.bytes(), METRICS);
 }
 
 #[tokio::test]
-async fn connections_that_are_closed_while_idle_are_no_failure() {
-    let authority = Authority::new();
+async fn closed_idle_connections_are_replaced() {
+    let authority = TrustedAuthority::new();
     let tls = authority.certificate(&["127.0.0.1"], "a");
-    let (client, mut peer) = (client(&authority), Peer::default());
+    let (client, mut peer) = (client(&authority), KubeletConnection::default());
     let begun = Instant::now();
-    // Closed after each request, without a word.
+    // The server closes the connection after each request.
     let fake = Fake::new(Arc::clone(&tls), |_| Act::SayAndClose(answer("200 OK", METRICS))).await;
     for _ in 0..5 {
         client.get("a", &at(fake.port), &mut peer).await.unwrap();
     }
     assert_eq!((fake.connections(), fake.requests()), (5, 5));
-    // The kubelet restarts: connections are reset.
+    // The kubelet restarts, so connections are reset.
     let port = fake.port;
     drop(fake);
     let fake = Fake::start(port, Some(tls), Arc::default(), |_| Act::Say(answer("200 OK", METRICS))).await;
     client.get("a", &at(port), &mut peer).await.unwrap();
     client.get("a", &at(port), &mut peer).await.unwrap();
     assert_eq!(fake.connections(), 1);
-    // Closed when the next request is on its way.
+    // The server closes the connection while the next request is sent.
     drop(fake);
     let hangs_up = Arc::new(AtomicBool::new(false));
     let own = Arc::clone(&hangs_up);
@@ -131,27 +134,28 @@ async fn connections_that_are_closed_while_idle_are_no_failure() {
 }
 
 #[tokio::test]
-async fn whoever_always_hangs_up_is_asked_once_on_a_new_connection() {
-    let authority = Authority::new();
+async fn closing_server_gets_one_retry() {
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::HangUp).await;
-    let failed = client(&authority).get("a", &at(fake.port), &mut Peer::default()).await.unwrap_err();
+    let failed =
+        client(&authority).get("a", &at(fake.port), &mut KubeletConnection::default()).await.unwrap_err();
     assert!(other(&failed).contains("before its answer was complete"), "{failed}");
     assert_eq!(fake.requests(), 1);
 }
 
 #[tokio::test]
-async fn what_is_not_200_is_told_with_its_words() {
+async fn error_status_includes_the_body() {
     let cases = [
-        ("401 Unauthorized", Cause::NotAuthenticated),
-        ("403 Forbidden", Cause::NotAuthorized),
-        ("500 Internal Server Error", Cause::Status(500)),
-        ("301 Moved Permanently", Cause::Status(301)),
-        ("204 No Content", Cause::Status(204)),
+        ("401 Unauthorized", ScrapeErrorCause::NotAuthenticated),
+        ("403 Forbidden", ScrapeErrorCause::NotAuthorized),
+        ("500 Internal Server Error", ScrapeErrorCause::Status(500)),
+        ("301 Moved Permanently", ScrapeErrorCause::Status(301)),
+        ("204 No Content", ScrapeErrorCause::Status(204)),
     ];
     for (status, cause) in cases {
         let said = answer(status, b"");
         let failed = failure(move |_| Act::Say(said.clone())).await;
-        assert_eq!(failed, Failure { cause, error: format!("request failed, status: \"{status}\"") });
+        assert_eq!(failed, ScrapeError { cause, error: format!("request failed, status: \"{status}\"") });
     }
     let words = "Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])\n<html>";
     let failed = failure(move |_| Act::Say(answer("403 Forbidden", words.as_bytes()))).await;
@@ -161,12 +165,12 @@ async fn what_is_not_200_is_told_with_its_words() {
          Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])"
     );
     let endless = |_: fake::Asked<'_>| Act::Endless(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec(), vec![b'x'; 4096]);
-    assert_eq!(failure(endless).await.cause, Cause::Status(500));
+    assert_eq!(failure(endless).await.cause, ScrapeErrorCause::Status(500));
 }
 
 #[tokio::test]
-async fn nobody_listens() {
-    let authority = Authority::new();
+async fn refused_and_unresolved_addresses_are_classified() {
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Silence).await;
     let port = fake.port;
     drop(fake);
@@ -174,65 +178,68 @@ async fn nobody_listens() {
     while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    let failed = client.get("a", &at(port), &mut Peer::default()).await.unwrap_err();
-    assert_eq!(failed.cause, Cause::Refused);
-    let place = Place { host: "no-such-node.invalid".into(), ..at(port) };
-    let failed = client.get("a", &place, &mut Peer::default()).await.unwrap_err();
-    // Without any name server it takes longer than the deadline.
-    let slow = Cause::TimedOut { stage: Stage::Connecting, after: Duration::from_millis(400) };
-    let unknown = Cause::UnknownName { name: "no-such-node.invalid".into() };
+    let failed = client.get("a", &at(port), &mut KubeletConnection::default()).await.unwrap_err();
+    assert_eq!(failed.cause, ScrapeErrorCause::Refused);
+    let place = KubeletAddress { host: "no-such-node.invalid".into(), ..at(port) };
+    let failed = client.get("a", &place, &mut KubeletConnection::default()).await.unwrap_err();
+    // Without a name server the lookup may exceed the timeout.
+    let slow =
+        ScrapeErrorCause::TimedOut { stage: RequestStage::Connecting, after: Duration::from_millis(400) };
+    let unknown = ScrapeErrorCause::UnknownName { name: "no-such-node.invalid".into() };
     assert!(failed.cause == unknown || failed.cause == slow, "{failed:?}");
 }
 
 #[tokio::test]
-async fn slow_ones_end_at_the_deadline() {
+async fn slow_responses_time_out_with_their_stage() {
     let after = Duration::from_millis(800);
     let silent = failure_after(after, |_| Act::Silence).await;
-    assert_eq!(silent.cause, Cause::TimedOut { stage: Stage::Waiting, after });
+    assert_eq!(silent.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after });
     let slow = Duration::from_millis(200);
     let head = failure_after(after, move |_| Act::Dribble(answer("200 OK", METRICS), slow)).await;
-    assert_eq!(head.cause, Cause::TimedOut { stage: Stage::Waiting, after });
+    assert_eq!(head.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after });
     let body = failure_after(after, |_| {
         let mut bytes = answer("200 OK", &METRICS.repeat(100));
         bytes.truncate(200);
         Act::Say(bytes)
     })
     .await;
-    assert_eq!(body.cause, Cause::TimedOut { stage: Stage::Reading, after });
-    // Whoever accepts and does not greet.
+    assert_eq!(body.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Reading, after });
+    // The server accepts and never starts the handshake.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mute = tokio::spawn(async move {
         let _open = listener.accept().await;
         std::future::pending::<()>().await;
     });
-    let failed =
-        waiting(&Authority::new(), after).get("a", &at(port), &mut Peer::default()).await.unwrap_err();
-    assert_eq!(failed.cause, Cause::TimedOut { stage: Stage::Greeting, after });
+    let failed = waiting(&TrustedAuthority::new(), after)
+        .get("a", &at(port), &mut KubeletConnection::default())
+        .await
+        .unwrap_err();
+    assert_eq!(failed.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Greeting, after });
     mute.abort();
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_is_not_read_to_its_end() {
+async fn oversized_body_is_not_read_to_its_end() {
     let limit = 1 << 20;
     let endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     let chunk = [b"4000\r\n".to_vec(), vec![b'x'; 0x4000], b"\r\n".to_vec()].concat();
     let failed = failure(move |_| Act::Endless(endless.clone(), chunk.clone())).await;
-    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     assert_eq!(failed.error, "answer is longer than 1 MiB");
     let until_closed = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
-    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let told = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
     let failed = failure(move |_| Act::Say(told.clone())).await;
-    assert_eq!(failed.cause, Cause::TooLarge { limit });
+    assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let heads = b"HTTP/1.1 200 OK\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;
     assert!(other(&failed).starts_with("the answer is not HTTP"), "{failed}");
 }
 
 #[tokio::test]
-async fn answers_that_are_not_what_they_say() {
+async fn mismatched_lengths_are_errors() {
     let short = failure(|_| Act::SayAndClose(answer("200 OK", METRICS)[..80].to_vec())).await;
     assert!(other(&short).contains("before its answer was complete"), "{short}");
     let garbage = failure(|_| Act::SayAndClose(b"\x00\xff\x13garbage\r\n\r\n".to_vec())).await;
@@ -240,14 +247,14 @@ async fn answers_that_are_not_what_they_say() {
     let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec();
     let failed = failure(move |_| Act::Say(chunks.clone())).await;
     assert!(other(&failed).contains("chunk"), "{failed}");
-    // More than was told: the rest is not taken for the answer to the next request.
-    let authority = Authority::new();
+    // Bytes beyond the announced length are not taken for the next response.
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
         let bytes = [answer("200 OK", METRICS), answer("200 OK", b"somebody else's")].concat();
         Act::Say(bytes)
     })
     .await;
-    let (client, mut peer) = (client(&authority), Peer::default());
+    let (client, mut peer) = (client(&authority), KubeletConnection::default());
     for _ in 0..3 {
         let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
         assert_eq!(answer.body.bytes(), METRICS);
@@ -255,19 +262,22 @@ async fn answers_that_are_not_what_they_say() {
 }
 
 #[tokio::test]
-async fn many_long_answers_do_not_take_more_than_there_is() {
-    let authority = Authority::new();
+async fn concurrent_long_bodies_respect_the_memory_budget() {
+    let authority = TrustedAuthority::new();
     let fake =
         Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Say(chunked(&vec![b'x'; 900_000])))
             .await;
-    // Enough for two at a time.
-    let settings = Settings { memory: 2 << 20, ..Settings::default() };
+    // Memory for two bodies.
+    let settings = KubeletClientSettings { memory: 2 << 20, ..KubeletClientSettings::default() };
     let client = Arc::new(client_with(trusting(known(&authority), Compat::Better), settings));
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let (client, place) = (Arc::clone(&client), at(fake.port));
         all.spawn(async move {
-            client.get("a", &place, &mut Peer::default()).await.map(|answer| answer.body.bytes().len())
+            client
+                .get("a", &place, &mut KubeletConnection::default())
+                .await
+                .map(|answer| answer.body.bytes().len())
         });
     }
     while let Some(done) = all.join_next().await {
@@ -276,8 +286,8 @@ async fn many_long_answers_do_not_take_more_than_there_is() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused() {
-    let authority = Authority::new();
+async fn replaced_token_is_reloaded_on_401() {
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |asked| {
         let good = asked.head.contains("bearer new\r\n");
         Act::Say(if good { answer("200 OK", METRICS) } else { answer("401 Unauthorized", b"Unauthorized") })
@@ -287,17 +297,17 @@ async fn a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("token");
     std::fs::write(&file, "old\n").unwrap();
-    let trust = trust::Settings {
-        token: Some(trust::Token::File(file.clone())),
+    let trust = trust::TrustSettings {
+        token: Some(trust::BearerToken::File(file.clone())),
         ..trusting(known(&authority), Compat::Better)
     };
-    let client = client_with(trust, Settings::default());
-    let mut peer = Peer::default();
+    let client = client_with(trust, KubeletClientSettings::default());
+    let mut peer = KubeletConnection::default();
     let failed = client.get("a", &at(fake.port), &mut peer).await.unwrap_err();
-    assert_eq!(failed.cause, Cause::NotAuthenticated);
+    assert_eq!(failed.cause, ScrapeErrorCause::NotAuthenticated);
     let refused = fake.requests();
     std::fs::write(&file, "new\n").unwrap();
-    // Files are read at most once a second.
+    // Files are read at most once per second.
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(2)).await;
     tokio::time::resume();
@@ -309,15 +319,15 @@ async fn a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused() {
 }
 
 #[tokio::test]
-async fn every_version_of_tls_and_interim_answers() {
-    let authority = Authority::new();
+async fn all_tls_versions_and_interim_responses_work() {
+    let authority = TrustedAuthority::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let fake = Fake::new(authority.speaking(version, &["127.0.0.1"]), |_| {
             let interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
             Act::Say([&interim[..], &chunked(&METRICS.repeat(3000))].concat())
         })
         .await;
-        let (client, mut peer) = (client(&authority), Peer::default());
+        let (client, mut peer) = (client(&authority), KubeletConnection::default());
         for _ in 0..3 {
             let answer = client.get("a", &at(fake.port), &mut peer).await.unwrap();
             assert_eq!(answer.body.bytes(), METRICS.repeat(3000));
@@ -330,13 +340,13 @@ async fn every_version_of_tls_and_interim_answers() {
 }
 
 #[tokio::test]
-async fn connections_that_will_be_closed_are_not_used_again() {
-    let authority = Authority::new();
+async fn connections_with_close_are_not_reused() {
+    let authority = TrustedAuthority::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
         Act::Say(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\na 1\n".to_vec())
     })
     .await;
-    let (client, mut peer) = (client(&authority), Peer::default());
+    let (client, mut peer) = (client(&authority), KubeletConnection::default());
     for _ in 0..3 {
         client.get("a", &at(fake.port), &mut peer).await.unwrap();
         assert!(!peer.is_connected());
@@ -345,20 +355,20 @@ async fn connections_that_will_be_closed_are_not_used_again() {
 }
 
 #[tokio::test]
-async fn words_that_do_not_come_do_not_hide_the_status() {
+async fn missing_error_body_does_not_hide_the_status() {
     let failed = failure_after(Duration::from_millis(400), |_| {
         Act::Say(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno".to_vec())
     })
     .await;
-    assert_eq!(failed.cause, Cause::NotAuthorized);
+    assert_eq!(failed.cause, ScrapeErrorCause::NotAuthorized);
 }
 
 #[tokio::test]
-async fn nobody_may_speak_before_he_is_asked() {
+async fn data_before_a_request_closes_the_connection() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ours = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (theirs, _) = listener.accept().await.unwrap();
-    let mut wire = Wire::plain(ours);
+    let mut wire = KubeletStream::plain(ours);
     assert!(wire.is_quiet());
     theirs.writable().await.unwrap();
     theirs.try_write(&answer("200 OK", b"somebody else's")).unwrap();

@@ -1,7 +1,7 @@
-//! Bytes to and from a kubelet, with or without TLS.
+//! Byte stream to a kubelet, with or without TLS.
 //!
-//! TLS works on buffers of ours: an answer comes in with few system calls, and a connection on which nothing happens
-//! has no buffers at all.
+//! The unbuffered API of rustls is used, so that a response is received with few system calls and an idle connection
+//! holds no buffers.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -14,23 +14,23 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What is received at a time: a whole record of TLS, and most answers of kubelets.
-const PIECE: usize = 32 << 10;
-/// The longest message of a handshake, certificates included.
-const LONGEST: usize = 128 << 10;
+/// Receive buffer in bytes: a whole TLS record, and most kubelet responses.
+const READ_BUFFER_BYTES: usize = 32 << 10;
+/// Size limit of a handshake message in bytes, certificates included.
+const MAX_HANDSHAKE_BYTES: usize = 128 << 10;
 
-/// Why nothing more comes or goes.
+/// Why a stream failed.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// The other side has closed the connection.
+pub(super) enum StreamError {
+    /// The peer closed the connection.
     Ended,
-    /// TLS was not understood.
+    /// TLS error.
     Tls(rustls::Error),
-    /// The network says so.
+    /// IO error.
     Io(io::Error),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("the other side closed the connection"),
@@ -40,61 +40,61 @@ impl fmt::Display for Broken {
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for StreamError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::UnexpectedEof { Self::Ended } else { Self::Io(error) }
     }
 }
 
-impl From<rustls::Error> for Broken {
+impl From<rustls::Error> for StreamError {
     fn from(error: rustls::Error) -> Self {
         Self::Tls(error)
     }
 }
 
-/// An open connection.
-pub(super) struct Wire {
+/// An open stream.
+pub(super) struct KubeletStream {
     tcp: TcpStream,
-    tls: Option<Box<Tls>>,
+    tls: Option<Box<TlsSession>>,
 }
 
-struct Tls {
+struct TlsSession {
     session: UnbufferedClientConnection,
-    /// What came and was not decrypted yet, from `at` on; without memory while nothing is expected.
+    /// Received bytes that are not decrypted, from `at` on; released while no data is expected.
     incoming: Vec<u8>,
     at: usize,
-    /// The other side will say no more.
+    /// The peer closed its sending side.
     is_closed: bool,
 }
 
-/// What is to be done next.
-enum Turn {
+/// Next action of the TLS state machine.
+enum TlsProgress {
     Again,
     Send,
-    /// Nothing more without the other side.
+    /// Wait for data of the peer.
     Receive,
-    /// The same, and we may speak.
+    /// Wait for data of the peer; application data may be sent.
     Ready,
 }
 
-impl Wire {
+impl KubeletStream {
     /// Without TLS.
     pub(super) fn plain(tcp: TcpStream) -> Self {
         Self { tcp, tls: None }
     }
 
-    /// With TLS, as soon as both sides have greeted.
+    /// Performs the TLS handshake.
     pub(super) async fn greet(
         tcp: TcpStream,
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
-    ) -> Result<Self, Broken> {
+    ) -> Result<Self, StreamError> {
         let session = UnbufferedClientConnection::new(config, name)?;
-        let mut tls = Box::new(Tls { session, incoming: Vec::new(), at: 0, is_closed: false });
+        let mut tls = Box::new(TlsSession { session, incoming: Vec::new(), at: 0, is_closed: false });
         let mut wire = Self { tcp, tls: None };
         let greeted = wire.turns(&mut tls).await;
-        if matches!(greeted, Err(Broken::Tls(_))) {
-            // The other side should know why; one step, as what came must not be looked at again.
+        if matches!(greeted, Err(StreamError::Tls(_))) {
+            // Sends the TLS alert to the peer. Only one step, because the received bytes must not be processed again.
             let mut alert = Vec::new();
             let _ = tls.step(&mut Vec::new(), &mut alert, None);
             let _ = wire.tcp.try_write(&alert);
@@ -105,61 +105,61 @@ impl Wire {
         Ok(wire)
     }
 
-    async fn turns(&mut self, tls: &mut Tls) -> Result<(), Broken> {
+    async fn turns(&mut self, tls: &mut TlsSession) -> Result<(), StreamError> {
         let (mut early, mut outgoing) = (Vec::new(), Vec::new());
         loop {
             match tls.step(&mut early, &mut outgoing, None)? {
-                Turn::Again => {}
-                Turn::Send => send(&mut self.tcp, &mut outgoing).await?,
-                Turn::Receive => tls.receive(&mut self.tcp).await?,
-                // Nobody may say anything before he is asked.
-                Turn::Ready if early.is_empty() && !tls.is_closed => return Ok(()),
-                Turn::Ready => return Err(Broken::Ended),
+                TlsProgress::Again => {}
+                TlsProgress::Send => send(&mut self.tcp, &mut outgoing).await?,
+                TlsProgress::Receive => tls.receive(&mut self.tcp).await?,
+                // A server must not send data before a request.
+                TlsProgress::Ready if early.is_empty() && !tls.is_closed => return Ok(()),
+                TlsProgress::Ready => return Err(StreamError::Ended),
             }
         }
     }
 
-    /// Whether nothing came that nobody asked for, the end included.
+    /// Whether no unexpected data or close arrived while idle.
     pub(super) fn is_quiet(&mut self) -> bool {
         self.read(&mut Vec::new()).now_or_never().is_none()
     }
 
-    /// Adds what comes next to `plain`; how much that was. 0 is the end, if the other side said that it is.
-    pub(super) async fn read(&mut self, plain: &mut Vec<u8>) -> Result<usize, Broken> {
+    /// Appends received data to `plain` and returns its length; 0 is a regular close by the peer.
+    pub(super) async fn read(&mut self, plain: &mut Vec<u8>) -> Result<usize, StreamError> {
         let Some(tls) = &mut self.tls else {
-            plain.reserve(PIECE);
+            plain.reserve(READ_BUFFER_BYTES);
             return Ok(self.tcp.read_buf(plain).await?);
         };
         let (before, mut outgoing) = (plain.len(), Vec::new());
         loop {
             match tls.step(plain, &mut outgoing, None)? {
-                Turn::Again => {}
-                Turn::Send => send(&mut self.tcp, &mut outgoing).await?,
-                Turn::Receive | Turn::Ready if plain.len() > before || tls.is_closed => {
+                TlsProgress::Again => {}
+                TlsProgress::Send => send(&mut self.tcp, &mut outgoing).await?,
+                TlsProgress::Receive | TlsProgress::Ready if plain.len() > before || tls.is_closed => {
                     return Ok(plain.len() - before);
                 }
-                Turn::Receive | Turn::Ready => tls.receive(&mut self.tcp).await?,
+                TlsProgress::Receive | TlsProgress::Ready => tls.receive(&mut self.tcp).await?,
             }
         }
     }
 
-    /// Says something.
-    pub(super) async fn write(&mut self, words: &[u8]) -> Result<(), Broken> {
+    /// Sends data.
+    pub(super) async fn write(&mut self, words: &[u8]) -> Result<(), StreamError> {
         let Some(tls) = &mut self.tls else {
             return Ok(self.tcp.write_all(words).await?);
         };
         let (mut unasked, mut outgoing) = (Vec::new(), Vec::with_capacity(words.len() + 64));
         loop {
             match tls.step(&mut unasked, &mut outgoing, Some(words))? {
-                Turn::Again => {}
-                Turn::Send => send(&mut self.tcp, &mut outgoing).await?,
-                Turn::Receive => tls.receive(&mut self.tcp).await?,
-                Turn::Ready => return Ok(send(&mut self.tcp, &mut outgoing).await?),
+                TlsProgress::Again => {}
+                TlsProgress::Send => send(&mut self.tcp, &mut outgoing).await?,
+                TlsProgress::Receive => tls.receive(&mut self.tcp).await?,
+                TlsProgress::Ready => return Ok(send(&mut self.tcp, &mut outgoing).await?),
             }
         }
     }
 
-    /// Gives memory back until something is expected again.
+    /// Releases buffers until the next request.
     pub(super) fn rest(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.release();
@@ -167,15 +167,15 @@ impl Wire {
     }
 }
 
-impl Tls {
-    /// Goes one step: what came is decrypted to `plain`, what is to be sent is added to `outgoing`. `words` are said as
-    /// soon as that is possible: then it is ready.
+impl TlsSession {
+    /// Performs one step: decrypts received data into `plain` and appends data to send to `outgoing`. `words` are
+    /// encrypted as soon as the state allows it; then the step returns `Ready`.
     fn step(
         &mut self,
         plain: &mut Vec<u8>,
         outgoing: &mut Vec<u8>,
         words: Option<&[u8]>,
-    ) -> Result<Turn, rustls::Error> {
+    ) -> Result<TlsProgress, rustls::Error> {
         let incoming = self.incoming.get_mut(self.at..).unwrap_or_default();
         let UnbufferedStatus { mut discard, state } = self.session.process_tls_records(incoming);
         let turn = match state? {
@@ -185,18 +185,18 @@ impl Tls {
                     discard += record.discard;
                     plain.extend_from_slice(record.payload);
                 }
-                Turn::Again
+                TlsProgress::Again
             }
             ConnectionState::EncodeTlsData(mut data) => {
                 add(outgoing, |space| match data.encode(space) {
                     Err(EncodeError::InsufficientSize(size)) => Err(Some(size.required_size)),
                     other => other.map_err(|_| None),
                 })?;
-                Turn::Again
+                TlsProgress::Again
             }
             ConnectionState::TransmitTlsData(data) => {
                 data.done();
-                Turn::Send
+                TlsProgress::Send
             }
             ConnectionState::WriteTraffic(mut traffic) => {
                 if let Some(words) = words {
@@ -205,42 +205,44 @@ impl Tls {
                         other => other.map_err(|_| None),
                     })?;
                 }
-                Turn::Ready
+                TlsProgress::Ready
             }
             ConnectionState::PeerClosed | ConnectionState::Closed => {
                 self.is_closed = true;
-                Turn::Ready
+                TlsProgress::Ready
             }
-            ConnectionState::BlockedHandshake => Turn::Receive,
+            ConnectionState::BlockedHandshake => TlsProgress::Receive,
             _ => return Err(rustls::Error::General("TLS is in a state that is not known".to_owned())),
         };
         self.at += discard;
         Ok(turn)
     }
 
-    async fn receive(&mut self, tcp: &mut TcpStream) -> Result<(), Broken> {
+    async fn receive(&mut self, tcp: &mut TcpStream) -> Result<(), StreamError> {
         self.incoming.drain(..self.at.min(self.incoming.len()));
         self.at = 0;
         if self.incoming.len() == self.incoming.capacity() {
-            if self.incoming.len() >= LONGEST {
-                return Err(Broken::Tls(rustls::Error::General("a message of TLS is too long".to_owned())));
+            if self.incoming.len() >= MAX_HANDSHAKE_BYTES {
+                return Err(StreamError::Tls(rustls::Error::General(
+                    "a message of TLS is too long".to_owned(),
+                )));
             }
-            self.incoming.reserve_exact(PIECE.max(self.incoming.len()));
+            self.incoming.reserve_exact(READ_BUFFER_BYTES.max(self.incoming.len()));
         }
         if tcp.read_buf(&mut self.incoming).await? == 0 {
-            return Err(Broken::Ended);
+            return Err(StreamError::Ended);
         }
         Ok(())
     }
 
-    /// Keeps only what was not decrypted, which is nothing almost always.
+    /// Keeps only bytes that are not decrypted, usually none.
     fn release(&mut self) {
         let left = self.incoming.get(self.at..).unwrap_or_default().to_vec();
         (self.incoming, self.at) = (left, 0);
     }
 }
 
-/// Adds what `write` writes into the space that it is given; it may ask for more space once.
+/// Appends what `write` produces; `write` may ask for more space once.
 fn add(
     outgoing: &mut Vec<u8>,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,

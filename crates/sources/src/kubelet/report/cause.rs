@@ -1,83 +1,83 @@
-//! Why a kubelet could not be asked: in words, and what helps.
+//! Causes of failed scrapes, each with a text and a remedy.
 
 use std::time::Duration;
 
-/// How far a request came.
+/// Stage that a request reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// Resolving the name and connecting.
+pub enum RequestStage {
+    /// Name resolution and TCP connect.
     Connecting,
     /// The TLS handshake.
     Greeting,
-    /// Waiting for the answer to begin.
+    /// Waiting for the response head.
     Waiting,
-    /// Reading the answer.
+    /// Reading the response body.
     Reading,
 }
 
-/// Why a kubelet could not be asked.
+/// Why a scrape failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The node has none of the addresses that are looked for.
+pub enum ScrapeErrorCause {
+    /// The node has no address of the preferred types.
     NoAddress {
-        /// The types that were looked for.
+        /// The preferred types.
         types: Vec<String>,
     },
-    /// The name of the node cannot be resolved.
+    /// The host name does not resolve.
     UnknownName {
         /// The name.
         name: Box<str>,
     },
-    /// No way leads there.
+    /// No route to the host.
     Unreachable,
-    /// Nobody listens there.
+    /// Connection refused.
     Refused,
-    /// No answer in time.
+    /// The request timed out.
     TimedOut {
-        /// How far it came.
-        stage: Stage,
-        /// The time it had.
+        /// Stage that the request reached.
+        stage: RequestStage,
+        /// The timeout.
         after: Duration,
     },
-    /// The certificate is not of an authority that is trusted.
+    /// The server certificate is not signed by a trusted CA.
     UnknownAuthority,
-    /// The certificate is of the past.
+    /// The server certificate has expired.
     CertificateExpired,
-    /// The certificate is of the future.
+    /// The server certificate is not valid yet.
     CertificateNotYetValid,
-    /// The certificate names others than the one that was asked.
+    /// The server certificate does not carry the address.
     CertificateWithoutAddress {
-        /// Who was asked.
+        /// The address.
         asked: Box<str>,
-        /// Some of the names that it has.
+        /// Some of the names in the certificate.
         has: Vec<Box<str>>,
     },
-    /// 401: the kubelet does not know us.
+    /// 401: the kubelet did not authenticate the request.
     NotAuthenticated,
-    /// 403: the kubelet knows us, and we may not.
+    /// 403: the kubelet did not authorize the request.
     NotAuthorized,
-    /// Another status than 200.
+    /// Another status code than 200.
     Status(u16),
-    /// The answer is longer than any should be.
+    /// The response exceeds the size limit.
     TooLarge {
-        /// Bytes that are read at most.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The answer is no metrics, for this reason.
+    /// The response is not valid exposition text.
     NotMetrics(Box<str>),
-    /// The kubelet says that it could not measure (`resource_scrape_error 1`).
+    /// The kubelet reports `resource_scrape_error 1`.
     KubeletCannotMeasure,
-    /// Anything else, in these words.
+    /// Another failure.
     Other(Box<str>),
 }
 
-const REACH: &str =
+const REACH_REMEDY: &str =
     "let pods reach the kubelets' port on the nodes (firewall, security group, network policy)";
-const BOOTSTRAP: &str =
+const BOOTSTRAP_REMEDY: &str =
     "serverTLSBootstrap: true in the kubelet configuration, and approve its certificate requests";
 
-impl Cause {
-    /// One word for programs; nodes with the same are one group.
+impl ScrapeErrorCause {
+    /// Label value; nodes with the same label form a group.
     pub fn label(&self) -> &'static str {
         match self {
             Self::NoAddress { .. } => "no_address",
@@ -99,17 +99,17 @@ impl Cause {
         }
     }
 
-    /// What is wrong with this node.
-    pub fn words(&self) -> String {
+    /// Text for one node.
+    pub fn message(&self) -> String {
         match self {
             Self::NoAddress { types } => format!("node has no address of the types {}", types.join(", ")),
             Self::UnknownName { name } => format!("name {name} does not resolve"),
             Self::TimedOut { stage, after } => {
                 let what = match stage {
-                    Stage::Connecting => "connecting timed out",
-                    Stage::Greeting => "TLS handshake timed out",
-                    Stage::Waiting => "timed out",
-                    Stage::Reading => "answer was not complete",
+                    RequestStage::Connecting => "connecting timed out",
+                    RequestStage::Greeting => "TLS handshake timed out",
+                    RequestStage::Waiting => "timed out",
+                    RequestStage::Reading => "answer was not complete",
                 };
                 format!("{what} after {}", seconds(*after))
             }
@@ -123,12 +123,12 @@ impl Cause {
             Self::TooLarge { limit } => format!("answer is longer than {} MiB", limit >> 20),
             Self::NotMetrics(why) => format!("answer is no metrics: {why}"),
             Self::Other(why) => why.to_string(),
-            _ => self.general().to_owned(),
+            _ => self.group_message().to_owned(),
         }
     }
 
-    /// What is wrong with all nodes of a group.
-    pub fn general(&self) -> &'static str {
+    /// Text for all nodes of a group.
+    pub fn group_message(&self) -> &'static str {
         match self {
             Self::NoAddress { .. } => "node has no address of the types that are looked for",
             Self::UnknownName { .. } => "name of the node does not resolve",
@@ -149,7 +149,7 @@ impl Cause {
         }
     }
 
-    /// What helps.
+    /// What the user can do about it.
     pub fn remedy(&self) -> String {
         match self {
             Self::NoAddress { .. } => {
@@ -159,7 +159,7 @@ impl Cause {
                 "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname, or names that resolve in the cluster"
                     .to_owned()
             }
-            Self::Unreachable | Self::TimedOut { stage: Stage::Connecting, .. } => REACH.to_owned(),
+            Self::Unreachable | Self::TimedOut { stage: RequestStage::Connecting, .. } => REACH_REMEDY.to_owned(),
             Self::Refused => "is the kubelet running, and is this its port? \
                               --kubelet-use-node-status-port or --kubelet-port"
                 .to_owned(),
@@ -167,14 +167,14 @@ impl Cause {
                 "see the load of the node and its container runtime; --kubelet-request-timeout gives more time".to_owned()
             }
             Self::UnknownAuthority => {
-                format!("--kubelet-certificate-authority=FILE with the kubelets' authority, or {BOOTSTRAP}")
+                format!("--kubelet-certificate-authority=FILE with the kubelets' authority, or {BOOTSTRAP_REMEDY}")
             }
             Self::CertificateExpired => {
-                format!("{BOOTSTRAP} (kubectl get csr); rotateCertificates: true renews it from then on")
+                format!("{BOOTSTRAP_REMEDY} (kubectl get csr); rotateCertificates: true renews it from then on")
             }
             Self::CertificateNotYetValid => "set the clocks of the node and of this pod's node".to_owned(),
             Self::CertificateWithoutAddress { .. } => {
-                format!("{BOOTSTRAP}; or --kubelet-preferred-address-types=Hostname if node names resolve")
+                format!("{BOOTSTRAP_REMEDY}; or --kubelet-preferred-address-types=Hostname if node names resolve")
             }
             Self::NotAuthenticated => "authentication.webhook.enabled: true in the kubelet configuration; \
                                        is the service account's token mounted?"

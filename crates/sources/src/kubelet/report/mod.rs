@@ -1,12 +1,12 @@
-//! How every node fares: for `doctor`, `/readyz?verbose`, logs and `/metrics`.
+//! Scrape status of every node, for `doctor`, `/readyz?verbose`, logs and `/metrics`.
 //!
 //! ```text
-//! cause    why a kubelet could not be asked, and what helps
-//! numbers  what there is to count
+//! cause     why a scrape failed, and the remedy
+//! counters  counters and histograms
 //! ```
 
 mod cause;
-mod numbers;
+mod counters;
 #[cfg(test)]
 mod tests;
 
@@ -19,137 +19,141 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 pub(crate) use cause::status_line;
-pub use cause::{Cause, Stage};
-pub use numbers::{DURATIONS, Histogram, Numbers, tick_bounds};
+pub use cause::{RequestStage, ScrapeErrorCause};
+pub use counters::{DURATION_BOUNDS_SECONDS, DurationHistogram, ScrapeCounters, tick_bounds};
 
-/// What a report is told once.
+/// Settings of a report.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Time between two scrapes of a node.
+pub struct ScrapeReportSettings {
+    /// Scrape interval of a node.
     pub resolution: Duration,
-    /// Whether durations are counted for each node too: fourteen series per node.
+    /// Whether durations are also counted per node, which costs fourteen series per node.
     pub by_node: bool,
 }
 
-impl Settings {
-    /// By node only where metrics-server is imitated.
+impl ScrapeReportSettings {
+    /// Counts per node only in strict mode, as metrics-server does.
     pub fn new(resolution: Duration, compat: Compat) -> Self {
         Self { resolution, by_node: compat.is_strict() }
     }
 }
 
-/// How one node fares.
+/// Scrape status of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fare {
-    /// When it was asked last.
+pub struct NodeScrapeStatus {
+    /// Time of the last scrape.
     pub asked: Option<Timestamp>,
-    /// When it last answered with metrics.
+    /// Time of the last successful scrape.
     pub good: Option<Timestamp>,
-    /// Since when it has not; none if its last answer was good.
+    /// Start of the current failure; `None` if the last scrape succeeded.
     pub failing_since: Option<Timestamp>,
-    /// Failures in a row.
+    /// Failed scrapes in a row.
     pub failures: u32,
-    /// Why the last request failed.
-    pub cause: Option<Cause>,
+    /// Why the last scrape failed.
+    pub cause: Option<ScrapeErrorCause>,
 }
 
-/// Nodes that suffer from the same.
+/// Nodes that fail for the same cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// From what; of the first of them.
-    pub cause: Cause,
-    /// In words that are true for all of them.
-    pub words: String,
-    /// Who, ascending, and how each fares.
-    pub nodes: Vec<(Arc<str>, Fare)>,
+pub struct FailureGroup {
+    /// Cause of the first node.
+    pub cause: ScrapeErrorCause,
+    /// Text that applies to all of them.
+    pub message: String,
+    /// Nodes ascending by name, with their status.
+    pub nodes: Vec<(Arc<str>, NodeScrapeStatus)>,
 }
 
-/// All that is wrong, the most frequent first.
+/// All failing nodes by cause, the most frequent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems {
-    /// Nodes that are asked.
+pub struct ScrapeProblems {
+    /// Number of scraped nodes.
     pub nodes: usize,
-    /// Of those, nodes that have not been asked yet.
+    /// Number of nodes not scraped yet.
     pub not_asked: usize,
-    /// Nodes that fail, by cause.
-    pub groups: Vec<Group>,
+    /// Failing nodes by cause.
+    pub groups: Vec<FailureGroup>,
 }
 
-impl Problems {
+impl ScrapeProblems {
     /// One line per cause: `12/12 nodes: certificate signed by unknown authority`.
     pub fn lines(&self) -> Vec<String> {
-        let line = |group: &Group| format!("{}/{} nodes: {}", group.nodes.len(), self.nodes, group.words);
+        let line =
+            |group: &FailureGroup| format!("{}/{} nodes: {}", group.nodes.len(), self.nodes, group.message);
         self.groups.iter().map(line).collect()
     }
 }
 
-/// How all nodes fare. Cheap to clone; all clones are the same report.
+/// Scrape status of all nodes. Cheap to clone; clones share their data.
 #[derive(Clone, Debug)]
-pub struct Report(Arc<Mutex<State>>);
+pub struct ScrapeReport(Arc<Mutex<ScrapeReportState>>);
 
 #[derive(Debug)]
-struct State {
-    settings: Settings,
-    nodes: BTreeMap<Arc<str>, (Fare, Option<Histogram>)>,
+struct ScrapeReportState {
+    settings: ScrapeReportSettings,
+    nodes: BTreeMap<Arc<str>, (NodeScrapeStatus, Option<DurationHistogram>)>,
     good: u64,
     failed: u64,
     causes: BTreeMap<&'static str, u64>,
-    durations: Histogram,
-    ticks: Histogram,
-    lateness: Histogram,
+    durations: DurationHistogram,
+    ticks: DurationHistogram,
+    lateness: DurationHistogram,
     beat: Option<Instant>,
 }
 
-impl Report {
-    /// Of no nodes yet.
-    pub fn new(settings: Settings) -> Self {
-        let usual: Arc<[f64]> = DURATIONS.into();
-        Self(Arc::new(Mutex::new(State {
+impl ScrapeReport {
+    /// An empty report.
+    pub fn new(settings: ScrapeReportSettings) -> Self {
+        let usual: Arc<[f64]> = DURATION_BOUNDS_SECONDS.into();
+        Self(Arc::new(Mutex::new(ScrapeReportState {
             settings,
             nodes: BTreeMap::new(),
             good: 0,
             failed: 0,
             causes: BTreeMap::new(),
-            durations: Histogram::new(Arc::clone(&usual)),
-            ticks: Histogram::new(tick_bounds(settings.resolution)),
-            lateness: Histogram::new(usual),
+            durations: DurationHistogram::new(Arc::clone(&usual)),
+            ticks: DurationHistogram::new(tick_bounds(settings.resolution)),
+            lateness: DurationHistogram::new(usual),
             beat: None,
         })))
     }
 
-    /// A node is asked from now on.
+    /// Starts to track a node.
     pub fn expect(&self, node: &Arc<str>) {
         self.state().nodes.entry(Arc::clone(node)).or_default();
     }
 
-    /// A node is not asked any more; nothing of it stays.
-    pub fn forget(&self, node: &str) {
+    /// Removes all data of a node.
+    pub fn forget_node(&self, node: &str) {
         self.state().nodes.remove(node);
     }
 
-    /// A node answered with metrics. A line is logged if it did not before.
+    /// Records a successful scrape; logs the recovery of a failing node.
     pub fn good(&self, node: &Arc<str>, took: Duration, now: Timestamp) {
         let mut state = self.state();
         state.good += 1;
         let Some(fare) = state.asked(node, took, now) else { return };
-        let before = std::mem::replace(fare, Fare { asked: Some(now), good: Some(now), ..Fare::default() });
+        let before = std::mem::replace(
+            fare,
+            NodeScrapeStatus { asked: Some(now), good: Some(now), ..NodeScrapeStatus::default() },
+        );
         drop(state);
         match before.failing_since {
             Some(since) => tracing::info!(
-                %node, failures = before.failures, failing_since = %since, "kubelet answers with metrics again"
+                %node, failures = before.failures, failing_since = %since, "kubelet is scraped successfully again"
             ),
-            None if before.good.is_none() => tracing::debug!(%node, "kubelet answers with metrics"),
+            None if before.good.is_none() => tracing::debug!(%node, "kubelet is scraped successfully"),
             None => {}
         }
     }
 
-    /// A node did not answer with metrics; `error` is what exactly happened. A line is logged if the cause is new, for
-    /// people who debug only if the node is not ready anyway.
+    /// Records a failed scrape; `error` is the detailed text. Logged when the cause is new, and only on debug level
+    /// if the node is not ready.
     pub fn failed(
         &self,
         node: &Arc<str>,
         ready: bool,
-        cause: Cause,
+        cause: ScrapeErrorCause,
         error: &str,
         took: Duration,
         now: Timestamp,
@@ -159,7 +163,7 @@ impl Report {
         *state.causes.entry(cause.label()).or_default() += 1;
         let Some(fare) = state.asked(node, took, now) else { return };
         let news = fare.cause.as_ref().is_none_or(|before| before.label() != cause.label());
-        let (words, remedy) = if news { (cause.words(), cause.remedy()) } else { Default::default() };
+        let (message, remedy) = if news { (cause.message(), cause.remedy()) } else { Default::default() };
         fare.failures = fare.failures.saturating_add(1);
         fare.failing_since.get_or_insert(now);
         fare.cause = Some(cause);
@@ -167,28 +171,28 @@ impl Report {
         drop(state);
         if news && ready {
             let last_good = last_good.map(tracing::field::display);
-            tracing::warn!(%node, error, remedy, last_good, "failed to scrape node: {words}");
+            tracing::warn!(%node, error, remedy, last_good, "failed to scrape node: {message}");
         } else if news {
-            tracing::debug!(%node, error, "failed to scrape node, which is not ready: {words}");
+            tracing::debug!(%node, error, "failed to scrape node, which is not ready: {message}");
         }
     }
 
-    /// A node was asked so much later than planned.
+    /// Records how much later than scheduled a scrape started.
     pub fn late(&self, by: Duration) {
         self.state().lateness.observe(by);
     }
 
-    /// A round over all nodes took so long.
+    /// Records the duration of a round over all nodes.
     pub fn tick(&self, took: Duration) {
         self.state().ticks.observe(took);
     }
 
-    /// The loop is alive.
+    /// Records that the scrape loop is alive.
     pub fn beat(&self, now: Instant) {
         self.state().beat = Some(now);
     }
 
-    /// Whether the loop was alive within one and a half periods; true before it begins.
+    /// Whether the scrape loop was alive within one and a half periods; true before its start.
     pub fn is_timely(&self, now: Instant) -> bool {
         let state = self.state();
         state
@@ -196,43 +200,43 @@ impl Report {
             .is_none_or(|beat| now.saturating_duration_since(beat) <= state.settings.resolution.mul_f64(1.5))
     }
 
-    /// How one node fares.
-    pub fn fare(&self, node: &str) -> Option<Fare> {
+    /// Scrape status of one node.
+    pub fn node_status(&self, node: &str) -> Option<NodeScrapeStatus> {
         self.state().nodes.get(node).map(|(fare, _)| fare.clone())
     }
 
-    /// How all nodes fare, ascending by name.
-    pub fn nodes(&self) -> Vec<(Arc<str>, Fare)> {
+    /// Scrape status of all nodes, ascending by name.
+    pub fn nodes(&self) -> Vec<(Arc<str>, NodeScrapeStatus)> {
         self.state().nodes.iter().map(|(name, (fare, _))| (Arc::clone(name), fare.clone())).collect()
     }
 
-    /// What is wrong, by cause.
-    pub fn problems(&self) -> Problems {
+    /// Failing nodes by cause.
+    pub fn problems(&self) -> ScrapeProblems {
         let state = self.state();
-        let mut groups: BTreeMap<&'static str, Group> = BTreeMap::new();
+        let mut groups: BTreeMap<&'static str, FailureGroup> = BTreeMap::new();
         for (name, (fare, _)) in &state.nodes {
             let Some(cause) = &fare.cause else { continue };
-            let group = groups.entry(cause.label()).or_insert_with(|| Group {
+            let group = groups.entry(cause.label()).or_insert_with(|| FailureGroup {
                 cause: cause.clone(),
-                words: cause.words(),
+                message: cause.message(),
                 nodes: Vec::new(),
             });
             if group.cause != *cause {
-                cause.general().clone_into(&mut group.words);
+                cause.group_message().clone_into(&mut group.message);
             }
             group.nodes.push((Arc::clone(name), fare.clone()));
         }
-        let mut groups: Vec<Group> = groups.into_values().collect();
+        let mut groups: Vec<FailureGroup> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
         let not_asked = state.nodes.values().filter(|(fare, _)| fare.asked.is_none()).count();
-        Problems { nodes: state.nodes.len(), not_asked, groups }
+        ScrapeProblems { nodes: state.nodes.len(), not_asked, groups }
     }
 
-    /// What there is to count.
-    pub fn numbers(&self) -> Numbers {
+    /// Snapshot of counters and histograms.
+    pub fn counters(&self) -> ScrapeCounters {
         let state = self.state();
         let fares = || state.nodes.iter().map(|(name, (fare, histogram))| (name, fare, histogram));
-        Numbers {
+        ScrapeCounters {
             good: state.good,
             failed: state.failed,
             causes: state.causes.iter().map(|(&cause, &count)| (cause, count)).collect(),
@@ -244,23 +248,24 @@ impl Report {
             ticks: state.ticks.clone(),
             lateness: state.lateness.clone(),
             nodes: state.nodes.len() as u64,
-            well: fares().filter(|(_, fare, _)| fare.good.is_some() && fare.cause.is_none()).count() as u64,
+            healthy: fares().filter(|(_, fare, _)| fare.good.is_some() && fare.cause.is_none()).count()
+                as u64,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScrapeReportState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// Counts a request; none for a node that is not asked any more, so that nothing of it comes back.
-    fn asked(&mut self, node: &str, took: Duration, now: Timestamp) -> Option<&mut Fare> {
+impl ScrapeReportState {
+    /// Counts a scrape. Returns `None` for a removed node, so that its data does not reappear.
+    fn asked(&mut self, node: &str, took: Duration, now: Timestamp) -> Option<&mut NodeScrapeStatus> {
         self.durations.observe(took);
         let (fare, own) = self.nodes.get_mut(node)?;
         fare.asked = Some(now);
         if self.settings.by_node {
-            own.get_or_insert_with(|| Histogram::new(DURATIONS.into())).observe(took);
+            own.get_or_insert_with(|| DurationHistogram::new(DURATION_BOUNDS_SECONDS.into())).observe(took);
         }
         Some(fare)
     }

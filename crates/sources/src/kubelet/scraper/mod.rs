@@ -1,15 +1,15 @@
-//! All nodes, asked again and again.
+//! Scrapes all nodes periodically.
 //!
 //! ```text
-//! schedule  when which node is asked: arithmetic
-//! scrape    one node: address, request, parsing
-//! steady    every node at its own place in the period (the default)
-//! tick      all nodes at once, as metrics-server does (strict)
+//! schedule   decides when which node is scraped; no IO
+//! scrape     one node: address, request, parsing
+//! staggered  every node at its own offset in the period (the default)
+//! tick       all nodes at once, as metrics-server does (strict mode)
 //! ```
 
 mod schedule;
 mod scrape;
-mod steady;
+mod staggered;
 #[cfg(test)]
 mod tests;
 mod tick;
@@ -22,46 +22,47 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::report::{self, Report};
+use super::report::{self, ScrapeReport};
 use super::{Scrape, address, client, trust};
+use crate::Clock;
 use crate::inventory::{Inventory, Node};
-use crate::store::Store;
-use client::{Client, Clock};
-use trust::Trust;
+use client::KubeletClient;
+use trust::KubeletTrust;
 
-/// What a scraper is told once.
+/// Settings of a scraper.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Time between two scrapes of a node.
+pub struct ScraperSettings {
+    /// Scrape interval of a node.
     pub resolution: Duration,
-    /// Requests at a time; those that got no answer for a second are not counted, up to sixteen times as many. (Not in
-    /// strict mode, where all nodes are asked at once.)
+    /// Concurrent requests. Requests without a response for a second do not count, up to sixteen times as many.
+    /// Ignored in strict mode, where all nodes are scraped at once.
     pub parallel: usize,
-    /// How exactly metrics-server is imitated.
+    /// Whether metrics-server is imitated exactly.
     pub compat: Compat,
-    /// Where kubelets are asked.
-    pub address: address::Rules,
-    /// How kubelets are asked.
-    pub client: client::Settings,
-    /// Whom we trust, and who we are.
-    pub trust: trust::Settings,
+    /// How the address of a kubelet is chosen.
+    pub address: address::AddressRules,
+    /// Timeouts and limits of requests.
+    pub client: client::KubeletClientSettings,
+    /// CA, client certificate and token.
+    pub trust: trust::TrustSettings,
+    /// The wall clock.
+    pub clock: Clock,
 }
 
-/// Whether a node is asked: `--node-selector`, and the division of nodes between replicas. Asked again every few
-/// seconds.
-pub type Filter = Arc<dyn Fn(&Node) -> bool + Send + Sync>;
+/// Whether this replica scrapes a node: `--node-selector` and sharding. Evaluated again every few seconds.
+pub type NodeFilter = Arc<dyn Fn(&Node) -> bool + Send + Sync>;
 
-/// Requests that were silent for a second, as a multiple of those at work.
-const SILENT_TIMES: usize = 16;
+/// Limit of requests without a response for a second, as a multiple of `parallel`.
+const SILENT_REQUESTS_FACTOR: usize = 16;
 
-/// Asks all nodes again and again, and stores what they say.
+/// Scrapes all nodes periodically and hands the result to a sink.
 pub struct Scraper {
-    settings: Settings,
+    settings: ScraperSettings,
     inventory: Inventory,
-    sink: Arc<dyn Sink>,
-    client: Arc<Client>,
-    report: Report,
-    filter: Filter,
+    sink: Arc<dyn ScrapeSink>,
+    client: Arc<KubeletClient>,
+    report: ScrapeReport,
+    filter: NodeFilter,
 }
 
 impl fmt::Debug for Scraper {
@@ -71,49 +72,45 @@ impl fmt::Debug for Scraper {
 }
 
 impl Scraper {
-    /// One for all nodes of `inventory`. Files for TLS must be readable now.
-    pub fn new(settings: Settings, inventory: Inventory, store: Store) -> Result<Self, trust::Error> {
-        Self::with(settings, inventory, Arc::new(store), Arc::new(Timestamp::now))
-    }
-
-    fn with(
-        settings: Settings,
+    /// Creates a scraper for all nodes of `inventory` that hands scrapes to `sink`. TLS files must be readable now.
+    pub fn new(
+        settings: ScraperSettings,
         inventory: Inventory,
-        sink: Arc<dyn Sink>,
-        clock: Clock,
-    ) -> Result<Self, trust::Error> {
-        let trust = Trust::new(settings.trust.clone())?;
-        let client = Arc::new(Client::new(settings.client.clone(), trust, clock));
-        let report = Report::new(report::Settings::new(settings.resolution, settings.compat));
+        sink: Arc<dyn ScrapeSink>,
+    ) -> Result<Self, trust::TrustError> {
+        let trust = KubeletTrust::new(settings.trust.clone())?;
+        let client = Arc::new(KubeletClient::new(settings.client.clone(), trust, settings.clock.clone()));
+        let report =
+            ScrapeReport::new(report::ScrapeReportSettings::new(settings.resolution, settings.compat));
         Ok(Self { settings, inventory, sink, client, report, filter: Arc::new(|_| true) })
     }
 
-    /// Only nodes that pass. Nodes that do not pass any more are not asked, but what is known of them is not forgotten:
-    /// another replica may tell more of it.
-    pub fn only(mut self, filter: Filter) -> Self {
+    /// Scrapes only nodes that pass the filter. Data of a node that stops passing is kept, because another replica
+    /// may still deliver it.
+    pub fn only(mut self, filter: NodeFilter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// What nodes say goes here instead of straight into the store.
-    pub fn into_sink(mut self, sink: Arc<dyn Sink>) -> Self {
+    /// Replaces the sink.
+    pub fn into_sink(mut self, sink: Arc<dyn ScrapeSink>) -> Self {
         self.sink = sink;
         self
     }
 
-    /// How all nodes fare, now and later.
-    pub fn report(&self) -> Report {
+    /// Shared report of the scrape status of all nodes.
+    pub fn report(&self) -> ScrapeReport {
         self.report.clone()
     }
 
-    /// Asks until `stop` is true or nobody can say so any more. Begins when nodes and pods are all known.
+    /// Scrapes until `stop` is true or its sender is dropped. Starts when the inventory is complete.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let strict = self.settings.compat.is_strict();
         let work = async {
             while !self.inventory.is_complete() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            if strict { tick::run(&self).await } else { steady::run(&self).await }
+            if strict { tick::run(&self).await } else { staggered::run(&self).await }
         };
         tokio::select! {
             () = work => {}
@@ -121,7 +118,7 @@ impl Scraper {
         }
     }
 
-    /// The nodes that are asked.
+    /// Nodes that pass the filter.
     fn nodes(&self) -> Vec<Arc<Node>> {
         let mut nodes = self.inventory.nodes();
         nodes.retain(|node| (self.filter)(node));
@@ -129,32 +126,14 @@ impl Scraper {
     }
 }
 
-/// Where scrapes go: a [`Store`], or somebody who passes them on to one.
-pub trait Sink: Send + Sync {
-    /// What the kubelet of one node said.
+/// Receives scrapes: the store, or a type that forwards to it.
+pub trait ScrapeSink: Send + Sync {
+    /// A node was scraped.
     fn take(&self, node: &str, scrape: Scrape, now: Timestamp);
-    /// A node could not be scraped.
-    fn missed(&self, node: &str, now: Timestamp);
-    /// A node is gone.
-    fn forget(&self, node: &str);
-    /// What all kubelets said in one tick (strict mode).
-    fn replace(&self, tick: Vec<(Arc<str>, Scrape)>);
-}
-
-impl Sink for Store {
-    fn take(&self, node: &str, scrape: Scrape, now: Timestamp) {
-        Store::take(self, node, scrape, now);
-    }
-
-    fn missed(&self, node: &str, now: Timestamp) {
-        Store::missed(self, node, now);
-    }
-
-    fn forget(&self, node: &str) {
-        Store::forget(self, node);
-    }
-
-    fn replace(&self, tick: Vec<(Arc<str>, Scrape)>) {
-        Store::replace(self, tick);
-    }
+    /// A scrape failed.
+    fn scrape_failed(&self, node: &str, now: Timestamp);
+    /// A node was removed from the cluster.
+    fn forget_node(&self, node: &str);
+    /// All scrapes of one tick (strict mode).
+    fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>);
 }

@@ -1,13 +1,13 @@
-//! When which node is asked. Nothing but arithmetic: time comes as an argument, measured from the start of the scraper.
+//! Scrape schedule. No IO: time is an argument, measured from the start of the scraper.
 //!
-//! - Every node has its own place in the period, by its name: load is even, and nothing waits for the slowest. There are
-//!   128 of them, so that in a large cluster we wake up once for a few nodes and not for each.
-//! - A new node is asked at once, and a few times more soon after. Kubelets measure every 10 to 15 seconds, so one of
-//!   these has the second point that a rate needs, long before the second period is over.
-//! - A node that fails is asked once more within the period, then in each period, then ever more seldom. When its
-//!   address changes or it becomes ready it is as new.
-//! - At most so many at a time. A kubelet that is silent for a second takes nobody's turn any more, and nodes that
-//!   failed before have only a quarter of the turns: those that are well never wait for those that are not.
+//! - Every node has its own offset in the period, derived from its name: load is even, and no node waits for the slowest.
+//!   There are 128 offsets, so that in a large cluster one wake-up serves several nodes.
+//! - A new node is scraped at once and a few times more soon after. Kubelets measure every 10 to 15 seconds, so an early
+//!   scrape delivers the second point of a rate long before the second period ends.
+//! - A node that fails is retried once within the period, then once per period, then with exponential backoff. A new
+//!   address or a transition to ready resets it.
+//! - Concurrency is limited. A request that is silent for a second does not count against the limit, and nodes that failed
+//!   last use at most a quarter of it, so that healthy nodes never wait for failing ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,74 +15,74 @@ use std::time::Duration;
 
 use crate::inventory::Node;
 
-/// How often and how many.
+/// Scrape interval and concurrency limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rhythm {
+pub(super) struct ScheduleLimits {
     pub(super) period: Duration,
-    /// At work at a time.
+    /// Concurrent requests that count as active.
     pub(super) parallel: usize,
-    /// At a time, those that are silent included.
+    /// Concurrent requests, silent ones included.
     pub(super) open: usize,
 }
 
-/// How soon a new node is asked again, and how often.
-const EARLY: Duration = Duration::from_secs(5);
-const EARLY_TIMES: u8 = 3;
-/// After so long a kubelet is silent.
-const SILENT: Duration = Duration::from_secs(1);
-/// Failed periods after which a node is asked less often, and how seldom it becomes at most.
-const PATIENCE: u32 = 4;
-const SELDOM: Duration = Duration::from_mins(2);
+/// Interval and number of additional early scrapes of a new node.
+const EARLY_SCRAPE_INTERVAL: Duration = Duration::from_secs(5);
+const EARLY_SCRAPES: u8 = 3;
+/// A request without a response for this long counts as silent.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
+/// Failures in a row before backoff, and the longest backoff.
+const FAILURES_BEFORE_BACKOFF: u32 = 4;
+const MAX_BACKOFF: Duration = Duration::from_mins(2);
 
-/// What is to be done now.
+/// Scrapes to start now.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) ask: Vec<Ask>,
-    /// When there may be more to do, even if nothing happens until then.
+pub(super) struct ScheduleStep {
+    pub(super) ask: Vec<DueNode>,
+    /// When the next step is needed, even if no scrape finishes before.
     pub(super) until: Option<Duration>,
 }
 
-/// A node that is asked now.
+/// A node to scrape now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(super) struct DueNode {
     pub(super) node: Arc<Node>,
-    /// When it should have been.
+    /// When the scrape was due.
     pub(super) due: Duration,
 }
 
 #[derive(Debug)]
 pub(super) struct Schedule {
-    rhythm: Rhythm,
-    nodes: HashMap<Arc<str>, Entry>,
-    /// Nodes that wait, the most urgent first: those that are well, and those that failed.
+    rhythm: ScheduleLimits,
+    nodes: HashMap<Arc<str>, ScheduledNode>,
+    /// Waiting nodes by due time: healthy ones, and ones that failed last.
     well: BTreeSet<(Duration, Arc<str>)>,
     ailing: BTreeSet<(Duration, Arc<str>)>,
-    /// Nodes that are being asked.
-    running: HashMap<Arc<str>, Running>,
+    /// Nodes with a running scrape.
+    running: HashMap<Arc<str>, RunningScrape>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ScheduledNode {
     node: Arc<Node>,
     due: Duration,
-    /// How often it is still asked early.
+    /// Remaining early scrapes.
     early: u8,
-    /// Periods in a row in which it failed.
+    /// Failed periods in a row.
     failures: u32,
-    /// Whether it is asked a second time in its period.
+    /// Whether the pending scrape is a retry within the period.
     retrying: bool,
-    /// It changed while it was asked.
+    /// The node changed during its scrape.
     changed: bool,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningScrape {
     since: Duration,
     ailing: bool,
 }
 
 impl Schedule {
-    pub(super) fn new(rhythm: Rhythm) -> Self {
+    pub(super) fn new(rhythm: ScheduleLimits) -> Self {
         Self {
             rhythm,
             nodes: HashMap::new(),
@@ -92,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// These are the nodes now; those that came, and those that are gone.
+    /// Sets the nodes; returns the added and the removed ones.
     pub(super) fn set(&mut self, nodes: &[Arc<Node>], now: Duration) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
         let mut came = Vec::new();
         for node in nodes {
@@ -105,8 +105,8 @@ impl Schedule {
                 }
                 None => {
                     came.push(Arc::clone(&node.name));
-                    self.nodes.insert(Arc::clone(&node.name), Entry::new(Arc::clone(node), now));
-                    // It left and came back while it was asked: it waits for that answer.
+                    self.nodes.insert(Arc::clone(&node.name), ScheduledNode::new(Arc::clone(node), now));
+                    // A node that was removed and added again during its scrape waits for that scrape.
                     if !self.running.contains_key(&node.name) {
                         self.well.insert((now, Arc::clone(&node.name)));
                     }
@@ -126,10 +126,10 @@ impl Schedule {
         (came, gone)
     }
 
-    /// Who is asked now.
-    pub(super) fn step(&mut self, now: Duration) -> Step {
-        let mut step = Step::default();
-        let at_work = |running: &&Running| running.since + SILENT > now;
+    /// Chooses the nodes to scrape now.
+    pub(super) fn step(&mut self, now: Duration) -> ScheduleStep {
+        let mut step = ScheduleStep::default();
+        let at_work = |running: &&RunningScrape| running.since + SILENT_AFTER > now;
         let mut busy = self.running.values().filter(at_work).count();
         let mut ailing = self.running.values().filter(at_work).filter(|running| running.ailing).count();
         let few = (self.rhythm.parallel / 4).max(1);
@@ -149,20 +149,20 @@ impl Schedule {
             let queue = if is_ailing { &mut self.ailing } else { &mut self.well };
             queue.remove(&(due, Arc::clone(&name)));
             let Some(entry) = self.nodes.get(&name) else { continue };
-            step.ask.push(Ask { node: Arc::clone(&entry.node), due });
-            self.running.insert(name, Running { since: now, ailing: is_ailing });
+            step.ask.push(DueNode { node: Arc::clone(&entry.node), due });
+            self.running.insert(name, RunningScrape { since: now, ailing: is_ailing });
             busy += 1;
             ailing += usize::from(is_ailing);
         }
-        // Turns come back when somebody answers, which is another step anyway, or falls silent.
+        // A slot becomes free when a scrape finishes, which triggers another step, or when it becomes silent.
         let silence =
-            self.running.values().map(|running| running.since + SILENT).filter(|&at| at > now).min();
+            self.running.values().map(|running| running.since + SILENT_AFTER).filter(|&at| at > now).min();
         let dues = [self.well.first(), self.ailing.first()].into_iter().flatten().map(|(due, _)| *due);
         step.until = dues.filter(|&due| due > now).chain(silence).min();
         step
     }
 
-    /// A node was asked, with or without success. False if it is not asked any more.
+    /// A scrape finished. Returns false if the node is no longer scheduled.
     pub(super) fn done(&mut self, name: &Arc<str>, good: bool, now: Duration) -> bool {
         if self.running.remove(name).is_none() {
             return false;
@@ -177,9 +177,9 @@ impl Schedule {
         } else if good {
             entry.failures = 0;
             entry.retrying = false;
-            if entry.early > 0 && EARLY < period {
+            if entry.early > 0 && EARLY_SCRAPE_INTERVAL < period {
                 entry.early -= 1;
-                regular.min(now + EARLY)
+                regular.min(now + EARLY_SCRAPE_INTERVAL)
             } else {
                 regular
             }
@@ -188,8 +188,8 @@ impl Schedule {
             regular
         } else {
             entry.failures = entry.failures.saturating_add(1);
-            let again = now + (period / 5).min(EARLY);
-            if entry.failures < PATIENCE && again < regular {
+            let again = now + (period / 5).min(EARLY_SCRAPE_INTERVAL);
+            if entry.failures < FAILURES_BEFORE_BACKOFF && again < regular {
                 entry.retrying = true;
                 again
             } else {
@@ -201,12 +201,12 @@ impl Schedule {
         true
     }
 
-    /// A node is as new.
+    /// Resets the schedule of a node as if it were new.
     fn renew(&mut self, name: &Arc<str>, now: Duration) {
         let running = self.running.contains_key(name);
         let Some(entry) = self.nodes.get_mut(name) else { return };
         let (due, failures) = (entry.due, entry.failures);
-        *entry = Entry { changed: running, ..Entry::new(Arc::clone(&entry.node), now) };
+        *entry = ScheduledNode { changed: running, ..ScheduledNode::new(Arc::clone(&entry.node), now) };
         if !running {
             self.queue(failures).remove(&(due, Arc::clone(name)));
             self.well.insert((now, Arc::clone(name)));
@@ -218,13 +218,13 @@ impl Schedule {
     }
 }
 
-impl Entry {
+impl ScheduledNode {
     fn new(node: Arc<Node>, due: Duration) -> Self {
-        Self { node, due, early: EARLY_TIMES, failures: 0, retrying: false, changed: false }
+        Self { node, due, early: EARLY_SCRAPES, failures: 0, retrying: false, changed: false }
     }
 }
 
-/// Whether a node is to be asked anew: it is elsewhere, or has become ready.
+/// Whether a node must be rescheduled: its address changed or it became ready.
 fn is_elsewhere(before: &Node, now: &Node) -> bool {
     before.addresses != now.addresses
         || before.port != now.port
@@ -232,31 +232,31 @@ fn is_elsewhere(before: &Node, now: &Node) -> bool {
         || (now.ready && !before.ready)
 }
 
-/// Places in the period.
-const PLACES: u32 = 128;
+/// Number of offsets in a period.
+const SLOTS_PER_PERIOD: u32 = 128;
 
-/// The place of a node in the period: always the same, and even for all nodes.
+/// Offset of a node in the period, derived from its name: stable, and evenly spread over all nodes.
 fn place(name: &str, period: Duration) -> Duration {
-    // FNV-1a, and its bits mixed once more: names of nodes differ in their last digits only.
+    // FNV-1a with a final mix, because node names often differ only in their last digits.
     let mut hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^= hash >> 33;
-    period / PLACES * (hash % u64::from(PLACES)) as u32
+    period / SLOTS_PER_PERIOD * (hash % u64::from(SLOTS_PER_PERIOD)) as u32
 }
 
-/// The first time after `now` that has this place in its period.
+/// First time after `now` with this offset in its period.
 fn next(place: Duration, period: Duration, now: Duration) -> Duration {
     let periods = now.as_nanos().saturating_sub(place.as_nanos()) / period.as_nanos().max(1);
     let at = place + period * u32::try_from(periods).unwrap_or(u32::MAX);
     if at > now { at } else { at + period }
 }
 
-/// Periods that are left out after so many failures in a row: 1, 3, 7 …
+/// Number of skipped periods after this many failures in a row: 1, 3, 7, …
 fn skipped(failures: u32, period: Duration) -> u32 {
-    let most = (SELDOM.as_nanos() / period.as_nanos().max(1)).max(1) as u32;
-    let periods = 1_u32.checked_shl(failures.saturating_sub(PATIENCE - 1)).unwrap_or(u32::MAX);
+    let most = (MAX_BACKOFF.as_nanos() / period.as_nanos().max(1)).max(1) as u32;
+    let periods = 1_u32.checked_shl(failures.saturating_sub(FAILURES_BEFORE_BACKOFF - 1)).unwrap_or(u32::MAX);
     periods.min(most) - 1
 }
 

@@ -4,8 +4,8 @@ use super::*;
 
 const PERIOD: Duration = Duration::from_secs(15);
 
-fn rhythm(parallel: usize) -> Rhythm {
-    Rhythm { period: PERIOD, parallel, open: parallel * 4 }
+fn rhythm(parallel: usize) -> ScheduleLimits {
+    ScheduleLimits { period: PERIOD, parallel, open: parallel * 4 }
 }
 
 fn node(name: &str) -> Arc<Node> {
@@ -20,7 +20,8 @@ fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Plays until `end`; kubelets answer after what `answer` says, well or not. When each node was asked.
+/// Simulates the schedule until `end`; `answer` gives duration and success of each scrape. Returns the scrape times
+/// of each node.
 fn play(
     schedule: &mut Schedule,
     from: Duration,
@@ -59,7 +60,7 @@ fn play(
 const QUICK: Duration = Duration::from_millis(5);
 
 #[test]
-fn a_new_node_is_asked_at_once_and_soon_again_and_then_at_its_place() {
+fn new_node_gets_early_scrapes_then_its_offset() {
     let mut schedule = Schedule::new(rhythm(64));
     let (came, gone) = schedule.set(&[node("a")], secs(3.0));
     assert_eq!((came.len(), gone.len()), (1, 0));
@@ -68,7 +69,7 @@ fn a_new_node_is_asked_at_once_and_soon_again_and_then_at_its_place() {
     let place = place("a", PERIOD).as_secs_f64();
     assert_eq!(times[0], secs(3.0));
     for pair in times.windows(2).take(3) {
-        assert!(pair[1] - pair[0] <= EARLY + QUICK, "{times:?}");
+        assert!(pair[1] - pair[0] <= EARLY_SCRAPE_INTERVAL + QUICK, "{times:?}");
     }
     for time in &times[4..] {
         let off = (time.as_secs_f64() - place).rem_euclid(15.0);
@@ -78,7 +79,7 @@ fn a_new_node_is_asked_at_once_and_soon_again_and_then_at_its_place() {
 }
 
 #[test]
-fn places_are_even_and_do_not_depend_on_others() {
+fn offsets_are_even_and_independent() {
     let all = nodes(5000);
     let mut counts = [0_usize; 15];
     for node in &all {
@@ -89,7 +90,7 @@ fn places_are_even_and_do_not_depend_on_others() {
 }
 
 #[test]
-fn there_are_never_more_than_the_bound() {
+fn concurrency_never_exceeds_the_limit() {
     let mut schedule = Schedule::new(rhythm(8));
     schedule.set(&nodes(100), Duration::ZERO);
     let first = schedule.step(Duration::ZERO);
@@ -100,7 +101,7 @@ fn there_are_never_more_than_the_bound() {
 }
 
 #[test]
-fn silent_ones_take_nobodys_turn_up_to_a_limit() {
+fn silent_requests_do_not_count_up_to_a_limit() {
     let mut schedule = Schedule::new(rhythm(8));
     schedule.set(&nodes(100), Duration::ZERO);
     let mut counts = Vec::new();
@@ -111,32 +112,32 @@ fn silent_ones_take_nobodys_turn_up_to_a_limit() {
 }
 
 #[test]
-fn a_node_that_fails_is_asked_once_more_in_its_period_and_then_ever_more_seldom() {
+fn failing_node_is_retried_then_backs_off() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
     let asked = play(&mut schedule, secs(60.0), secs(1800.0), |_, _| (QUICK, false));
     let gaps: Vec<f64> =
         asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
-    // Three periods with a second try each, then every 2nd, 4th and 8th: two minutes.
+    // Three periods with a retry each, then every 2nd, 4th and 8th: two minutes.
     assert_eq!(gaps[..10], [3.0, 12.0, 3.0, 12.0, 3.0, 12.0, 30.0, 60.0, 120.0, 120.0], "{gaps:?}");
     assert!(gaps[10..].iter().all(|gap| *gap == 120.0));
 }
 
 #[test]
-fn a_node_that_answers_again_is_back_in_the_rhythm() {
+fn recovered_node_returns_to_its_interval() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
     let until = secs(600.0);
     play(&mut schedule, Duration::ZERO, until, |_, _| (QUICK, false));
     let asked = play(&mut schedule, until, secs(900.0), |_, _| (QUICK, true));
-    // New nodes that never answered are still asked early, once they do.
+    // A new node that never succeeded still gets its early scrapes once it does.
     let gaps: Vec<f64> = asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
     assert!(gaps.iter().all(|gap| *gap <= 15.1), "{gaps:?}");
 }
 
 #[test]
-fn a_second_try_that_works_is_not_followed_by_another() {
+fn successful_retry_ends_retrying() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
@@ -148,11 +149,11 @@ fn a_second_try_that_works_is_not_followed_by_another() {
 }
 
 #[test]
-fn a_slow_failure_is_not_tried_again_when_the_next_period_is_near() {
+fn slow_failure_near_period_end_is_not_retried() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
     play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
-    // It takes 13 of 15 seconds: no time for another try.
+    // A scrape of 13 of 15 seconds leaves no time for a retry.
     let asked = play(&mut schedule, secs(60.0), secs(119.0), |_, _| (secs(13.0), false));
     let gaps: Vec<f64> =
         asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
@@ -160,8 +161,8 @@ fn a_slow_failure_is_not_tried_again_when_the_next_period_is_near() {
 }
 
 #[test]
-fn those_that_are_well_do_not_wait_for_those_that_hang() {
-    let mut schedule = Schedule::new(Rhythm { period: PERIOD, parallel: 64, open: 1024 });
+fn healthy_nodes_do_not_wait_for_hanging_ones() {
+    let mut schedule = Schedule::new(ScheduleLimits { period: PERIOD, parallel: 64, open: 1024 });
     let all = nodes(2000);
     schedule.set(&all, Duration::ZERO);
     let hangs = |name: &str| place(name, PERIOD) < PERIOD / 4;
@@ -175,8 +176,8 @@ fn those_that_are_well_do_not_wait_for_those_that_hang() {
 }
 
 #[test]
-fn five_thousand_nodes_start_within_seconds_even_if_a_fifth_hangs() {
-    let mut schedule = Schedule::new(Rhythm { period: PERIOD, parallel: 64, open: 1024 });
+fn five_thousand_nodes_start_within_seconds_with_a_fifth_hanging() {
+    let mut schedule = Schedule::new(ScheduleLimits { period: PERIOD, parallel: 64, open: 1024 });
     let all = nodes(5000);
     schedule.set(&all, Duration::ZERO);
     let hangs = |name: &str| place(name, PERIOD) < PERIOD / 5;
@@ -189,7 +190,7 @@ fn five_thousand_nodes_start_within_seconds_even_if_a_fifth_hangs() {
 }
 
 #[test]
-fn a_node_that_moves_or_becomes_ready_is_asked_at_once() {
+fn moved_or_ready_node_is_scraped_at_once() {
     let mut schedule = Schedule::new(rhythm(64));
     let mut changing = Node { name: "a".into(), ready: false, ..Node::default() };
     schedule.set(&[Arc::new(changing.clone())], Duration::ZERO);
@@ -197,14 +198,14 @@ fn a_node_that_moves_or_becomes_ready_is_asked_at_once() {
     changing.ready = true;
     schedule.set(&[Arc::new(changing.clone())], secs(601.0));
     assert_eq!(schedule.step(secs(601.0)).ask.len(), 1);
-    // It moves while it is asked: that answer does not count as one of the new place.
+    // The node moves during its scrape; that result does not count for the new address.
     changing.addresses = vec![("InternalIP".into(), "10.0.0.9".into())];
     schedule.set(&[Arc::new(changing.clone())], secs(602.0));
     assert!(schedule.step(secs(602.0)).ask.is_empty());
     schedule.done(&"a".into(), false, secs(603.0));
     let step = schedule.step(secs(603.0));
     assert_eq!(step.ask[0].node.addresses, changing.addresses);
-    // Labels alone are no reason.
+    // Label changes do not reschedule a node.
     schedule.done(&"a".into(), true, secs(603.1));
     changing.labels = Arc::new([("a", "b")].into_iter().collect());
     schedule.set(&[Arc::new(changing)], secs(603.2));
@@ -212,7 +213,7 @@ fn a_node_that_moves_or_becomes_ready_is_asked_at_once() {
 }
 
 #[test]
-fn a_node_that_is_gone_is_not_asked_and_its_late_answer_does_not_count() {
+fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a"), node("b")], Duration::ZERO);
     assert_eq!(schedule.step(Duration::ZERO).ask.len(), 2);
@@ -226,7 +227,7 @@ fn a_node_that_is_gone_is_not_asked_and_its_late_answer_does_not_count() {
 }
 
 #[test]
-fn a_node_that_leaves_and_comes_back_while_it_is_asked_is_asked_once() {
+fn node_removed_and_readded_during_scrape_is_scraped_once() {
     let mut schedule = Schedule::new(rhythm(64));
     schedule.set(&[node("a")], Duration::ZERO);
     assert_eq!(schedule.step(Duration::ZERO).ask.len(), 1);

@@ -1,4 +1,4 @@
-//! One node: its address, the request, and what is read from the answer.
+//! One scrape: address, request and parsing.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,54 +9,59 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::inventory::Node;
-use crate::kubelet::client::{Client, Failure, Peer};
-use crate::kubelet::report::Cause;
+use crate::kubelet::client::{KubeletClient, KubeletConnection, ScrapeError};
+use crate::kubelet::report::ScrapeErrorCause;
 use crate::kubelet::text::{self, ParseError};
 use crate::kubelet::{Scrape, address};
 
-/// How it went.
-pub(super) struct Outcome {
+/// Result of one scrape.
+pub(super) struct ScrapeOutcome {
     pub(super) node: Arc<Node>,
-    /// The connection, for the next time.
-    pub(super) peer: Peer,
+    /// Connection, for the next scrape.
+    pub(super) peer: KubeletConnection,
     pub(super) took: Duration,
-    pub(super) scrape: Result<Scrape, Failure>,
+    pub(super) scrape: Result<Scrape, ScrapeError>,
 }
 
-/// Asks one node.
+/// Scrapes one node.
 pub(super) async fn scrape(
-    client: Arc<Client>,
-    rules: Arc<address::Rules>,
+    client: Arc<KubeletClient>,
+    rules: Arc<address::AddressRules>,
     compat: Compat,
     node: Arc<Node>,
-    mut peer: Peer,
-) -> Outcome {
+    mut peer: KubeletConnection,
+) -> ScrapeOutcome {
     let begun = Instant::now();
-    // A fault of ours must cost one scrape, not the node.
+    // A panic fails this scrape only; the loop continues.
     let asked = AssertUnwindSafe(ask(&client, &rules, compat, &node, &mut peer)).catch_unwind().await;
     let scrape = asked.unwrap_or_else(|_| {
-        let words = "a fault in this program, not in the kubelet";
-        Err(Failure::new(Cause::Other(words.into()), words))
+        let words = "the scrape panicked; this is a bug in plimsoll, not in the kubelet";
+        Err(ScrapeError::new(ScrapeErrorCause::Other(words.into()), words))
     });
-    Outcome { node, peer, took: begun.elapsed(), scrape }
+    ScrapeOutcome { node, peer, took: begun.elapsed(), scrape }
 }
 
 async fn ask(
-    client: &Client,
-    rules: &address::Rules,
+    client: &KubeletClient,
+    rules: &address::AddressRules,
     compat: Compat,
     node: &Node,
-    peer: &mut Peer,
-) -> Result<Scrape, Failure> {
-    let place = address::place(node, rules)
-        .map_err(|error| Failure::new(Cause::NoAddress { types: error.types.clone() }, error))?;
+    peer: &mut KubeletConnection,
+) -> Result<Scrape, ScrapeError> {
+    let place = address::kubelet_address(node, rules).map_err(|error| {
+        ScrapeError::new(ScrapeErrorCause::NoAddress { types: error.types.clone() }, error)
+    })?;
     let answer = client.get(&node.name, &place, peer).await?;
     text::parse(answer.body.bytes(), answer.sent, compat).map_err(|error| {
         let cause = match &error {
-            ParseError::NotMeasured => Cause::KubeletCannotMeasure,
-            ParseError::Nothing => Cause::NotMetrics("nothing about the node or a container".into()),
-            ParseError::Line { line, flaw, .. } => Cause::NotMetrics(format!("line {line}: {flaw}").into()),
+            ParseError::NotMeasured => ScrapeErrorCause::KubeletCannotMeasure,
+            ParseError::Nothing => {
+                ScrapeErrorCause::NotMetrics("nothing about the node or a container".into())
+            }
+            ParseError::Line { line, flaw, .. } => {
+                ScrapeErrorCause::NotMetrics(format!("line {line}: {flaw}").into())
+            }
         };
-        Failure::new(cause, error)
+        ScrapeError::new(cause, error)
     })
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::kubelet::client::fake::{Act, Asked, Authority, Counts, Fake, answer, chunked};
-use crate::kubelet::report::Cause;
+use crate::kubelet::client::fake::{Act, Asked, Counts, Fake, TrustedAuthority, answer, chunked};
+use crate::kubelet::report::ScrapeErrorCause;
 
 const METRICS: &[u8] = b"\
 # TYPE container_cpu_usage_seconds_total counter\n\
@@ -17,7 +17,7 @@ container_memory_working_set_bytes{container=\"c\",namespace=\"n\",pod=\"p\"} 1.
 node_cpu_usage_seconds_total 1234.5 1700000000000\n\
 node_memory_working_set_bytes 1.5e+09 1700000000000\n";
 
-/// Remembers what it was told.
+/// A sink that records its calls.
 #[derive(Default)]
 struct Told {
     taken: Mutex<HashMap<String, Vec<tokio::time::Instant>>>,
@@ -26,22 +26,22 @@ struct Told {
     ticks: Mutex<Vec<Vec<Arc<str>>>>,
 }
 
-impl Sink for Told {
+impl ScrapeSink for Told {
     fn take(&self, node: &str, scrape: Scrape, _: Timestamp) {
         assert!(scrape.node.is_some() && scrape.pods.len() == 1, "{scrape:?}");
         let now = tokio::time::Instant::now();
         self.taken.lock().unwrap().entry(node.to_owned()).or_default().push(now);
     }
 
-    fn missed(&self, node: &str, _: Timestamp) {
-        *self.missed.lock().unwrap().entry(node.to_owned()).or_default() += 1;
+    fn scrape_failed(&self, node: &str, _: Timestamp) {
+        *self.scrape_failed.lock().unwrap().entry(node.to_owned()).or_default() += 1;
     }
 
-    fn forget(&self, node: &str) {
+    fn forget_node(&self, node: &str) {
         self.forgotten.lock().unwrap().push(node.to_owned());
     }
 
-    fn replace(&self, tick: Vec<(Arc<str>, Scrape)>) {
+    fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>) {
         self.ticks.lock().unwrap().push(tick.into_iter().map(|(node, _)| node).collect());
     }
 }
@@ -51,18 +51,18 @@ impl Told {
         self.taken.lock().unwrap().get(node).map_or(0, Vec::len)
     }
 
-    fn missed(&self, node: &str) -> usize {
-        self.missed.lock().unwrap().get(node).copied().unwrap_or(0)
+    fn scrape_failed(&self, node: &str) -> usize {
+        self.scrape_failed.lock().unwrap().get(node).copied().unwrap_or(0)
     }
 }
 
-/// A cluster of fakes and a scraper that runs until this is dropped.
+/// Fake kubelets, and a scraper that runs until this is dropped.
 struct Cluster {
-    signer: Authority,
+    signer: TrustedAuthority,
     tls: Arc<rustls::ServerConfig>,
     inventory: Inventory,
     told: Arc<Told>,
-    report: Option<Report>,
+    report: Option<ScrapeReport>,
     stop: watch::Sender<bool>,
     run: Option<JoinHandle<()>>,
     fakes: Vec<Fake>,
@@ -76,7 +76,7 @@ impl Drop for Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let signer = Authority::new();
+        let signer = TrustedAuthority::new();
         let tls = signer.certificate(&["127.0.0.1"], "node");
         let inventory = Inventory::new();
         inventory.pods_complete();
@@ -104,41 +104,44 @@ impl Cluster {
         self.inventory.set_node(Node { name: name.into(), addresses, port, ready: true, ..Node::default() });
     }
 
-    fn run(&mut self, compat: Compat, change: impl FnOnce(&mut Settings), filter: Filter) {
+    fn run(&mut self, compat: Compat, change: impl FnOnce(&mut ScraperSettings), filter: NodeFilter) {
         self.inventory.nodes_complete();
-        let pem = trust::Pem::Given(self.signer.pem.clone().into_bytes());
-        let mut settings = Settings {
+        let pem = trust::Pem::Inline(self.signer.pem.clone().into_bytes());
+        let mut settings = ScraperSettings {
             resolution: Duration::from_secs(1),
             parallel: 64,
             compat,
-            address: address::Rules { status_port: true, ..address::Rules::default() },
-            client: client::Settings { timeout: Duration::from_millis(800), ..client::Settings::default() },
-            trust: trust::Settings {
-                authority: trust::Authority::Known(pem),
+            address: address::AddressRules { status_port: true, ..address::AddressRules::default() },
+            client: client::KubeletClientSettings {
+                timeout: Duration::from_millis(800),
+                ..client::KubeletClientSettings::default()
+            },
+            trust: trust::TrustSettings {
+                authority: trust::TrustedAuthority::Ca(pem),
                 certificate: None,
                 token: None,
                 compat,
             },
+            clock: Clock::new(Timestamp::now),
         };
         change(&mut settings);
-        let sink: Arc<dyn Sink> = Arc::clone(&self.told) as Arc<dyn Sink>;
-        let scraper =
-            Scraper::with(settings, self.inventory.clone(), sink, Arc::new(Timestamp::now)).unwrap();
+        let sink: Arc<dyn ScrapeSink> = Arc::clone(&self.told) as Arc<dyn ScrapeSink>;
+        let scraper = Scraper::new(settings, self.inventory.clone(), sink).unwrap();
         let scraper = scraper.only(filter);
         self.report = Some(scraper.report());
         self.run = Some(tokio::spawn(scraper.run(self.stop.subscribe())));
     }
 
-    fn report(&self) -> &Report {
+    fn report(&self) -> &ScrapeReport {
         self.report.as_ref().unwrap()
     }
 
-    fn cause(&self, node: &str) -> Option<Cause> {
-        self.report().fare(node)?.cause
+    fn cause(&self, node: &str) -> Option<ScrapeErrorCause> {
+        self.report().node_status(node)?.cause
     }
 }
 
-fn everyone() -> Filter {
+fn everyone() -> NodeFilter {
     Arc::new(|_| true)
 }
 
@@ -155,7 +158,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bad_kubelets_harm_nobody_but_themselves() {
+async fn bad_kubelets_do_not_affect_others() {
     let mut cluster = Cluster::new();
     for number in 0..10 {
         cluster.node(&format!("good-{number}"), good).await;
@@ -179,7 +182,7 @@ async fn bad_kubelets_harm_nobody_but_themselves() {
     let line = [b"node_cpu_usage_seconds_total{a=\"".to_vec(), vec![b'x'; 10 << 20]].concat();
     let long = answer("200 OK", &line);
     cluster.node("long-line", move |_| Act::Say(long.clone())).await;
-    let stranger = Authority::new().certificate(&["127.0.0.1"], "stranger");
+    let stranger = TrustedAuthority::new().certificate(&["127.0.0.1"], "stranger");
     cluster.node_with("stranger", stranger, good).await;
     let other = cluster.signer.certificate(&["other"], "system:node:other");
     cluster.node_with("other-name", other, good).await;
@@ -201,7 +204,7 @@ async fn bad_kubelets_harm_nobody_but_themselves() {
         ("other-name", "certificate_without_address"),
         ("nowhere", "no_address"),
     ];
-    // Ten megabytes may take longer than there is time, where nothing is optimised.
+    // Without optimization ten megabytes may exceed the timeout.
     let is = |name: &str, label: &str| {
         let found = cluster.cause(name).map_or("", |cause| cause.label());
         found == label || (["endless", "long-line"].contains(&name) && found == "timed_out")
@@ -223,7 +226,7 @@ async fn bad_kubelets_harm_nobody_but_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_nodes_and_never_more_than_eight_at_a_time() {
+async fn two_hundred_nodes_respect_the_concurrency_limit() {
     let mut cluster = Cluster::new();
     let counts: Arc<Counts> = Arc::default();
     for number in 0..200 {
@@ -257,14 +260,14 @@ async fn two_hundred_nodes_and_never_more_than_eight_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_kubelet_that_restarts_is_scraped_again() {
+async fn restarted_kubelet_is_scraped_again() {
     let mut cluster = Cluster::new();
     cluster.node("a", good).await;
     cluster.run(Compat::Better, |_| {}, everyone());
     until("it was scraped", || cluster.told.taken("a") >= 2).await;
     let port = cluster.fakes.pop().unwrap().port;
-    until("it was missed", || cluster.told.missed("a") >= 1).await;
-    until("nobody listens", || cluster.cause("a") == Some(Cause::Refused)).await;
+    until("it was missed", || cluster.told.scrape_failed("a") >= 1).await;
+    until("nobody listens", || cluster.cause("a") == Some(ScrapeErrorCause::Refused)).await;
     let tls = Some(Arc::clone(&cluster.tls));
     let _again = Fake::start(port, tls, Arc::default(), good).await;
     let before = cluster.told.taken("a");
@@ -273,7 +276,7 @@ async fn a_kubelet_that_restarts_is_scraped_again() {
 }
 
 #[tokio::test]
-async fn one_failure_is_made_up_for_within_the_period() {
+async fn failed_scrape_is_retried_within_the_period() {
     let mut cluster = Cluster::new();
     cluster
         .node("a", |asked| {
@@ -284,21 +287,21 @@ async fn one_failure_is_made_up_for_within_the_period() {
     let period = Duration::from_secs(2);
     cluster.run(Compat::Better, |settings| settings.resolution = period, everyone());
     until("it was scraped three times", || cluster.told.taken("a") >= 3).await;
-    assert_eq!(cluster.told.missed("a"), 1);
+    assert_eq!(cluster.told.scrape_failed("a"), 1);
     let taken = cluster.told.taken.lock().unwrap()["a"].clone();
-    // The two answers around the failure are not two periods apart.
+    // The two successes around the failure are less than two periods apart.
     assert!(taken[2] - taken[1] < period * 7 / 4, "{:?}", taken[2] - taken[1]);
 }
 
 #[tokio::test]
-async fn nodes_that_go_are_forgotten_and_those_of_others_are_not() {
+async fn removed_nodes_are_forgotten_but_not_those_of_other_replicas() {
     let mut cluster = Cluster::new();
     for name in ["a", "b", "c"] {
         cluster.node(name, good).await;
     }
     let without_b = Arc::new(AtomicBool::new(false));
     let own = Arc::clone(&without_b);
-    let filter: Filter = Arc::new(move |node| &*node.name != "b" || !own.load(Ordering::SeqCst));
+    let filter: NodeFilter = Arc::new(move |node| &*node.name != "b" || !own.load(Ordering::SeqCst));
     cluster.run(Compat::Better, |_| {}, filter);
     until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.told.taken(name) >= 1)).await;
     without_b.store(true, Ordering::SeqCst);
@@ -316,7 +319,7 @@ async fn nodes_that_go_are_forgotten_and_those_of_others_are_not() {
 }
 
 #[tokio::test]
-async fn strictly_all_nodes_come_in_one_tick_and_those_that_fail_are_missing() {
+async fn strict_tick_contains_all_nodes_except_failed_ones() {
     let mut cluster = Cluster::new();
     for name in ["a", "b", "c"] {
         cluster.node(name, good).await;
@@ -340,7 +343,7 @@ async fn strictly_all_nodes_come_in_one_tick_and_those_that_fail_are_missing() {
 }
 
 #[tokio::test]
-async fn it_stops_when_it_is_told() {
+async fn scraper_stops_on_signal() {
     for compat in [Compat::Better, Compat::Strict] {
         let mut cluster = Cluster::new();
         cluster.node("a", |_| Act::Silence).await;

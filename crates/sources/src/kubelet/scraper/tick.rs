@@ -1,5 +1,5 @@
-//! All nodes at once, as metrics-server does: a tick per period, a random wait of up to four seconds for each node, one
-//! barrier, and then everything that is known is replaced.
+//! Scrapes all nodes at once, as metrics-server does: one tick per period, a random delay of up to four seconds per
+//! node, and then the whole store is replaced.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,48 +10,48 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Scraper;
-use super::scrape::{Outcome, scrape};
+use super::scrape::{ScrapeOutcome, scrape};
 use crate::inventory::Node;
 use crate::kubelet::Scrape;
-use crate::kubelet::address::Rules;
-use crate::kubelet::client::{Failure, Peer};
-use crate::kubelet::report::{Cause, Stage};
+use crate::kubelet::address::AddressRules;
+use crate::kubelet::client::{KubeletConnection, ScrapeError};
+use crate::kubelet::report::{RequestStage, ScrapeErrorCause};
 
-/// What each node adds to the time over which requests are spread, and its most.
-const SPREAD: Duration = Duration::from_millis(8);
-const SPREAD_MOST: Duration = Duration::from_secs(4);
+/// Request delay added per node, and its limit.
+const SPREAD_PER_NODE: Duration = Duration::from_millis(8);
+const MAX_SPREAD: Duration = Duration::from_secs(4);
 
-/// What is remembered between two ticks.
-struct Ticks<'a> {
+/// State kept between ticks.
+struct TickLoop<'a> {
     scraper: &'a Scraper,
-    rules: Arc<Rules>,
+    rules: Arc<AddressRules>,
     random: RandomState,
-    peers: HashMap<Arc<str>, Peer>,
+    peers: HashMap<Arc<str>, KubeletConnection>,
     known: HashSet<Arc<str>>,
 }
 
-/// Runs until it is dropped.
+/// Runs until the future is dropped.
 pub(super) async fn run(scraper: &Scraper) {
     let rules = Arc::new(scraper.settings.address.clone());
     let mut ticks =
-        Ticks { scraper, rules, random: RandomState::new(), peers: HashMap::new(), known: HashSet::new() };
+        TickLoop { scraper, rules, random: RandomState::new(), peers: HashMap::new(), known: HashSet::new() };
     let mut clock = tokio::time::interval(scraper.settings.resolution);
-    // One late tick is made up for, more are dropped.
+    // One missed tick is caught up, further ones are skipped.
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     for number in 0_u64.. {
         let scheduled = clock.tick().await;
         scraper.report.late(scheduled.elapsed());
-        // Liveness looks at when a tick began, not whether it ends.
+        // Liveness depends on the start of a tick, not on its end.
         scraper.report.beat(scheduled);
         let begun = Instant::now();
         let answers = ticks.tick(number).await;
-        scraper.sink.replace(answers);
+        scraper.sink.replace_all(answers);
         scraper.report.tick(begun.elapsed());
     }
 }
 
-impl Ticks<'_> {
-    /// What all nodes said, in the order of their answers.
+impl TickLoop<'_> {
+    /// Scrapes all nodes; results in the order of completion.
     async fn tick(&mut self, number: u64) -> Vec<(Arc<str>, Scrape)> {
         let deadline = Instant::now() + self.scraper.settings.resolution;
         let nodes = self.scraper.nodes();
@@ -72,7 +72,7 @@ impl Ticks<'_> {
         }
         let mut answers = Vec::with_capacity(open.len());
         while let Ok(Some(done)) = tokio::time::timeout_at(deadline, running.join_next()).await {
-            // Nobody cancels these, and they do not panic.
+            // The tasks are never cancelled and do not panic.
             let Ok(outcome) = done else { continue };
             open.remove(&outcome.node.name);
             answers.extend(self.done(outcome));
@@ -80,14 +80,17 @@ impl Ticks<'_> {
         let (report, now) = (&self.scraper.report, self.scraper.client.now());
         for node in open.into_values() {
             let after = self.scraper.settings.resolution;
-            let late = Failure::new(Cause::TimedOut { stage: Stage::Waiting, after }, "the tick was over");
+            let late = ScrapeError::new(
+                ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after },
+                "no response before the end of the tick",
+            );
             report.failed(&node.name, node.ready, late.cause, &late.error, after, now);
         }
         answers
     }
 
-    fn done(&mut self, outcome: Outcome) -> Option<(Arc<str>, Scrape)> {
-        let Outcome { node, peer, took, scrape } = outcome;
+    fn done(&mut self, outcome: ScrapeOutcome) -> Option<(Arc<str>, Scrape)> {
+        let ScrapeOutcome { node, peer, took, scrape } = outcome;
         let (report, now) = (&self.scraper.report, self.scraper.client.now());
         self.peers.insert(Arc::clone(&node.name), peer);
         match scrape {
@@ -102,11 +105,11 @@ impl Ticks<'_> {
         }
     }
 
-    /// Forgets those who are gone.
+    /// Forgets removed nodes and tracks new ones.
     fn keep(&mut self, nodes: &[Arc<Node>]) {
         let here: HashSet<Arc<str>> = nodes.iter().map(|node| Arc::clone(&node.name)).collect();
         for gone in self.known.difference(&here) {
-            self.scraper.report.forget(gone);
+            self.scraper.report.forget_node(gone);
             self.peers.remove(gone);
         }
         for name in here.difference(&self.known) {
@@ -116,12 +119,12 @@ impl Ticks<'_> {
     }
 }
 
-/// Over how long the requests of a tick are spread.
+/// Time over which the requests of a tick are spread.
 fn spread(nodes: usize) -> Duration {
-    SPREAD.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(SPREAD_MOST)
+    SPREAD_PER_NODE.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(MAX_SPREAD)
 }
 
-/// A whole number of milliseconds below `spread`.
+/// Random delay in whole milliseconds below `spread`.
 fn wait(random: u64, spread: Duration) -> Duration {
     Duration::from_millis(random % (spread.as_millis() as u64).max(1))
 }

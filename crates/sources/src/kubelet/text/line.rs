@@ -1,126 +1,130 @@
-//! The grammar of one line.
+//! Grammar of one line.
 
 use memchr::memchr2;
 
-use super::Flaw;
+use super::LineError;
 
-/// What a line is.
+/// A parsed line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Line<'a> {
-    /// Nothing that counts.
+pub(super) enum ExpositionLine<'a> {
+    /// A comment or an empty line.
     Comment(Comment),
     /// A sample.
-    Series(Series<'a>),
+    Series(SeriesLine<'a>),
 }
 
 /// A line without a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comment {
-    /// Nothing, or something for people.
+    /// Empty line or free text.
     Text,
-    /// A zero byte where a line starts is the end of the text.
+    /// A zero byte at the start of a line ends the text.
     End,
 }
 
 /// A sample whose value has not been read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Series<'a> {
+pub(super) struct SeriesLine<'a> {
     /// From `{` to `}`; empty if there is none.
     pub(super) labels: &'a [u8],
-    /// Whether the name stands before the labels, without space between them.
+    /// Whether the name is directly followed by the labels.
     joined: bool,
     rest: &'a [u8],
 }
 
-/// A value and when it was measured, in milliseconds since the epoch.
+/// A value and its timestamp in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct SampleValue {
     pub(super) value: f64,
     pub(super) time: Option<i64>,
 }
 
-/// Reads a line without its end.
-pub(super) fn read(text: &[u8]) -> Result<Line<'_>, Flaw> {
+/// Parses a line without its terminator.
+pub(super) fn read(text: &[u8]) -> Result<ExpositionLine<'_>, LineError> {
     let text = without_space(text);
     match text.first() {
-        None => Ok(Line::Comment(Comment::Text)),
-        Some(b'#') => comment(text).map(|()| Line::Comment(Comment::Text)),
-        Some(0) => Ok(Line::Comment(Comment::End)),
+        None => Ok(ExpositionLine::Comment(Comment::Text)),
+        Some(b'#') => comment(text).map(|()| ExpositionLine::Comment(Comment::Text)),
+        Some(0) => Ok(ExpositionLine::Comment(Comment::End)),
         Some(_) => {
             let series = head(text)?;
             series.sample()?;
-            Ok(Line::Series(series))
+            Ok(ExpositionLine::Series(series))
         }
     }
 }
 
-/// Reads name and labels.
-pub(super) fn head(text: &[u8]) -> Result<Series<'_>, Flaw> {
+/// Parses name and labels.
+pub(super) fn head(text: &[u8]) -> Result<SeriesLine<'_>, LineError> {
     let text = without_space(text);
     let name = identifier(text);
     let after = text.get(name..).unwrap_or_default();
     let spaced = without_space(after);
     if spaced.first() != Some(&b'{') {
-        let series = Series { labels: &[], joined: true, rest: after };
-        return if name > 0 { Ok(series) } else { Err(Flaw::Start) };
+        let series = SeriesLine { labels: &[], joined: true, rest: after };
+        return if name > 0 { Ok(series) } else { Err(LineError::Start) };
     }
-    let labels = Labels::end(spaced)?;
+    let labels = LabelPairs::end(spaced)?;
     if name == 0 && !labels.named {
-        return Err(Flaw::NoName);
+        return Err(LineError::NoName);
     }
     let (labels, rest) = spaced.split_at_checked(labels.length).unwrap_or((spaced, &[]));
-    Ok(Series { labels, joined: name > 0 && spaced.len() == after.len(), rest })
+    Ok(SeriesLine { labels, joined: name > 0 && spaced.len() == after.len(), rest })
 }
 
-impl Series<'_> {
-    /// Whether the name stands before the labels, without space between them: others are not recognised by metrics-server.
+impl SeriesLine<'_> {
+    /// Whether the name is directly followed by the labels; metrics-server ignores other lines.
     pub(super) fn is_joined(&self) -> bool {
         self.joined
     }
 
-    /// Reads value and time.
-    pub(super) fn sample(&self) -> Result<Sample, Flaw> {
+    /// Parses value and timestamp.
+    pub(super) fn sample(&self) -> Result<SampleValue, LineError> {
         sample(self.rest)
     }
 }
 
-/// Reads value and time, which follow name and labels.
-pub(super) fn sample(text: &[u8]) -> Result<Sample, Flaw> {
+/// Parses value and timestamp, which follow name and labels.
+pub(super) fn sample(text: &[u8]) -> Result<SampleValue, LineError> {
     let text = without_space(text);
     let end = text.iter().position(|b| matches!(b, b' ' | b'\t' | b'{' | 0)).unwrap_or(text.len());
     let (value, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
     if value.is_empty() {
-        return Err(Flaw::Value);
+        return Err(LineError::Value);
     }
     let value = number(value)?;
     let rest = without_space(rest);
     if rest.is_empty() {
-        return Ok(Sample { value, time: None });
+        return Ok(SampleValue { value, time: None });
     }
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let (time, rest) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
-    let time = whole(time).ok_or(Flaw::Time)?;
-    if without_space(rest).is_empty() { Ok(Sample { value, time: Some(time) }) } else { Err(Flaw::End) }
+    let time = whole(time).ok_or(LineError::Time)?;
+    if without_space(rest).is_empty() {
+        Ok(SampleValue { value, time: Some(time) })
+    } else {
+        Err(LineError::End)
+    }
 }
 
-/// The labels of a line, one after the other.
+/// Iterates over the labels of a line.
 #[derive(Clone, Debug)]
-pub(super) struct Labels<'a> {
+pub(super) struct LabelPairs<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-/// Where labels end.
+/// End of the labels.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct LabelsEnd {
     length: usize,
-    /// Whether the name of the metric is among them.
+    /// Whether the metric name is among the labels.
     named: bool,
 }
 
-/// A part of labels.
-enum Part<'a> {
-    /// Name and value as they are written, without quotes.
+/// One token of the label list.
+enum LabelToken<'a> {
+    /// Name and value as written, without quotes.
     Label(&'a [u8], &'a [u8]),
     /// The name of the metric.
     Name,
@@ -128,65 +132,65 @@ enum Part<'a> {
     End,
 }
 
-impl<'a> Labels<'a> {
-    /// Those of a text that starts with `{`.
+impl<'a> LabelPairs<'a> {
+    /// Labels of a text that starts with `{`.
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 1 }
     }
 
-    /// The next label; none after the last, or if there is something else.
+    /// Next label; `None` after the last one or at a syntax error.
     pub(super) fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         loop {
             match self.part() {
-                Ok(Part::Label(name, value)) => return Some((name, value)),
-                Ok(Part::Name) => {}
-                Ok(Part::End) | Err(_) => return None,
+                Ok(LabelToken::Label(name, value)) => return Some((name, value)),
+                Ok(LabelToken::Name) => {}
+                Ok(LabelToken::End) | Err(_) => return None,
             }
         }
     }
 
-    fn end(text: &'a [u8]) -> Result<End, Flaw> {
+    fn end(text: &'a [u8]) -> Result<LabelsEnd, LineError> {
         let mut labels = Self::new(text);
         let mut named = false;
         loop {
             match labels.part()? {
-                Part::Label(_, value) => {
-                    std::str::from_utf8(value).map_err(|_| Flaw::Utf8)?;
+                LabelToken::Label(_, value) => {
+                    std::str::from_utf8(value).map_err(|_| LineError::Utf8)?;
                 }
-                Part::Name => named = true,
-                Part::End => return Ok(End { length: labels.at, named }),
+                LabelToken::Name => named = true,
+                LabelToken::End => return Ok(LabelsEnd { length: labels.at, named }),
             }
         }
     }
 
-    fn part(&mut self) -> Result<Part<'a>, Flaw> {
+    fn part(&mut self) -> Result<LabelToken<'a>, LineError> {
         let (name, is_quoted) = match self.peek() {
             Some(b'}') => {
                 self.at += 1;
-                return Ok(Part::End);
+                return Ok(LabelToken::End);
             }
-            Some(b'"') => (self.quoted().ok_or(Flaw::LabelName)?, true),
-            _ => (self.name().ok_or(Flaw::LabelName)?, false),
+            Some(b'"') => (self.quoted().ok_or(LineError::LabelName)?, true),
+            _ => (self.name().ok_or(LineError::LabelName)?, false),
         };
         match self.peek() {
             Some(b'=') => self.at += 1,
             Some(b',') if is_quoted => {
                 self.at += 1;
-                return Ok(Part::Name);
+                return Ok(LabelToken::Name);
             }
-            Some(b'}') if is_quoted => return Ok(Part::Name),
-            _ => return Err(Flaw::Equal),
+            Some(b'}') if is_quoted => return Ok(LabelToken::Name),
+            _ => return Err(LineError::Equal),
         }
         self.peek();
-        let value = self.quoted().ok_or(Flaw::LabelValue)?;
-        // Commas may be left out, and one may stand after the last label.
+        let value = self.quoted().ok_or(LineError::LabelValue)?;
+        // Commas are optional, and a trailing comma is allowed.
         if self.peek() == Some(b',') {
             self.at += 1;
         }
-        Ok(Part::Label(name, value))
+        Ok(LabelToken::Label(name, value))
     }
 
-    /// The next byte that is not space.
+    /// Skips spaces and returns the next byte.
     fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t') = self.text.get(self.at) {
             self.at += 1;
@@ -209,18 +213,18 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The text without space before it.
+/// Removes leading spaces and tabs.
 pub(super) fn without_space(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|b| !matches!(b, b' ' | b'\t')).unwrap_or(text.len());
     text.get(start..).unwrap_or_default()
 }
 
-/// Whether a byte may be in the name of a metric.
+/// Whether a byte is allowed in a metric name.
 pub(super) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':')
 }
 
-/// The length of the name at the start; 0 if there is none.
+/// Length of the name at the start; 0 if there is none.
 fn identifier(text: &[u8]) -> usize {
     match text.first() {
         Some(first) if is_of_name(*first) && !first.is_ascii_digit() => {
@@ -230,7 +234,7 @@ fn identifier(text: &[u8]) -> usize {
     }
 }
 
-/// Where a text that starts with a quote has its other quote.
+/// Position of the closing quote of a quoted text.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     if text.first() != Some(&b'"') {
         return None;
@@ -245,7 +249,7 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     }
 }
 
-fn comment(text: &[u8]) -> Result<(), Flaw> {
+fn comment(text: &[u8]) -> Result<(), LineError> {
     let Some((b' ' | b'\t', _)) = text.get(1..).and_then(<[u8]>::split_first) else { return Ok(()) };
     let text = without_space(text.get(1..).unwrap_or_default());
     let Some((keyword, rest)) = text.split_at_checked(4) else { return Ok(()) };
@@ -256,32 +260,32 @@ fn comment(text: &[u8]) -> Result<(), Flaw> {
     let rest = without_space(rest);
     let name = closing_quote(rest).map_or_else(|| identifier(rest), |end| end + 1);
     if name == 0 {
-        return Err(Flaw::CommentName);
+        return Err(LineError::CommentName);
     }
     let rest = rest.get(name..).unwrap_or_default();
     if !is_type {
-        return std::str::from_utf8(rest).map(drop).map_err(|_| Flaw::Utf8);
+        return std::str::from_utf8(rest).map(drop).map_err(|_| LineError::Utf8);
     }
     match rest.get(1..) {
         Some(b"counter" | b"gauge" | b"histogram" | b"summary" | b"untyped") => Ok(()),
-        _ => Err(Flaw::Type),
+        _ => Err(LineError::Type),
     }
 }
 
-/// A number as Go reads it: like Rust, but there are no signs before NaN, and what is too large is an error.
-fn number(text: &[u8]) -> Result<f64, Flaw> {
-    let text = std::str::from_utf8(text).map_err(|_| Flaw::Number)?;
-    let value: f64 = text.parse().map_err(|_| Flaw::Number)?;
+/// Parses a number as Go does: like Rust, but without a sign before NaN, and overflow is an error.
+fn number(text: &[u8]) -> Result<f64, LineError> {
+    let text = std::str::from_utf8(text).map_err(|_| LineError::Number)?;
+    let value: f64 = text.parse().map_err(|_| LineError::Number)?;
     if value.is_nan() && text.len() > 3 {
-        return Err(Flaw::Number);
+        return Err(LineError::Number);
     }
     if value.is_infinite() && text.bytes().any(|b| b.is_ascii_digit()) {
-        return Err(Flaw::Range);
+        return Err(LineError::Range);
     }
     Ok(value)
 }
 
-/// A whole number from digits alone.
+/// Parses decimal digits.
 fn whole(digits: &[u8]) -> Option<i64> {
     let mut value: i64 = 0;
     for digit in digits {

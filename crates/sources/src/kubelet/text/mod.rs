@@ -1,13 +1,13 @@
-//! The text of `/metrics/resource` (Prometheus text format 0.0.4) becomes a [`Scrape`], without copies.
+//! Parses the text of `/metrics/resource` (Prometheus text format 0.0.4) into a [`Scrape`], without copies.
 //!
 //! ```text
-//! line     the grammar of one line
-//! labels   which container a line is about
-//! rows     lines become containers, containers become pods
+//! line     grammar of one line
+//! labels   container that a line belongs to
+//! rows     collects lines into containers and pods
 //! ```
 //!
-//! metrics-server throws a whole node away for one line that it cannot read. So do we if asked to be strict; else only
-//! what the line is about is lost, and lines of families that nobody uses are not even looked at.
+//! metrics-server discards a whole node for one malformed line; so does strict mode. Otherwise only the affected
+//! container is lost, and lines of unused families are not parsed at all.
 
 mod labels;
 mod line;
@@ -19,98 +19,98 @@ use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::Scrape;
-use line::{Comment, Line};
-use rows::Rows;
+use line::{Comment, ExpositionLine};
+use rows::RowTable;
 
-/// Why the answer of a kubelet is worth nothing.
+/// Why a response cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A line cannot be read.
+    /// A line is malformed.
     #[error("failed parsing metrics: line {line}: {flaw}: {excerpt:?}")]
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
-        flaw: Flaw,
-        /// How it begins.
+        /// The error.
+        flaw: LineError,
+        /// Start of the line.
         excerpt: Box<str>,
     },
-    /// The kubelet says that it could not measure, and gives no numbers.
+    /// The kubelet reports `resource_scrape_error 1` and no samples.
     #[error("failed parsing metrics: the kubelet could not measure (resource_scrape_error is 1)")]
     NotMeasured,
-    /// There is nothing about the node or a container.
+    /// There is no sample of the node or of a container.
     #[error("failed parsing metrics: no metrics of the node or of a container")]
     Nothing,
 }
 
-/// What is wrong with a line.
+/// Syntax error of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Flaw {
-    /// It starts with something else than a name, `{` or `#`.
+pub enum LineError {
+    /// The line does not start with a name, `{` or `#`.
     #[error("expected a metric name")]
     Start,
-    /// There is no name anywhere.
+    /// There is no metric name.
     #[error("expected a metric name among the labels")]
     NoName,
-    /// After `# HELP` or `# TYPE` there is no name.
+    /// There is no name after `# HELP` or `# TYPE`.
     #[error("expected a metric name after HELP or TYPE")]
     CommentName,
-    /// `# TYPE` names a type that does not exist.
+    /// `# TYPE` names an unknown type.
     #[error("unknown metric type")]
     Type,
-    /// Something else than the name of a label.
+    /// A label name is expected.
     #[error("expected a label name")]
     LabelName,
-    /// Something else than `=`.
+    /// `=` is expected.
     #[error("expected = after a label name")]
     Equal,
-    /// Something else than a quoted text that ends.
+    /// A terminated quoted text is expected.
     #[error("expected a quoted label value")]
     LabelValue,
-    /// The labels do not tell which container is meant.
+    /// The labels do not identify a container.
     #[error("expected the labels container, namespace and pod")]
     Labels,
     /// Not UTF-8.
     #[error("not UTF-8")]
     Utf8,
-    /// There is no value.
+    /// The value is missing.
     #[error("expected a value")]
     Value,
     /// The value is not a number.
     #[error("the value is not a number")]
     Number,
-    /// The value is beyond all floating-point numbers.
+    /// The value exceeds the range of floating-point numbers.
     #[error("the value is out of range")]
     Range,
-    /// After the value comes something else than a time in whole milliseconds.
+    /// The value is not followed by a timestamp in milliseconds or the line end.
     #[error("expected a timestamp in milliseconds or the end of the line")]
     Time,
-    /// After the time comes something else.
+    /// The timestamp is not followed by the line end.
     #[error("expected the end of the line")]
     End,
 }
 
-/// What a kubelet said. `sent` is when it was asked: the time of lines that do not tell theirs.
+/// Parses a response. `sent` is the request time, used for samples without a timestamp.
 pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, ParseError> {
-    let mut rows = Rows::new(body.len(), sent, compat);
+    let mut rows = RowTable::new(body.len(), sent, compat);
     let strict = compat.is_strict();
     for (number, text, ended) in lines(body) {
         let at = |flaw| error(number, text, flaw);
-        // A last line that breaks off tells that the answer does.
+        // An unterminated last line means that the response is truncated.
         let must_be_good = strict || !ended;
-        let Some((family, rest)) = Family::of(text) else {
-            if must_be_good && line::read(text).map_err(at)? == Line::Comment(Comment::End) {
+        let Some((family, rest)) = MetricFamily::of(text) else {
+            if must_be_good && line::read(text).map_err(at)? == ExpositionLine::Comment(Comment::End) {
                 break;
             }
             continue;
         };
-        let (whose, sample) = match labels::usual(rest) {
-            Some((whose, rest)) => (Some(whose), line::sample(rest)),
+        let (container_key, sample) = match labels::usual(rest) {
+            Some((container_key, rest)) => (Some(container_key), line::sample(rest)),
             None => {
                 let series = line::head(text).map_err(at)?;
-                // Space between them hides the labels from metrics-server, and no kubelet writes it.
-                let whose = (family.is_of_containers() && series.is_joined())
-                    .then(|| labels::whose(series.labels, compat));
+                // metrics-server ignores the labels if a space precedes them; no kubelet writes that.
+                let container_key = (family.is_of_containers() && series.is_joined())
+                    .then(|| labels::container_key(series.labels, compat));
                 let sample = series.sample();
                 if !series.is_joined() {
                     if must_be_good {
@@ -118,20 +118,20 @@ pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, Par
                     }
                     continue;
                 }
-                (whose.transpose().map_err(at)?.flatten(), sample)
+                (container_key.transpose().map_err(at)?.flatten(), sample)
             }
         };
         if must_be_good {
             sample.map_err(at)?;
         }
-        rows.add(family, whose, sample.ok());
+        rows.add(family, container_key, sample.ok());
     }
     let not_measured = rows.not_measured();
     let scrape = rows.into_scrape();
     if strict || scrape.node.is_some() || !scrape.pods.is_empty() {
         return Ok(scrape);
     }
-    // Nothing can be used: the first line that cannot be read tells why.
+    // No usable sample: report the first malformed line.
     match first_flaw(body) {
         Some(flawed) => Err(flawed),
         None if !scrape.left_out.is_empty() => Ok(scrape),
@@ -140,9 +140,9 @@ pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, Par
     }
 }
 
-/// What a line is about.
+/// Metric family of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+enum MetricFamily {
     ContainerCpu,
     ContainerMemory,
     ContainerStart,
@@ -151,11 +151,11 @@ enum Family {
     ScrapeError,
 }
 
-impl Family {
-    /// The family of a line, if it is one that is used, and what follows its name.
+impl MetricFamily {
+    /// Family of a line, if it is used, and the text after its name.
     fn of(text: &[u8]) -> Option<(Self, &[u8])> {
         let text = line::without_space(text);
-        // The first letter and the eleventh tell them apart.
+        // Bytes 0 and 10 identify the family.
         let (family, name): (Self, &[u8]) = match (text.first()?, text.get(10)?) {
             (b'c', b'c') => (Self::ContainerCpu, b"container_cpu_usage_seconds_total"),
             (b'c', b'm') => (Self::ContainerMemory, b"container_memory_working_set_bytes"),
@@ -175,7 +175,7 @@ impl Family {
     }
 }
 
-/// Lines with their number, and whether they end.
+/// Lines with their number, and whether they are terminated.
 fn lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8], bool)> {
     let mut rest = Some(body);
     let mut number = 0;
@@ -192,8 +192,8 @@ fn first_flaw(body: &[u8]) -> Option<ParseError> {
     lines(body).find_map(|(number, text, _)| line::read(text).err().map(|flaw| error(number, text, flaw)))
 }
 
-fn error(line: usize, text: &[u8], flaw: Flaw) -> ParseError {
-    /// As much as tells which line it is.
+fn error(line: usize, text: &[u8], flaw: LineError) -> ParseError {
+    /// Bytes of a line shown in an error.
     const SHOWN: usize = 80;
     let shown = text.get(..SHOWN).unwrap_or(text);
     ParseError::Line { line, flaw, excerpt: String::from_utf8_lossy(shown).into() }

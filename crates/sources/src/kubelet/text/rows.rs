@@ -1,20 +1,20 @@
-//! Lines become containers, containers become pods.
+//! Collects lines into containers and pods.
 
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::Family;
-use super::labels::Whose;
-use super::line::Sample;
-use crate::kubelet::{Lack, LeftOut, PodPoints, Point, Scrape};
+use super::MetricFamily;
+use super::labels::ContainerKey;
+use super::line::SampleValue;
+use crate::kubelet::{IncompletePod, MetricsPoint, MissingUsage, PodPoints, Scrape};
 
-/// What was read so far. A container may have several rows, which become one in the end.
+/// Samples read so far. A container may have several rows, which are merged at the end.
 #[derive(Debug)]
-pub(super) struct Rows<'a> {
-    containers: Vec<(Whose<'a>, Row)>,
+pub(super) struct RowTable<'a> {
+    containers: Vec<(ContainerKey<'a>, Row)>,
     node: Row,
     not_measured: bool,
-    /// The row that the next line is about, as families list their containers in the same order.
+    /// Expected row of the next line, because every family lists the containers in the same order.
     next: usize,
     /// Number of samples so far.
     count: u32,
@@ -22,74 +22,82 @@ pub(super) struct Rows<'a> {
     compat: Compat,
 }
 
-/// What is known about a container or the node.
+/// Values of a container or the node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    cpu: Measured<u64>,
-    memory: Measured<u64>,
-    start: Measured<Option<i64>>,
+    cpu: RowValue<u64>,
+    memory: RowValue<u64>,
+    start: RowValue<Option<i64>>,
 }
 
-/// A value, its time in nanoseconds, and which sample told it: of several the last counts. 0 is no sample.
+/// A value, its time in nanoseconds, and the number of its sample; the last sample wins. 0 means no sample.
 #[derive(Clone, Copy, Debug, Default)]
-struct Measured<T> {
+struct RowValue<T> {
     value: T,
     time: i64,
     told: u32,
 }
 
-impl<'a> Rows<'a> {
-    /// For an answer of so many bytes.
+impl<'a> RowTable<'a> {
+    /// Creates a table for a response of `size` bytes.
     pub(super) fn new(size: usize, sent: Timestamp, compat: Compat) -> Self {
-        /// Bytes that a kubelet needs at least to tell all about one container.
+        /// Minimum bytes per container in a response.
         const ONE: usize = 300;
         let sent = sent.as_millisecond().saturating_mul(NANOS);
         let containers = Vec::with_capacity(size / ONE);
         Self { containers, node: Row::default(), not_measured: false, next: 0, count: 0, sent, compat }
     }
 
-    /// A line was read. A sample that cannot be read is as good as none, and hides earlier ones.
-    pub(super) fn add(&mut self, family: Family, whose: Option<Whose<'a>>, sample: Option<Sample>) {
+    /// Adds a sample. An unreadable sample (`None`) overrides earlier ones.
+    pub(super) fn add(
+        &mut self,
+        family: MetricFamily,
+        container_key: Option<ContainerKey<'a>>,
+        sample: Option<SampleValue>,
+    ) {
         self.count = self.count.saturating_add(1);
         let (told, time) = (self.count, self.time(sample));
-        // A time that cannot be told makes the sample useless, except that the time of a start does not matter.
+        // A sample with an invalid timestamp is unusable; the timestamp of a start time is ignored.
         let timely = sample.filter(|_| time.is_some()).map(|sample| sample.value);
         let time = time.unwrap_or_default();
         match family {
-            Family::NodeCpu => self.node.cpu = Measured { value: cpu(timely), time, told },
-            Family::NodeMemory => self.node.memory = Measured { value: memory(timely), time, told },
-            Family::ScrapeError => self.not_measured = sample.is_some_and(|sample| sample.value != 0.0),
-            Family::ContainerCpu | Family::ContainerMemory | Family::ContainerStart => {
-                // Without its labels a line is not about a container.
-                let Some(whose) = whose else { return };
-                self.change(whose, |row| match family {
-                    Family::ContainerCpu => row.cpu = Measured { value: cpu(timely), time, told },
-                    Family::ContainerMemory => row.memory = Measured { value: memory(timely), time, told },
-                    _ => row.start = Measured { value: start(sample), time: 0, told },
+            MetricFamily::NodeCpu => self.node.cpu = RowValue { value: cpu(timely), time, told },
+            MetricFamily::NodeMemory => self.node.memory = RowValue { value: memory(timely), time, told },
+            MetricFamily::ScrapeError => self.not_measured = sample.is_some_and(|sample| sample.value != 0.0),
+            MetricFamily::ContainerCpu | MetricFamily::ContainerMemory | MetricFamily::ContainerStart => {
+                // A line without the labels is not about a container.
+                let Some(container_key) = container_key else { return };
+                self.change(container_key, |row| match family {
+                    MetricFamily::ContainerCpu => row.cpu = RowValue { value: cpu(timely), time, told },
+                    MetricFamily::ContainerMemory => {
+                        row.memory = RowValue { value: memory(timely), time, told }
+                    }
+                    _ => row.start = RowValue { value: start(sample), time: 0, told },
                 });
             }
         }
     }
 
-    /// Whether the kubelet said that it could not measure.
+    /// Whether the kubelet reported `resource_scrape_error 1`.
     pub(super) fn not_measured(&self) -> bool {
         self.not_measured
     }
 
-    /// What was read, pods ascending by namespace and name, containers by name.
+    /// Builds the scrape: pods ascending by namespace and name, containers by name.
     pub(super) fn into_scrape(mut self) -> Scrape {
-        // Stable, and quick where rows are in order for stretches, as they are.
+        // A stable sort, fast because rows are mostly ordered.
         self.containers.sort_by(|a, b| a.0.cmp(&b.0));
         self.containers.dedup_by(|later, first| later.0 == first.0 && first.1.join(&later.1));
         let mut scrape = Scrape { node: self.node.point(self.compat).ok(), ..Scrape::default() };
-        let same =
-            |a: &(Whose<'_>, Row), b: &(Whose<'_>, Row)| (a.0.namespace, a.0.pod) == (b.0.namespace, b.0.pod);
+        let same = |a: &(ContainerKey<'_>, Row), b: &(ContainerKey<'_>, Row)| {
+            (a.0.namespace, a.0.pod) == (b.0.namespace, b.0.pod)
+        };
         scrape.pods.reserve_exact(self.containers.chunk_by(same).count());
         for rows in self.containers.chunk_by(same) {
             let Some((first, _)) = rows.first() else { continue };
             let lacks = rows.iter().find_map(|(of, row)| Some((of.container, row.point(self.compat).err()?)));
             if let Some((container, lacks)) = lacks {
-                scrape.left_out.push(LeftOut {
+                scrape.left_out.push(IncompletePod {
                     namespace: first.namespace.into(),
                     name: first.pod.into(),
                     container: container.into(),
@@ -110,8 +118,8 @@ impl<'a> Rows<'a> {
         scrape
     }
 
-    /// When it was measured, in nanoseconds; metrics-server lets times beyond the year 2262 wrap around.
-    fn time(&self, sample: Option<Sample>) -> Option<i64> {
+    /// Sample time in nanoseconds; metrics-server wraps around after the year 2262.
+    fn time(&self, sample: Option<SampleValue>) -> Option<i64> {
         match sample?.time {
             None => Some(self.sent),
             Some(time) if self.compat.is_strict() => Some(time.wrapping_mul(NANOS)),
@@ -119,11 +127,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Changes the row of a container: the one that is expected next, or a new one.
-    fn change(&mut self, of: Whose<'a>, change: impl FnOnce(&mut Row)) {
-        // One container without this family does not upset the order; the next family starts with the first row again.
+    /// Changes the row of a container: the expected one, or a new one.
+    fn change(&mut self, of: ContainerKey<'a>, change: impl FnOnce(&mut Row)) {
+        // A container may lack this family, and the next family starts at the first row again.
         for at in [self.next, self.next + 1, 0] {
-            if let Some((_, row)) = self.containers.get_mut(at).filter(|(whose, _)| *whose == of) {
+            if let Some((_, row)) =
+                self.containers.get_mut(at).filter(|(container_key, _)| *container_key == of)
+            {
                 change(row);
                 self.next = at + 1;
                 return;
@@ -140,7 +150,7 @@ impl<'a> Rows<'a> {
 const NANOS: i64 = 1_000_000;
 
 impl Row {
-    /// Takes what another row of the same container knows better.
+    /// Merges the later values of another row of the same container.
     fn join(&mut self, other: &Self) -> bool {
         self.cpu.join(&other.cpu);
         self.memory.join(&other.memory);
@@ -148,22 +158,22 @@ impl Row {
         true
     }
 
-    /// The point, or what it lacks.
-    fn point(&self, compat: Compat) -> Result<Point, Lack> {
+    /// Builds the point, or says which value is missing.
+    fn point(&self, compat: Compat) -> Result<MetricsPoint, MissingUsage> {
         match (self.cpu.value, self.memory.value) {
-            (0, 0) => return Err(Lack::Both),
-            (0, _) => return Err(Lack::Cpu),
-            (_, 0) => return Err(Lack::Memory),
+            (0, 0) => return Err(MissingUsage::Both),
+            (0, _) => return Err(MissingUsage::Cpu),
+            (_, 0) => return Err(MissingUsage::Memory),
             _ => {}
         }
-        // The time of the counter is the one that a rate needs; metrics-server takes that of the line which came last.
+        // The rate needs the time of the CPU counter; metrics-server uses the time of the last line.
         let memory_time = compat.is_strict() && self.memory.told > self.cpu.told;
         let time = if memory_time { self.memory.time } else { self.cpu.time };
-        Ok(Point { start: self.start.value, time, cpu: self.cpu.value, memory: self.memory.value })
+        Ok(MetricsPoint { start: self.start.value, time, cpu: self.cpu.value, memory: self.memory.value })
     }
 }
 
-impl<T: Copy> Measured<T> {
+impl<T: Copy> RowValue<T> {
     fn join(&mut self, other: &Self) {
         if other.told > self.told {
             *self = *other;
@@ -174,18 +184,18 @@ impl<T: Copy> Measured<T> {
 /// 2⁶⁴.
 const BEYOND: f64 = 18_446_744_073_709_551_616.0;
 
-/// Nanoseconds of processor time; 0 if it is not known or makes no sense.
+/// CPU time in nanoseconds; 0 if unknown or out of range.
 fn cpu(value: Option<f64>) -> u64 {
     memory(value.map(|seconds| seconds * 1e9))
 }
 
-/// Whole bytes; 0 if they are not known or make no sense.
+/// Whole bytes; 0 if unknown or out of range.
 fn memory(value: Option<f64>) -> u64 {
     value.filter(|value| (0.0..BEYOND).contains(value)).map_or(0, |value| value as u64)
 }
 
-/// Nanoseconds since the epoch, if they are known and make sense.
-fn start(sample: Option<Sample>) -> Option<i64> {
+/// Nanoseconds since the epoch, if known and in range.
+fn start(sample: Option<SampleValue>) -> Option<i64> {
     let nanos = sample?.value * 1e9;
     (nanos.abs() < BEYOND / 2.0).then_some(nanos as i64)
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::kubelet::{Lack, Point};
+use crate::kubelet::{MetricsPoint, MissingUsage};
 
 const SENT: Timestamp = Timestamp::constant(1_700_000_000, 123_456_789);
 const EXAMPLE: &str = r#"# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time
@@ -39,14 +39,18 @@ fn container(namespace: &str, pod: &str, container: &str) -> String {
 }
 
 #[test]
-fn the_example_of_a_kubelet() {
+fn kubelet_example_is_parsed() {
     let mut scrape = better(EXAMPLE).unwrap();
-    let node =
-        Point { start: None, time: 1_633_253_809_720_000_000, cpu: 357_354_910_000, memory: 1_616_273_408 };
+    let node = MetricsPoint {
+        start: None,
+        time: 1_633_253_809_720_000_000,
+        cpu: 357_354_910_000,
+        memory: 1_616_273_408,
+    };
     assert_eq!(scrape.node, Some(node));
     let pod = &scrape.pods[0];
     assert_eq!((&*pod.namespace, &*pod.name), ("kube-system", "coredns-558bd4d5db-4dpjz"));
-    let point = Point {
+    let point = MetricsPoint {
         start: Some(1_633_252_712_000_000_000),
         time: 1_633_253_812_125_000_000,
         cpu: 4_710_169_000,
@@ -60,13 +64,13 @@ fn the_example_of_a_kubelet() {
 }
 
 #[test]
-fn lines_without_a_time_have_that_of_the_question() {
+fn lines_without_timestamp_get_the_request_time() {
     let scrape = better("node_cpu_usage_seconds_total 1\nnode_memory_working_set_bytes 1").unwrap();
     assert_eq!(scrape.node.unwrap().time, 1_700_000_000_123_000_000, "in whole milliseconds");
 }
 
 #[test]
-fn an_error_names_the_line() {
+fn error_names_the_line() {
     let body = format!("{EXAMPLE}\nwhat is <this>\n");
     assert_eq!(
         strict(&body).unwrap_err().to_string(),
@@ -80,61 +84,61 @@ fn an_error_names_the_line() {
 }
 
 #[test]
-fn a_bad_line_costs_what_it_is_about_and_no_more() {
+fn malformed_line_affects_only_its_container() {
     let good = [container("a", "1", "c"), container("a", "2", "c")].concat();
     for bad in ["<html>", "a 1 -5", "# TYPE a bogus", "container_cpu_usage_seconds_totals{", "\u{0}", "a 1\r"]
     {
         let body = format!("{good}{bad}\n");
         assert_eq!(better(&body), better(&good), "{bad}");
     }
-    // The zero time of a broken runtime.
+    // Zero time of a broken runtime.
     let late =
         r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="2"} -6.79e+09 -62135596800000"#;
     let scrape = better(&format!("{good}{late}\n")).unwrap();
     assert_eq!(scrape.pods.len(), 1);
     let left = &scrape.left_out[0];
-    assert_eq!((&*left.name, &*left.container, left.lacks), ("2", "c", Lack::Cpu));
-    // But nobody knows what is missing if the labels cannot be read.
-    let whose = r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="#;
+    assert_eq!((&*left.name, &*left.container, left.lacks), ("2", "c", MissingUsage::Cpu));
+    // Without readable labels the affected container is unknown.
+    let container_key = r#"container_cpu_usage_seconds_total{container="c",namespace="a",pod="#;
     assert!(better(&format!("{good}{whose}\n")).is_err());
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_worth_nothing() {
+fn truncated_response_is_rejected() {
     let body = [container("a", "1", "c"), container("a", "2", "c")].concat();
     for cut in 0..body.len() {
         let (part, rest) = body.split_at(cut);
         let ends = part.ends_with('\n') || rest.starts_with('\n') || part.is_empty();
         let broken = matches!(better(part), Err(ParseError::Line { .. }));
-        // Digits may be missing: that is not to be told.
+        // A truncated number cannot be recognized.
         let number = part.ends_with(|last: char| last.is_ascii_digit() || last == ' ') && part.contains('}');
         assert!(broken || ends || number, "{part:?}");
     }
 }
 
 #[test]
-fn numbers_that_are_none_are_missing() {
+fn invalid_numbers_are_missing() {
     for bad in ["NaN", "+Inf", "-Inf", "-5", "1e300", "0", "-0"] {
         let body = container("a", "1", "c").replace(" 5 ", &format!(" {bad} "));
         for compat in [Compat::Strict, Compat::Better] {
             let scrape = parse(body.as_bytes(), SENT, compat).unwrap();
             assert!(scrape.pods.is_empty(), "{bad}");
-            assert_eq!(scrape.left_out[0].lacks, Lack::Cpu, "{bad}");
+            assert_eq!(scrape.left_out[0].lacks, MissingUsage::Cpu, "{bad}");
         }
     }
     let scrape =
         better("container_start_time_seconds{container=\"c\",namespace=\"a\",pod=\"1\"} NaN\n").unwrap();
-    assert_eq!(scrape.left_out[0].lacks, Lack::Both);
+    assert_eq!(scrape.left_out[0].lacks, MissingUsage::Both);
 }
 
 #[test]
-fn lines_that_end_as_on_windows_are_not_read() {
+fn crlf_lines_are_rejected() {
     let body = container("a", "1", "c").replace('\n', "\r\n");
-    assert!(matches!(better(&body), Err(ParseError::Line { line: 1, flaw: Flaw::End, .. })));
+    assert!(matches!(better(&body), Err(ParseError::Line { line: 1, flaw: LineError::End, .. })));
 }
 
 #[test]
-fn an_answer_without_metrics_is_none() {
+fn response_without_metrics_is_an_error() {
     let not_measured = "resource_scrape_error 1\nscrape_error 1\n";
     assert_eq!(better(not_measured), Err(ParseError::NotMeasured));
     assert_eq!(better(""), Err(ParseError::Nothing));
@@ -148,19 +152,19 @@ fn an_answer_without_metrics_is_none() {
 }
 
 #[test]
-fn labels_are_read_by_name() {
+fn labels_are_matched_by_name() {
     let odd = r#"{pod="p",init_container="x",container = "c", note="pod=\"q\"", "namespace"="n",}"#;
     let body = container("a", "1", "c").replace(r#"{container="c",namespace="a",pod="1"}"#, odd);
     let scrape = better(&body).unwrap();
     assert_eq!((&*scrape.pods[0].namespace, &*scrape.pods[0].name), ("n", "p"));
     assert_eq!(&*scrape.pods[0].containers[0].0, "c");
-    // Sums of a pod are not about a container.
+    // Pod totals are not about a container.
     let sum = container("a", "1", "c").replace(r#"container="c","#, "");
     assert_eq!(better(&sum), Err(ParseError::Nothing));
 }
 
 #[test]
-fn whatever_the_order_of_lines() {
+fn line_order_does_not_matter() {
     let mut lines: Vec<String> = Vec::new();
     for (pod, name) in [("1", "a"), ("1", "b"), ("2", "a"), ("3", "c")] {
         lines.extend(container("n", pod, name).lines().map(|line| format!("{line}\n")));
@@ -176,7 +180,7 @@ fn whatever_the_order_of_lines() {
 }
 
 #[test]
-fn huge_answers_take_linear_time() {
+fn huge_responses_take_linear_time() {
     const SIZE: usize = 10_000_000;
     let prefix = "container_cpu_usage_seconds_total{";
     let mut labels = prefix.to_owned();
@@ -201,7 +205,7 @@ fn huge_answers_take_linear_time() {
     }
 }
 
-/// Pieces that lines are made of.
+/// Fragments of lines.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
         "container_cpu_usage_seconds_total",
@@ -251,7 +255,7 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![4 => fixed.prop_map(str::to_owned), 1 => "[ -~]{0,3}"]
 }
 
-/// Lines that are about something, mostly right.
+/// Mostly valid lines.
 fn useful() -> impl Strategy<Value = String> {
     let family = prop::sample::select(vec![
         "container_cpu_usage_seconds_total",
@@ -286,7 +290,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
     #[test]
-    fn as_the_obvious_way_does_it(
+    fn parser_agrees_with_reference(
         lines in prop::collection::vec(
             prop_oneof![useful(), prop::collection::vec(piece(), 0..9).prop_map(|pieces| pieces.concat())], 0..14),
         ended in any::<bool>(),
@@ -302,7 +306,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = (parse(&body, SENT, Compat::Strict), parse(&body, SENT, Compat::Better));
     }
 }

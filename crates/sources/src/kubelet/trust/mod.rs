@@ -1,8 +1,8 @@
-//! Whom we trust, and who we are: authorities, certificate and token, read again when they change.
+//! CA, client certificate and token for kubelets, read again when their files change.
 //!
 //! ```text
-//! material  where they come from, and what they are at this moment
-//! verifier  whether a certificate is that of the node that was asked
+//! material  loads the files
+//! verifier  verifies that a certificate belongs to the scraped node
 //! ```
 
 mod material;
@@ -21,144 +21,144 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::http::Secret;
-use material::Material;
-pub(crate) use verifier::WrongName;
+use material::TlsMaterial;
+pub(crate) use verifier::CertificateNameMismatch;
 
-/// How often it is looked whether files have changed.
-const PERIOD: Duration = Duration::from_secs(10);
+/// Interval of checks for changed files.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Something in PEM form.
+/// PEM data.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Pem {
-    /// In a file, which is read again when it changes.
+    /// In a file that is read again when it changes.
     File(PathBuf),
-    /// Given.
-    Given(Vec<u8>),
+    /// In memory.
+    Inline(Vec<u8>),
 }
 
 impl fmt::Debug for Pem {
-    /// Without what was given: it may be a key.
+    /// Omits inline data, which may be a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.fmt(f),
-            Self::Given(_) => f.write_str("(given)"),
+            Self::Inline(_) => f.write_str("(given)"),
         }
     }
 }
 
-/// Whose certificates are trusted.
+/// Which server certificates are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Authority {
-    /// Those signed by one of these.
-    Known(Pem),
-    /// All (`--kubelet-insecure-tls`).
-    Anybody,
+pub enum TrustedAuthority {
+    /// Certificates signed by this CA.
+    Ca(Pem),
+    /// All certificates (`--kubelet-insecure-tls`).
+    Any,
 }
 
 /// A bearer token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
-    /// In a file, which is read again every now and then, and when a kubelet refuses it.
+pub enum BearerToken {
+    /// In a file that is read again periodically and after a kubelet refused the token.
     File(PathBuf),
-    /// Given.
-    Given(Secret),
+    /// In memory.
+    Inline(Secret),
 }
 
-/// Whom we trust, and who we are.
+/// Settings of CA, client certificate and token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Whose certificates are trusted.
-    pub authority: Authority,
-    /// Our certificate and its key.
+pub struct TrustSettings {
+    /// Which server certificates are accepted.
+    pub authority: TrustedAuthority,
+    /// Client certificate and key.
     pub certificate: Option<(Pem, Pem)>,
-    /// Our token.
-    pub token: Option<Token>,
-    /// Whether a certificate may name the node instead of the address that was dialled (not in strict mode).
+    /// Bearer token.
+    pub token: Option<BearerToken>,
+    /// Outside strict mode a certificate may name the node instead of the address.
     pub compat: Compat,
 }
 
-/// Why there is nothing to trust.
+/// Why the TLS material cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TrustError {
     /// A file cannot be read.
     #[error("failed to read {path}: {source}", path = path.display())]
     File {
-        /// The file.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
-    /// There is no certificate of an authority.
+    /// The CA bundle has no certificate.
     #[error("failed to use the authority of the kubelets ({from}): no certificate in PEM form")]
     Authority {
-        /// Where it was looked for.
+        /// Source of the CA bundle.
         from: String,
     },
-    /// Our certificate and its key are not usable, or do not belong together.
+    /// Client certificate and key are unusable or do not match.
     #[error("failed to use the certificate for kubelets with its key: {0}")]
     Certificate(String),
-    /// The token cannot be sent.
+    /// The token is not a valid header value.
     #[error("failed to use the token for kubelets: it is empty, or has characters that no token has")]
     Token,
-    /// TLS itself cannot be used.
+    /// TLS setup failed.
     #[error("failed to set up TLS: {0}")]
     Tls(rustls::Error),
 }
 
-/// Whom we trust and who we are at this moment.
-pub struct Trust {
-    settings: Settings,
-    now: Mutex<Now>,
+/// CA, client certificate and token as loaded last.
+pub struct KubeletTrust {
+    settings: TrustSettings,
+    now: Mutex<LoadedMaterial>,
 }
 
-struct Now {
-    material: Arc<Material>,
+struct LoadedMaterial {
+    material: Arc<TlsMaterial>,
     read: Instant,
-    /// What was wrong when the files were read last; said once.
+    /// Error of the last reload; logged once.
     wrong: Option<String>,
 }
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for KubeletTrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.settings.fmt(f)
     }
 }
 
-impl Trust {
-    /// With files that can be read now.
-    pub fn new(settings: Settings) -> Result<Self, Error> {
-        let material = Arc::new(Material::read(&settings, None)?);
-        Ok(Self { settings, now: Mutex::new(Now { material, read: Instant::now(), wrong: None }) })
+impl KubeletTrust {
+    /// Loads the files, which must be readable now.
+    pub fn new(settings: TrustSettings) -> Result<Self, TrustError> {
+        let material = Arc::new(TlsMaterial::read(&settings, None)?);
+        Ok(Self { settings, now: Mutex::new(LoadedMaterial { material, read: Instant::now(), wrong: None }) })
     }
 
-    /// What counts now; a number that changes with authorities and certificates, but not with tokens.
+    /// Number that changes with the CA and the client certificate, but not with the token.
     pub(crate) fn generation(&self) -> u64 {
-        self.material(PERIOD).generation
+        self.material(FILE_CHECK_INTERVAL).generation
     }
 
-    /// The header that shows who we are.
+    /// Value of the `Authorization` header.
     pub(crate) fn token(&self) -> Option<HeaderValue> {
-        self.material(PERIOD).token.clone()
+        self.material(FILE_CHECK_INTERVAL).token.clone()
     }
 
-    /// How to greet the kubelet of a node, and the generation that counts now.
+    /// TLS configuration for a node, and the current generation.
     pub(crate) fn greeting(&self, node: &str) -> (Arc<ClientConfig>, u64) {
-        let material = self.material(PERIOD);
+        let material = self.material(FILE_CHECK_INTERVAL);
         (material.config(node), material.generation)
     }
 
-    /// Reads the files again because a kubelet refused us; whether we are somebody else now.
+    /// Reloads the files after a kubelet refused the request; whether credentials changed.
     pub(crate) fn renewed(&self, refused: Option<&HeaderValue>, generation: u64) -> bool {
         let material = self.material(Duration::from_secs(1));
         material.generation != generation || material.token.as_ref() != refused
     }
 
-    /// What the files said at most so long ago. Files that cannot be used are as if they had not changed.
-    fn material(&self, age: Duration) -> Arc<Material> {
+    /// Material that is at most `age` old. If a reload fails, the previous material stays.
+    fn material(&self, age: Duration) -> Arc<TlsMaterial> {
         let mut now = self.now();
         if now.read.elapsed() >= age {
             now.read = Instant::now();
-            match Material::read(&self.settings, Some(&now.material)) {
+            match TlsMaterial::read(&self.settings, Some(&now.material)) {
                 Ok(material) => {
                     if material.generation != now.material.generation {
                         tracing::info!("authority or certificate for kubelets has changed");
@@ -178,7 +178,7 @@ impl Trust {
         Arc::clone(&now.material)
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, LoadedMaterial> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a certificate is that of the node that was asked.
+//! Verifies that a server certificate belongs to the scraped node.
 //!
-//! Most kubelets are dialled by an address that their certificate does not have. A certificate of a trusted authority
-//! that names the node is as good: nobody but that node's kubelet can have got it. So nobody has to turn verification
-//! off (`--kubelet-insecure-tls`) because of that.
+//! Most kubelets are dialled by an IP address that their certificate does not contain. A certificate of a trusted CA
+//! that names the node proves the same identity, because only that kubelet can obtain it. This makes
+//! `--kubelet-insecure-tls` unnecessary.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,56 +20,56 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCer
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// Names of a certificate that are repeated in errors; some have hundreds.
-const NAMES: usize = 5;
+/// Number of certificate names listed in an error.
+const MAX_NAMES_IN_ERROR: usize = 5;
 
-/// Whose certificates are good.
+/// Which certificates are accepted.
 #[derive(Clone)]
-pub(super) enum Believed {
+pub(super) enum TrustPolicy {
     SignedBy(Arc<RootCertStore>),
     Anybody,
 }
 
-/// Says whether a certificate is good.
+/// Verifies server certificates.
 #[derive(Clone)]
-pub(super) struct Verifier {
+pub(super) struct KubeletCertVerifier {
     algorithms: WebPkiSupportedAlgorithms,
-    believed: Believed,
+    believed: TrustPolicy,
     compat: Compat,
-    /// Whose certificate is as good as that of the address that was dialled.
+    /// Node whose name is accepted instead of the dialled address.
     node: Option<Box<str>>,
 }
 
-/// A certificate of a trusted authority names others than the one that was asked.
+/// The certificate of a trusted CA names neither the dialled address nor the node.
 #[derive(Debug)]
-pub(crate) struct WrongName {
-    /// Some of the names that it has.
+pub(crate) struct CertificateNameMismatch {
+    /// Some of the names in the certificate.
     pub(crate) has: Vec<Box<str>>,
 }
 
-impl fmt::Display for WrongName {
+impl fmt::Display for CertificateNameMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the certificate names only [{}]", self.has.join(", "))
     }
 }
 
-impl std::error::Error for WrongName {}
+impl std::error::Error for CertificateNameMismatch {}
 
-impl fmt::Debug for Verifier {
+impl fmt::Debug for KubeletCertVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier").field("node", &self.node).finish_non_exhaustive()
     }
 }
 
-impl Verifier {
-    pub(super) fn new(provider: &CryptoProvider, believed: Believed, compat: Compat) -> Self {
+impl KubeletCertVerifier {
+    pub(super) fn new(provider: &CryptoProvider, believed: TrustPolicy, compat: Compat) -> Self {
         Self { algorithms: provider.signature_verification_algorithms, believed, compat, node: None }
     }
 
-    /// One that also believes certificates that name this node; none if that makes no difference.
+    /// A verifier that also accepts certificates naming this node; `None` if the policy does not allow that.
     pub(super) fn for_node(&self, node: &str) -> Option<Self> {
         match self.believed {
-            Believed::SignedBy(_) if !self.compat.is_strict() => {
+            TrustPolicy::SignedBy(_) if !self.compat.is_strict() => {
                 Some(Self { node: Some(node.into()), ..self.clone() })
             }
             _ => None,
@@ -77,7 +77,7 @@ impl Verifier {
     }
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for KubeletCertVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -86,17 +86,17 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Believed::SignedBy(roots) = &self.believed else { return Ok(ServerCertVerified::assertion()) };
+        let TrustPolicy::SignedBy(roots) = &self.believed else { return Ok(ServerCertVerified::assertion()) };
         let parsed = ParsedCertificate::try_from(certificate)?;
         verify_server_cert_signed_by_trust_anchor(&parsed, roots, chain, now, self.algorithms.all)?;
         if verify_server_name(&parsed, asked).is_ok() {
             return Ok(ServerCertVerified::assertion());
         }
-        let names = Names::of(certificate);
+        let names = CertificateNames::of(certificate);
         if self.node.as_ref().is_some_and(|node| names.are_of(node)) {
             return Ok(ServerCertVerified::assertion());
         }
-        let wrong = OtherError(Arc::new(WrongName { has: names.some() }));
+        let wrong = OtherError(Arc::new(CertificateNameMismatch { has: names.some() }));
         Err(Error::InvalidCertificate(CertificateError::Other(wrong)))
     }
 
@@ -123,15 +123,15 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whom a certificate names.
+/// Names in a certificate.
 #[derive(Debug, Default)]
-struct Names {
+struct CertificateNames {
     dns: Vec<Box<str>>,
     addresses: Vec<IpAddr>,
     common: Vec<Box<str>>,
 }
 
-impl Names {
+impl CertificateNames {
     fn of(certificate: &CertificateDer<'_>) -> Self {
         let mut names = Self::default();
         let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return names };
@@ -149,21 +149,21 @@ impl Names {
         names
     }
 
-    /// Whether it is the certificate of a node: letter by letter, without wildcards.
+    /// Whether a name identifies the node; exact comparison without wildcards.
     fn are_of(&self, node: &str) -> bool {
         self.dns.iter().any(|name| name.eq_ignore_ascii_case(node))
             || self.common.iter().any(|name| name.strip_prefix("system:node:") == Some(node))
     }
 
-    /// Some of them, for people.
+    /// A short list of names for an error text.
     fn some(self) -> Vec<Box<str>> {
         let addresses = self.addresses.iter().map(|address| Box::from(address.to_string()));
         let mut all: Vec<Box<str>> = self.dns.into_iter().chain(addresses).collect();
         if all.is_empty() {
             all = self.common;
         }
-        let more = all.len().saturating_sub(NAMES);
-        all.truncate(NAMES);
+        let more = all.len().saturating_sub(MAX_NAMES_IN_ERROR);
+        all.truncate(MAX_NAMES_IN_ERROR);
         if more > 0 {
             all.push(format!("{more} more").into());
         }

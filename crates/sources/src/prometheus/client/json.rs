@@ -1,29 +1,31 @@
-//! A JSON reader that borrows from the text and keeps numbers as they were written.
+//! JSON cursor that borrows from the text and keeps numbers as written.
 //!
-//! Prometheus' times are read by their digits, not as floating-point numbers, so a general library does not help here.
+//! serde_json is not used here for two reasons: sample times must be converted from their decimal digits as the
+//! Prometheus library does, not by way of floating-point numbers, and series responses of many megabytes are parsed
+//! element by element without building values.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// Deeper values are refused.
-const DEEPEST: usize = 64;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
 
-/// Why a text is not what it should be.
+/// Why the text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub(crate) struct Malformed {
+pub(crate) struct JsonError {
     pub(crate) what: &'static str,
 }
 
-/// Reads one value after the other.
+/// Parses one value after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(crate) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }
@@ -33,11 +35,11 @@ impl<'a> Cursor<'a> {
     }
 
     #[allow(clippy::unused_self, reason = "reads as what it is: something is wrong here")]
-    pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, Malformed> {
-        Err(Malformed { what })
+    pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
+        Err(JsonError { what })
     }
 
-    /// The next byte that is not white space; it is not consumed.
+    /// Skips white space and returns the next byte without consuming it.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let blank =
             self.rest().iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
@@ -45,7 +47,7 @@ impl<'a> Cursor<'a> {
         self.rest().first().copied()
     }
 
-    fn take(&mut self, byte: u8, what: &'static str) -> Result<(), Malformed> {
+    fn take(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
         if self.peek() == Some(byte) {
             self.at += 1;
             Ok(())
@@ -54,7 +56,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether `null` came; it is consumed then.
+    /// Consumes `null`, if it is next.
     pub(crate) fn null(&mut self) -> bool {
         self.peek();
         let found = self.rest().starts_with(b"null");
@@ -64,8 +66,8 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// A text.
-    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
+    /// Parses a string.
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.take(b'"', "expected a string")?;
         let rest = self.rest();
         match memchr2(b'"', b'\\', rest) {
@@ -82,8 +84,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The rest of a text that has escapes.
-    fn escaped(&mut self) -> Result<String, Malformed> {
+    /// Parses the rest of a string with escapes.
+    fn escaped(&mut self) -> Result<String, JsonError> {
         let mut bytes = Vec::new();
         loop {
             let rest = self.rest();
@@ -113,8 +115,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What follows `\u`; halves of characters that are alone become the replacement character.
-    fn unicode(&mut self) -> Result<char, Malformed> {
+    /// Parses the digits after `\u`; unpaired surrogates become the replacement character.
+    fn unicode(&mut self) -> Result<char, JsonError> {
         let first = self.four_digits()?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with(b"\\u") {
             let mut ahead = self.clone();
@@ -129,7 +131,7 @@ impl<'a> Cursor<'a> {
         Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn four_digits(&mut self) -> Result<u32, Malformed> {
+    fn four_digits(&mut self) -> Result<u32, JsonError> {
         let digits = self.rest().get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
         let code = digits
             .filter(|digits| !digits.starts_with('+'))
@@ -143,8 +145,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number as it is written.
-    pub(crate) fn number(&mut self) -> Result<&'a str, Malformed> {
+    /// Parses a number and returns its text.
+    pub(crate) fn number(&mut self) -> Result<&'a str, JsonError> {
         self.peek();
         let rest = self.rest();
         let digits = |from: usize| {
@@ -152,7 +154,7 @@ impl<'a> Cursor<'a> {
         };
         let start = usize::from(rest.first() == Some(&b'-'));
         let whole = digits(start);
-        // No number begins with a zero that means nothing.
+        // Leading zeros are not allowed.
         if whole == 0 || (whole > 1 && rest.get(start) == Some(&b'0')) {
             return self.wrong("expected a number");
         }
@@ -177,11 +179,11 @@ impl<'a> Cursor<'a> {
         text.map_or_else(|| self.wrong("expected a number"), Ok)
     }
 
-    /// An object, member by member; `each` must consume the value.
+    /// Parses an object; `each` must consume the value of each member.
     pub(crate) fn object(
         &mut self,
-        mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+        mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
         self.take(b'{', "expected an object")?;
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -200,11 +202,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A list, element by element; `each` must consume the element.
+    /// Parses an array; `each` must consume each element.
     pub(crate) fn array(
         &mut self,
-        mut each: impl FnMut(&mut Self, usize) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+        mut each: impl FnMut(&mut Self, usize) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
         self.take(b'[', "expected a list")?;
         if self.peek() == Some(b']') {
             self.at += 1;
@@ -221,16 +223,16 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Passes over any value, and gives its text.
-    pub(crate) fn skip(&mut self) -> Result<&'a [u8], Malformed> {
+    /// Skips a value and returns its text.
+    pub(crate) fn skip(&mut self) -> Result<&'a [u8], JsonError> {
         self.peek();
         let start = self.at;
         self.pass(0)?;
         Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
-    fn pass(&mut self, depth: usize) -> Result<(), Malformed> {
-        if depth > DEEPEST {
+    fn pass(&mut self, depth: usize) -> Result<(), JsonError> {
+        if depth > MAX_DEPTH {
             return self.wrong("too deep");
         }
         match self.peek() {
@@ -248,7 +250,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn pass_string(&mut self) -> Result<(), Malformed> {
+    fn pass_string(&mut self) -> Result<(), JsonError> {
         self.string().map(|_| ())
     }
 }
@@ -261,8 +263,8 @@ mod tests {
 
     use super::*;
 
-    fn string(text: &str) -> Result<String, Malformed> {
-        Cursor::new(text.as_bytes()).string().map(Cow::into_owned)
+    fn string(text: &str) -> Result<String, JsonError> {
+        JsonCursor::new(text.as_bytes()).string().map(Cow::into_owned)
     }
 
     #[test]
@@ -278,39 +280,39 @@ mod tests {
 
     #[test]
     fn plain_strings_are_borrowed() {
-        assert!(matches!(Cursor::new(br#""plain""#).string().unwrap(), Cow::Borrowed("plain")));
+        assert!(matches!(JsonCursor::new(br#""plain""#).string().unwrap(), Cow::Borrowed("plain")));
     }
 
     #[test]
     fn keeps_numbers_as_written() {
         for good in ["0", "-0", "12.50", "1.7672255905e9", "1E+3"] {
-            assert_eq!(Cursor::new(good.as_bytes()).number().unwrap(), good);
+            assert_eq!(JsonCursor::new(good.as_bytes()).number().unwrap(), good);
         }
         for bad in ["", "-", "01", "1.", ".5", "1e", "+1", "NaN"] {
-            assert!(Cursor::new(bad.as_bytes()).number().is_err(), "{bad}");
+            assert!(JsonCursor::new(bad.as_bytes()).number().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn refuses_what_is_too_deep() {
+    fn rejects_deep_nesting() {
         let deep = "[".repeat(100_000);
-        assert_eq!(Cursor::new(deep.as_bytes()).skip().unwrap_err().what, "too deep");
+        assert_eq!(JsonCursor::new(deep.as_bytes()).skip().unwrap_err().what, "too deep");
     }
 
     proptest! {
         #[test]
         fn agrees_with_serde(text in r#"[ \[\]{},:"a\\0-9.eE+tru\-nfals]{0,40}"#) {
             let ours = {
-                let mut cursor = Cursor::new(text.as_bytes());
+                let mut cursor = JsonCursor::new(text.as_bytes());
                 cursor.skip().is_ok() && cursor.peek().is_none()
             };
             let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-            // Theirs checks escapes only where it must; ours always.
+            // serde_json does not check escapes of skipped strings; this cursor does.
             prop_assert!(ours == theirs || (theirs && text.contains('\\')), "{}", text);
         }
 
         #[test]
-        fn reads_what_serde_writes(text in ".*") {
+        fn parses_what_serde_writes(text in ".*") {
             let json = serde_json::to_string(&text).unwrap();
             prop_assert_eq!(string(&json).unwrap(), text);
         }

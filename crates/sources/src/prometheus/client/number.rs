@@ -1,6 +1,6 @@
-//! Numbers and times as Prometheus writes them.
+//! Sample values and times in the syntax of Prometheus.
 
-/// A value of a sample: what Go takes for a floating-point number. None if it is none, or too large.
+/// Parses a sample value like `strconv.ParseFloat` of Go; `None` if it is malformed or overflows.
 pub(crate) fn value(text: &str) -> Option<f64> {
     let plain = text.trim_start_matches(['+', '-']);
     if text.len() - plain.len() > 1 {
@@ -12,13 +12,13 @@ pub(crate) fn value(text: &str) -> Option<f64> {
     }
     let parsed: f64 =
         if text.contains('_') { without_underscores(text)?.parse() } else { text.parse() }.ok()?;
-    // `1e400` is a mistake, `+Inf` is not.
+    // `1e400` is an overflow, `+Inf` is a value.
     let overflows =
         parsed.is_infinite() && plain.starts_with(|first: char| first.is_ascii_digit() || first == '.');
     (!overflows).then_some(parsed)
 }
 
-/// Digits may be separated, but only from each other.
+/// Removes underscores, which must stand between digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -30,7 +30,7 @@ fn without_underscores(text: &str) -> Option<String> {
     good.then(|| text.replace('_', ""))
 }
 
-/// What follows `0x`: digits, perhaps with a point, and always an exponent of two.
+/// Parses the text after `0x`: digits, an optional point, and a mandatory binary exponent.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let exponent: i32 = exponent.parse().ok()?;
@@ -47,8 +47,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Milliseconds since the epoch from seconds in decimal digits. Digits beyond milliseconds are cut off, and so is an
-/// exponent after them: Prometheus writes none, and its own library reads times this way.
+/// Milliseconds since the epoch from decimal seconds. Further digits and an exponent are cut off, as in the
+/// Prometheus library.
 pub(crate) fn milliseconds(text: &str) -> Option<i64> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = seconds.parse::<i64>().ok()?.checked_mul(1000)?;

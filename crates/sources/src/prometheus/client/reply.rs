@@ -1,60 +1,60 @@
-//! What Prometheus answers to a query.
+//! Query responses.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::Error;
-use super::json::{Cursor, Malformed};
+use super::PrometheusError;
+use super::json::{JsonCursor, JsonError};
 use super::number;
 
-/// An answer to a query.
+/// A query response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
-    /// What came out.
-    pub result: Outcome,
-    /// What Prometheus warns of, such as answers that are not complete.
+pub struct QueryResponse {
+    /// The result.
+    pub result: QueryValue,
+    /// Warnings, for example about partial results.
     pub warnings: Vec<String>,
-    /// What Prometheus remarks, such as `rate` over something that is not a counter.
+    /// Infos, for example about `rate` of a gauge.
     pub infos: Vec<String>,
-    /// How many bytes it was.
+    /// Body size in bytes.
     pub size: usize,
 }
 
-/// What came out of a query.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// Samples; none: `null` instead of a list.
-    Vector(Option<Vec<Sample>>),
-    /// One number without labels.
-    Scalar(Sample),
-    /// Something over time, which is of no use here.
+pub enum QueryValue {
+    /// Samples; `None` if the list is `null`.
+    Vector(Option<Vec<VectorSample>>),
+    /// A number without labels.
+    Scalar(VectorSample),
+    /// A range vector, which is not used here.
     Matrix,
 }
 
 /// Labels, ascending by name.
 pub type SampleLabels = Vec<(Arc<str>, Box<str>)>;
 
-/// One number at one time.
+/// A sample.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct VectorSample {
     /// Labels, ascending by name.
     pub labels: SampleLabels,
-    /// Milliseconds since the epoch; 0 if it was not said.
+    /// Milliseconds since the epoch; 0 if missing.
     pub time: i64,
-    /// The number; none for histograms and samples without one.
+    /// Value; `None` for histograms and samples without one.
     pub value: Option<f64>,
 }
 
-impl Sample {
-    /// The value of a label; empty if it has none.
+impl VectorSample {
+    /// Value of a label; empty if missing.
     pub fn label(&self, name: &str) -> &str {
         self.labels.iter().find(|(own, _)| **own == *name).map_or("", |(_, value)| value)
     }
 }
 
-/// Whether an answer with this code is in the form of Prometheus; others come from somebody else.
+/// Whether responses with this status come from Prometheus; others come from a proxy.
 pub(super) fn is_of_prometheus(status: StatusCode) -> bool {
     status.is_success()
         || matches!(
@@ -63,7 +63,7 @@ pub(super) fn is_of_prometheus(status: StatusCode) -> bool {
         )
 }
 
-/// What all answers have around their data.
+/// Envelope of all responses.
 #[derive(Debug, Default)]
 pub(super) struct Envelope<'a> {
     pub(super) status: Cow<'a, str>,
@@ -75,15 +75,15 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an answer; what comes after it does not matter.
-    fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+    /// Parses a response; trailing bytes are ignored.
+    fn read(body: &'a [u8]) -> Result<Self, JsonError> {
         let mut envelope = Self::default();
-        Cursor::new(body).object(|cursor, key| envelope.member(&key, cursor))?;
+        JsonCursor::new(body).object(|cursor, key| envelope.member(&key, cursor))?;
         Ok(envelope)
     }
 
-    /// Takes the value of one member.
-    pub(super) fn member(&mut self, key: &str, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
+    /// Parses the value of one member.
+    pub(super) fn member(&mut self, key: &str, cursor: &mut JsonCursor<'a>) -> Result<(), JsonError> {
         match key {
             "data" => self.data = Some(cursor.skip()?),
             _ if cursor.null() => {}
@@ -99,14 +99,16 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// The error that it carries.
-    pub(super) fn complaint(&self) -> Option<Error> {
-        (self.status == "error")
-            .then(|| Error::Prometheus { kind: self.error_type.to_string(), message: self.error.to_string() })
+    /// Error in the envelope.
+    pub(super) fn complaint(&self) -> Option<PrometheusError> {
+        (self.status == "error").then(|| PrometheusError::Prometheus {
+            kind: self.error_type.to_string(),
+            message: self.error.to_string(),
+        })
     }
 }
 
-fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Malformed> {
+fn texts(cursor: &mut JsonCursor<'_>) -> Result<Vec<String>, JsonError> {
     let mut all = Vec::new();
     cursor.array(|cursor, _| {
         all.push(cursor.string()?.into_owned());
@@ -115,27 +117,27 @@ fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Malformed> {
     Ok(all)
 }
 
-/// Reads the body of an answer to a query.
-pub(super) fn decode(status: StatusCode, body: &[u8]) -> Result<Reply, Error> {
+/// Decodes the body of a query response.
+pub(super) fn decode(status: StatusCode, body: &[u8]) -> Result<QueryResponse, PrometheusError> {
     if !is_of_prometheus(status) {
-        return Err(Error::Code { code: status.as_u16(), body: Error::excerpt(body) });
+        return Err(PrometheusError::Code { code: status.as_u16(), body: PrometheusError::excerpt(body) });
     }
-    let garbled = |error: Malformed| Error::garbled(&error, body);
+    let garbled = |error: JsonError| PrometheusError::garbled(&error, body);
     let envelope = Envelope::read(body).map_err(garbled)?;
     if let Some(complaint) = envelope.complaint() {
         return Err(complaint);
     }
     let Some(data) = envelope.data else {
-        return Err(garbled(Malformed { what: "no data" }));
+        return Err(garbled(JsonError { what: "no data" }));
     };
-    let result = outcome(data).map_err(garbled)?;
-    Ok(Reply { result, warnings: envelope.warnings, infos: envelope.infos, size: body.len() })
+    let result = query_value(data).map_err(garbled)?;
+    Ok(QueryResponse { result, warnings: envelope.warnings, infos: envelope.infos, size: body.len() })
 }
 
-fn outcome(data: &[u8]) -> Result<Outcome, Malformed> {
+fn query_value(data: &[u8]) -> Result<QueryValue, JsonError> {
     let mut kind = None;
     let mut result = None;
-    let mut cursor = Cursor::new(data);
+    let mut cursor = JsonCursor::new(data);
     cursor.object(|cursor, key| {
         match &*key {
             "resultType" => kind = Some(cursor.string()?),
@@ -147,29 +149,29 @@ fn outcome(data: &[u8]) -> Result<Outcome, Malformed> {
         Ok(())
     })?;
     let Some(result) = result else { return cursor.wrong("no result") };
-    let mut within = Cursor::new(result);
+    let mut within = JsonCursor::new(result);
     match kind.as_deref() {
-        Some("vector") => vector(&mut within).map(Outcome::Vector),
+        Some("vector") => vector(&mut within).map(QueryValue::Vector),
         Some("scalar") => {
             let (Some(time), value @ Some(_)) = point(&mut within)? else {
                 return within.wrong("a scalar without time or value");
             };
-            Ok(Outcome::Scalar(Sample { labels: Vec::new(), time, value }))
+            Ok(QueryValue::Scalar(VectorSample { labels: Vec::new(), time, value }))
         }
-        Some("matrix") => Ok(Outcome::Matrix),
+        Some("matrix") => Ok(QueryValue::Matrix),
         _ => cursor.wrong("unknown type of result"),
     }
 }
 
-fn vector(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Sample>>, Malformed> {
+fn vector(cursor: &mut JsonCursor<'_>) -> Result<Option<Vec<VectorSample>>, JsonError> {
     if cursor.null() {
         return Ok(None);
     }
-    // All samples have the same few label names.
+    // Label names are interned; all samples have the same few.
     let mut names: Vec<Arc<str>> = Vec::new();
     let mut samples = Vec::new();
     cursor.array(|cursor, _| {
-        // Nothing instead of a sample says nothing.
+        // `null` elements are ignored.
         if !cursor.null() {
             samples.push(sample(cursor, &mut names)?);
         }
@@ -178,8 +180,8 @@ fn vector(cursor: &mut Cursor<'_>) -> Result<Option<Vec<Sample>>, Malformed> {
     Ok(Some(samples))
 }
 
-fn sample(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<Sample, Malformed> {
-    let mut sample = Sample::default();
+fn sample(cursor: &mut JsonCursor<'_>, names: &mut Vec<Arc<str>>) -> Result<VectorSample, JsonError> {
+    let mut sample = VectorSample::default();
     cursor.object(|cursor, key| {
         match &*key {
             "metric" => sample.labels = labels(cursor, names)?,
@@ -209,7 +211,7 @@ fn sample(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<Sample, 
     Ok(sample)
 }
 
-fn labels(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<SampleLabels, Malformed> {
+fn labels(cursor: &mut JsonCursor<'_>, names: &mut Vec<Arc<str>>) -> Result<SampleLabels, JsonError> {
     let mut labels: SampleLabels = Vec::new();
     if cursor.null() {
         return Ok(labels);
@@ -220,7 +222,7 @@ fn labels(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<SampleLa
         let name = names.iter().find(|name| ***name == *key).cloned();
         let name = name.unwrap_or_else(|| {
             let name: Arc<str> = Arc::from(&*key);
-            // Only so many are worth a search.
+            // A linear search pays off for few names only.
             if names.len() < 32 {
                 names.push(Arc::clone(&name));
             }
@@ -231,7 +233,7 @@ fn labels(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<SampleLa
         Ok(())
     })?;
     if !sorted {
-        // Of labels given twice the last counts.
+        // The last of duplicate labels wins.
         labels.reverse();
         labels.sort_by(|a, b| a.0.cmp(&b.0));
         labels.dedup_by(|later, first| later.0 == first.0);
@@ -239,8 +241,8 @@ fn labels(cursor: &mut Cursor<'_>, names: &mut Vec<Arc<str>>) -> Result<SampleLa
     Ok(labels)
 }
 
-/// `[time, "value"]`. What is missing is missing; what is too much does not matter.
-fn point(cursor: &mut Cursor<'_>) -> Result<(Option<i64>, Option<f64>), Malformed> {
+/// Parses `[time, "value"]`. Missing elements stay `None`, extra ones are ignored.
+fn point(cursor: &mut JsonCursor<'_>) -> Result<(Option<i64>, Option<f64>), JsonError> {
     let mut when = None;
     let mut value = None;
     if cursor.null() {
@@ -264,7 +266,7 @@ fn point(cursor: &mut Cursor<'_>) -> Result<(Option<i64>, Option<f64>), Malforme
     Ok((when, value))
 }
 
-fn time(cursor: &mut Cursor<'_>) -> Result<i64, Malformed> {
+fn time(cursor: &mut JsonCursor<'_>) -> Result<i64, JsonError> {
     let text = cursor.number()?;
     number::milliseconds(text).map_or_else(|| cursor.wrong("a time that is none"), Ok)
 }

@@ -1,81 +1,84 @@
-//! Answers about series, read while they come: only the names of metrics and labels are kept, each combination once.
+//! Series responses, decoded while they arrive: only metric and label names are kept, each combination once.
 //!
-//! A Prometheus may have millions of series, so neither the answer nor a list of series is ever in memory.
+//! A Prometheus server may have millions of series, so neither the response nor the list of series is held in memory.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::http::Streamed;
+use crate::http::StreamedResponse;
 
-use super::Error;
-use super::json::{Cursor, Malformed};
+use super::PrometheusError;
+use super::json::{JsonCursor, JsonError};
 use super::reply::{Envelope, is_of_prometheus};
 
-/// A series or another member of an answer that is larger than this is refused.
-const LARGEST_VALUE: usize = 1 << 20;
-/// This much of an answer that is not about series is read, to say what it was.
-const LARGEST_COMPLAINT: usize = 64 << 10;
+/// Size limit of one series or member in bytes.
+const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Bytes of an error response that are read for the error text.
+const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// What matters of a series: its name and the names of its labels. Values are never kept.
+/// Shape of a series: its name and label names, without values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Shape {
-    /// Name of the metric; empty if the series has none.
+pub struct SeriesShape {
+    /// Metric name; empty if the series has none.
     pub name: Arc<str>,
-    /// Names of all other labels, in the order of the answer.
+    /// Other label names, in the order of the response.
     pub labels: Vec<Arc<str>>,
 }
 
-/// What a selector selects.
+/// Series that a selector matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Every combination of names once, in the order in which they came.
-    pub shapes: Vec<Shape>,
-    /// How many series there are.
+pub struct SeriesResult {
+    /// Distinct shapes, in the order of the response.
+    pub shapes: Vec<SeriesShape>,
+    /// Number of series.
     pub series: u64,
-    /// What Prometheus warns of.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// Reads an answer.
-pub(super) async fn read(answer: &mut Streamed, most: usize) -> Result<Found, Error> {
+/// Reads a response.
+pub(super) async fn read(
+    answer: &mut StreamedResponse,
+    most: usize,
+) -> Result<SeriesResult, PrometheusError> {
     let status = answer.status;
     if !is_of_prometheus(status) {
         let mut body = Vec::new();
-        while body.len() < LARGEST_COMPLAINT
-            && let Some(piece) = answer.piece().await?
+        while body.len() < MAX_ERROR_BODY_BYTES
+            && let Some(piece) = answer.chunk().await?
         {
             body.extend_from_slice(&piece);
         }
-        return Err(Error::Code { code: status.as_u16(), body: Error::excerpt(&body) });
+        return Err(PrometheusError::Code { code: status.as_u16(), body: PrometheusError::excerpt(&body) });
     }
-    let mut reader = Reader::new(most);
-    while let Some(piece) = answer.piece().await? {
+    let mut reader = SeriesReader::new(most);
+    while let Some(piece) = answer.chunk().await? {
         reader.feed(&piece)?;
     }
     reader.finish()
 }
 
-/// Takes an answer apart as it comes.
-pub(super) struct Reader {
-    phase: Phase,
-    /// The part of a value that came already.
+/// Incremental parser of a response.
+pub(super) struct SeriesReader {
+    phase: ParsePhase,
+    /// Start of a value that is not complete yet.
     begun: Vec<u8>,
     scanner: Scanner,
-    /// The beginning of the answer, to say what it was.
+    /// Start of the response, for error texts.
     first: Vec<u8>,
-    data: Data,
-    tally: Tally,
+    data: DataField,
+    tally: ShapeCollector,
     status: String,
     kind: String,
     message: String,
 }
 
-/// Where in the answer we are.
+/// Position in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum ParsePhase {
     Start,
-    /// Before a key, or the end.
+    /// Before a key or the end of the object.
     Key {
         comma: bool,
     },
@@ -83,7 +86,7 @@ enum Phase {
     Colon(String),
     Value(String),
     InValue(String),
-    /// Before a series, or the end of the list.
+    /// Before a series or the end of the list.
     Element {
         comma: bool,
     },
@@ -91,42 +94,42 @@ enum Phase {
     End,
 }
 
-/// What was said about the data.
+/// Type of the `data` member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Data {
+enum DataField {
     Missing,
     Null,
     Wrong,
     Listed,
 }
 
-impl Reader {
+impl SeriesReader {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            phase: Phase::Start,
+            phase: ParsePhase::Start,
             begun: Vec::new(),
             scanner: Scanner::default(),
             first: Vec::new(),
-            data: Data::Missing,
-            tally: Tally::new(most),
+            data: DataField::Missing,
+            tally: ShapeCollector::new(most),
             status: String::new(),
             kind: String::new(),
             message: String::new(),
         }
     }
 
-    fn wrong(&self, what: &'static str) -> Error {
-        Error::garbled(&Malformed { what }, &self.first)
+    fn wrong(&self, what: &'static str) -> PrometheusError {
+        PrometheusError::garbled(&JsonError { what }, &self.first)
     }
 
-    /// Takes the next piece.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), Error> {
+    /// Parses the next chunk.
+    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), PrometheusError> {
         if self.first.len() < 128 {
             self.first.extend(piece.iter().take(128));
         }
         let mut at = 0;
         while let Some(&byte) = piece.get(at) {
-            if matches!(self.phase, Phase::InKey | Phase::InValue(_) | Phase::InElement) {
+            if matches!(self.phase, ParsePhase::InKey | ParsePhase::InValue(_) | ParsePhase::InElement) {
                 let rest = piece.get(at..).unwrap_or_default();
                 match self.scanner.scan(rest) {
                     Some(length) => {
@@ -138,13 +141,13 @@ impl Reader {
                             let mut whole = std::mem::take(&mut self.begun);
                             whole.extend_from_slice(here);
                             self.complete(&whole)?;
-                            // The room is used again.
+                            // The buffer is reused.
                             whole.clear();
                             self.begun = whole;
                         }
                     }
                     None => {
-                        if self.begun.len() + rest.len() > LARGEST_VALUE {
+                        if self.begun.len() + rest.len() > MAX_VALUE_BYTES {
                             return Err(self.wrong("a value that is too large"));
                         }
                         self.begun.extend_from_slice(rest);
@@ -153,7 +156,7 @@ impl Reader {
                 }
                 continue;
             }
-            if self.phase == Phase::End {
+            if self.phase == ParsePhase::End {
                 break;
             }
             let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -162,21 +165,23 @@ impl Reader {
         Ok(())
     }
 
-    /// A byte between values; says how many bytes are consumed.
-    fn between(&mut self, byte: u8) -> Result<usize, Error> {
-        let (next, consumed) = match (std::mem::replace(&mut self.phase, Phase::End), byte) {
-            (Phase::Start, b'{') | (Phase::Key { comma: true }, b',') => (Phase::Key { comma: false }, 1),
-            (Phase::Key { .. }, b'}') => (Phase::End, 1),
-            (Phase::Key { comma: false }, b'"') => (Phase::InKey, 0),
-            (Phase::Colon(key), b':') => (Phase::Value(key), 1),
-            (Phase::Value(key), b'[') if key == "data" => {
-                self.data = Data::Listed;
-                (Phase::Element { comma: false }, 1)
+    /// Handles a byte between values; returns the number of consumed bytes.
+    fn between(&mut self, byte: u8) -> Result<usize, PrometheusError> {
+        let (next, consumed) = match (std::mem::replace(&mut self.phase, ParsePhase::End), byte) {
+            (ParsePhase::Start, b'{') | (ParsePhase::Key { comma: true }, b',') => {
+                (ParsePhase::Key { comma: false }, 1)
             }
-            (Phase::Value(key), _) => (Phase::InValue(key), 0),
-            (Phase::Element { comma: true }, b',') => (Phase::Element { comma: false }, 1),
-            (Phase::Element { .. }, b']') => (Phase::Key { comma: true }, 1),
-            (Phase::Element { comma: false }, _) => (Phase::InElement, 0),
+            (ParsePhase::Key { .. }, b'}') => (ParsePhase::End, 1),
+            (ParsePhase::Key { comma: false }, b'"') => (ParsePhase::InKey, 0),
+            (ParsePhase::Colon(key), b':') => (ParsePhase::Value(key), 1),
+            (ParsePhase::Value(key), b'[') if key == "data" => {
+                self.data = DataField::Listed;
+                (ParsePhase::Element { comma: false }, 1)
+            }
+            (ParsePhase::Value(key), _) => (ParsePhase::InValue(key), 0),
+            (ParsePhase::Element { comma: true }, b',') => (ParsePhase::Element { comma: false }, 1),
+            (ParsePhase::Element { .. }, b']') => (ParsePhase::Key { comma: true }, 1),
+            (ParsePhase::Element { comma: false }, _) => (ParsePhase::InElement, 0),
             _ => return Err(self.wrong("not an answer about series")),
         };
         self.phase = next;
@@ -184,25 +189,25 @@ impl Reader {
         Ok(consumed)
     }
 
-    /// A key, a member's value or a series is complete.
-    fn complete(&mut self, text: &[u8]) -> Result<(), Error> {
-        let garbled = |error: Malformed, first: &[u8]| Error::garbled(&error, first);
-        let next = match std::mem::replace(&mut self.phase, Phase::End) {
-            Phase::InKey => {
-                let key = Cursor::new(text).string().map_err(|error| garbled(error, &self.first))?;
-                Phase::Colon(key.into_owned())
+    /// Handles a complete key, member value or series.
+    fn complete(&mut self, text: &[u8]) -> Result<(), PrometheusError> {
+        let garbled = |error: JsonError, first: &[u8]| PrometheusError::garbled(&error, first);
+        let next = match std::mem::replace(&mut self.phase, ParsePhase::End) {
+            ParsePhase::InKey => {
+                let key = JsonCursor::new(text).string().map_err(|error| garbled(error, &self.first))?;
+                ParsePhase::Colon(key.into_owned())
             }
-            Phase::InValue(key) => {
+            ParsePhase::InValue(key) => {
                 self.member(&key, text).map_err(|error| garbled(error, &self.first))?;
-                Phase::Key { comma: true }
+                ParsePhase::Key { comma: true }
             }
-            Phase::InElement => {
+            ParsePhase::InElement => {
                 match self.tally.series(text) {
                     Ok(true) => {}
                     Ok(false) => return Err(too_many(self.tally.most)),
                     Err(error) => return Err(garbled(error, &self.first)),
                 }
-                Phase::Element { comma: true }
+                ParsePhase::Element { comma: true }
             }
             other => other,
         };
@@ -210,13 +215,13 @@ impl Reader {
         Ok(())
     }
 
-    fn member(&mut self, key: &str, text: &[u8]) -> Result<(), Malformed> {
+    fn member(&mut self, key: &str, text: &[u8]) -> Result<(), JsonError> {
         let mut envelope = Envelope::default();
-        let mut cursor = Cursor::new(text);
+        let mut cursor = JsonCursor::new(text);
         envelope.member(key, &mut cursor)?;
         match key {
-            "data" if text == b"null" => self.data = Data::Null,
-            "data" => self.data = Data::Wrong,
+            "data" if text == b"null" => self.data = DataField::Null,
+            "data" => self.data = DataField::Wrong,
             "status" => self.status = envelope.status.into_owned(),
             "errorType" => self.kind = envelope.error_type.into_owned(),
             "error" => self.message = envelope.error.into_owned(),
@@ -226,30 +231,30 @@ impl Reader {
         Ok(())
     }
 
-    /// The answer is over.
-    pub(super) fn finish(self) -> Result<Found, Error> {
-        if self.phase != Phase::End {
+    /// Ends the response.
+    pub(super) fn finish(self) -> Result<SeriesResult, PrometheusError> {
+        if self.phase != ParsePhase::End {
             return Err(self.wrong("the answer ended too early"));
         }
         if self.status == "error" {
-            return Err(Error::Prometheus { kind: self.kind, message: self.message });
+            return Err(PrometheusError::Prometheus { kind: self.kind, message: self.message });
         }
         match self.data {
-            Data::Listed => Ok(self.tally.found),
-            Data::Null => Err(self.wrong("no data (null) for the selector")),
-            Data::Missing => Err(self.wrong("no data")),
-            Data::Wrong => Err(self.wrong("data that is no list")),
+            DataField::Listed => Ok(self.tally.found),
+            DataField::Null => Err(self.wrong("no data (null) for the selector")),
+            DataField::Missing => Err(self.wrong("no data")),
+            DataField::Wrong => Err(self.wrong("data that is no list")),
         }
     }
 }
 
-fn too_many(most: usize) -> Error {
-    Error::TooMuch(format!(
+fn too_many(most: usize) -> PrometheusError {
+    PrometheusError::TooMuch(format!(
         "the selector selects more than {most} different combinations of metric and label names"
     ))
 }
 
-/// Finds the end of a value without understanding it.
+/// Finds the end of a value without parsing it.
 #[derive(Debug, Default)]
 struct Scanner {
     depth: usize,
@@ -259,7 +264,7 @@ struct Scanner {
 }
 
 impl Scanner {
-    /// How many bytes belong to the value, if its end is among them.
+    /// Number of bytes up to the end of the value, if it is in the input.
     fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -302,26 +307,26 @@ impl Scanner {
     }
 }
 
-/// Counts series and keeps their shapes.
-struct Tally {
-    found: Found,
+/// Counts series and collects their shapes.
+struct ShapeCollector {
+    found: SeriesResult,
     most: usize,
-    /// Places in `found.shapes` by hash; the rare ones with equal hashes take the next free number.
+    /// Indices of `found.shapes` by hash; on a collision the next free hash is used.
     places: HashMap<u64, usize>,
     names: HashMap<Box<str>, Arc<str>>,
 }
 
-impl Tally {
+impl ShapeCollector {
     fn new(most: usize) -> Self {
-        Self { found: Found::default(), most, places: HashMap::new(), names: HashMap::new() }
+        Self { found: SeriesResult::default(), most, places: HashMap::new(), names: HashMap::new() }
     }
 
-    /// Takes one series; false if there are too many shapes.
-    fn series(&mut self, text: &[u8]) -> Result<bool, Malformed> {
+    /// Adds a series; false if there are too many shapes.
+    fn series(&mut self, text: &[u8]) -> Result<bool, JsonError> {
         self.found.series += 1;
         let mut name = std::borrow::Cow::Borrowed("");
         let mut labels = Vec::with_capacity(16);
-        let mut cursor = Cursor::new(text);
+        let mut cursor = JsonCursor::new(text);
         if !cursor.null() {
             cursor.object(|cursor, key| {
                 let value = cursor.string()?;
@@ -350,7 +355,7 @@ impl Tally {
             return Ok(false);
         }
         self.places.insert(hash, self.found.shapes.len());
-        let shape = Shape {
+        let shape = SeriesShape {
             name: Arc::from(&*name),
             labels: labels.iter().map(|label| interned(&mut self.names, label)).collect(),
         };

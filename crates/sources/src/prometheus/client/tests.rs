@@ -11,10 +11,10 @@ use super::*;
 use crate::http::tests::{answer, plainly};
 use crate::http::{Client, Endpoint};
 
-/// What a Prometheus in memory says to a path and a query or selector.
+/// Response of a fake Prometheus to a path and a query or selector.
 pub(crate) type Say = Box<dyn Fn(&str, &str) -> (u16, String) + Send + Sync>;
 
-/// A Prometheus in memory that remembers what it was asked.
+/// A fake Prometheus that records its requests.
 pub(crate) struct Played {
     say: Say,
     delay: Duration,
@@ -40,7 +40,7 @@ impl Played {
         self.asked.lock().unwrap().len()
     }
 
-    async fn respond(&self, ask: &Ask) -> (StatusCode, Bytes) {
+    async fn respond(&self, ask: &HttpRequest) -> (StatusCode, Bytes) {
         let busy = self.busy.fetch_add(1, Ordering::SeqCst) + 1;
         self.busiest.fetch_max(busy, Ordering::SeqCst);
         if !self.delay.is_zero() {
@@ -73,7 +73,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// So that tests can keep what they gave away.
+/// Lets tests keep a handle of the fake.
 pub(crate) struct Shared(pub(crate) Arc<Played>);
 
 impl Transport for Shared {
@@ -81,25 +81,25 @@ impl Transport for Shared {
         "http://played".to_owned()
     }
 
-    fn send(&self, ask: Ask) -> BoxFuture<'_, Result<Response, web::Error>> {
+    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
         Box::pin(async move {
             let (status, body) = self.0.respond(&ask).await;
-            Ok(Response { status, headers: HeaderMap::new(), body })
+            Ok(HttpResponse { status, headers: HeaderMap::new(), body })
         })
     }
 
-    fn stream(&self, ask: Ask) -> BoxFuture<'_, Result<Streamed, web::Error>> {
+    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
         Box::pin(async move {
             let (status, body) = self.0.respond(&ask).await;
-            // Pieces that end in the middle of everything.
+            // Chunks with arbitrary boundaries.
             let pieces: Vec<Bytes> = body.chunks(7).map(Bytes::copy_from_slice).collect();
-            Ok(Streamed::from_pieces(status, pieces))
+            Ok(StreamedResponse::from_chunks(status, pieces))
         })
     }
 }
 
-pub(crate) fn prometheus(played: &Arc<Played>, manner: Manner) -> Prometheus {
-    Prometheus::new(Arc::new(Shared(Arc::clone(played))), manner)
+pub(crate) fn prometheus(played: &Arc<Played>, settings: PrometheusSettings) -> PrometheusClient {
+    PrometheusClient::new(Arc::new(Shared(Arc::clone(played))), settings)
 }
 
 pub(crate) fn vector(result: &str) -> String {
@@ -109,7 +109,7 @@ pub(crate) fn vector(result: &str) -> String {
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn decode(body: &str) -> Result<Reply, Error> {
+fn decode(body: &str) -> Result<QueryResponse, PrometheusError> {
     reply::decode(StatusCode::OK, body.as_bytes())
 }
 
@@ -119,7 +119,7 @@ fn reads_vectors() {
         r#"{"metric":{"pod":"a","code":"\u0032"},"value":[1767225590.5,"1.5"]},null,{"metric":{"pod":"b"}}"#,
     ))
     .unwrap();
-    let Outcome::Vector(Some(samples)) = reply.result else { panic!("no vector") };
+    let QueryValue::Vector(Some(samples)) = reply.result else { panic!("no vector") };
     assert_eq!(samples.len(), 2);
     assert_eq!((samples[0].label("code"), samples[0].label("pod"), samples[0].label("x")), ("2", "a", ""));
     assert_eq!((samples[0].time, samples[0].value), (1_767_225_590_500, Some(1.5)));
@@ -132,12 +132,12 @@ fn keeps_warnings() {
         r#"{"data":{"result":[1,"2"],"resultType":"scalar"},"warnings":["partial"],"infos":["not a counter"]} tail"#,
     )
     .unwrap();
-    assert!(matches!(reply.result, Outcome::Scalar(Sample { time: 1000, value: Some(2.0), .. })));
+    assert!(matches!(reply.result, QueryValue::Scalar(VectorSample { time: 1000, value: Some(2.0), .. })));
     assert_eq!((&*reply.warnings[0], &*reply.infos[0]), ("partial", "not a counter"));
 }
 
 #[test]
-fn says_why_an_answer_is_of_no_use() {
+fn unusable_responses_have_a_reason() {
     for (body, expected) in [
         (
             "<html><body>Log in</body>",
@@ -162,16 +162,16 @@ fn says_why_an_answer_is_of_no_use() {
 
 proptest! {
     #[test]
-    fn no_answer_makes_it_panic(body in r#"[ \[\]{},:"a\\0-9.eE\-statusdresultTypevcomxn]{0,120}"#) {
+    fn arbitrary_responses_do_not_panic(body in r#"[ \[\]{},:"a\\0-9.eE\-statusdresultTypevcomxn]{0,120}"#) {
         let _ = decode(&body);
-        let mut reader = series::Reader::new(10);
+        let mut reader = series::SeriesReader::new(10);
         let _ = body.as_bytes().chunks(3).try_for_each(|piece| reader.feed(piece)).and_then(|()| reader.finish());
     }
 
     #[test]
-    fn pieces_do_not_matter(size in 1_usize..40) {
+    fn chunk_boundaries_do_not_matter(size in 1_usize..40) {
         let body = r#"{ "status" : "success", "warnings":["w"], "data" : [ {"__name__":"a","x":"1\"}"}, {"x":"2","__name__":"a"} ,null,{"__name__":"b","y":"]"}] }"#;
-        let mut reader = series::Reader::new(10);
+        let mut reader = series::SeriesReader::new(10);
         for piece in body.as_bytes().chunks(size) {
             reader.feed(piece).unwrap();
         }
@@ -183,15 +183,15 @@ proptest! {
     }
 }
 
-fn series(body: &str) -> Result<Found, Error> {
-    let mut reader = series::Reader::new(3);
+fn series(body: &str) -> Result<SeriesResult, PrometheusError> {
+    let mut reader = series::SeriesReader::new(3);
     reader.feed(body.as_bytes())?;
     reader.finish()
 }
 
 #[test]
-fn series_that_are_not_told_are_a_failure() {
-    assert_eq!(series(r#"{"status":"success","data":[]}"#).unwrap(), Found::default());
+fn missing_series_data_is_an_error() {
+    assert_eq!(series(r#"{"status":"success","data":[]}"#).unwrap(), SeriesResult::default());
     for (body, expected) in [
         (r#"{"status":"success","data":null}"#, "no data (null)"),
         (r#"{"status":"success"}"#, "no data"),
@@ -211,8 +211,8 @@ fn series_that_are_not_told_are_a_failure() {
 }
 
 #[test]
-fn a_million_series_are_not_kept() {
-    let mut reader = series::Reader::new(1000);
+fn million_series_are_not_held_in_memory() {
+    let mut reader = series::SeriesReader::new(1000);
     reader.feed(br#"{"status":"success","data":["#).unwrap();
     for number in 0..1_000_000 {
         let comma = if number > 0 { "," } else { "" };
@@ -231,9 +231,9 @@ fn a_million_series_are_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_identical_questions_are_one_query() {
+async fn thousand_identical_queries_are_sent_once() {
     let played = Played::slow(Duration::from_millis(20), |_, _| (200, vector("")));
-    let prometheus = prometheus(&played, Manner::default());
+    let prometheus = prometheus(&played, PrometheusSettings::default());
     let all = (0..1000).map(|_| prometheus.query("up", NOW, PATIENCE));
     let answers = futures::future::join_all(all).await;
     assert!(answers.iter().all(Result::is_ok));
@@ -243,16 +243,16 @@ async fn a_thousand_identical_questions_are_one_query() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_used_for_ten_seconds_and_renewed_before_they_are_too_old() {
+async fn responses_are_cached_for_ten_seconds_and_refreshed_early() {
     let played = Played::slow(Duration::from_millis(10), |_, _| (200, vector("")));
-    let prometheus = prometheus(&played, Manner::default());
+    let prometheus = prometheus(&played, PrometheusSettings::default());
     let ask = async || prometheus.query("up", NOW, PATIENCE).await.unwrap();
     ask().await;
     tokio::time::advance(Duration::from_secs(8)).await;
     ask().await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(played.count(), 1);
-    // After nine seconds somebody is still answered at once, and the answer is renewed behind his back.
+    // After nine seconds the cached response is returned, and refreshed in the background.
     tokio::time::advance(Duration::from_secs(1)).await;
     ask().await;
     assert_eq!(played.count(), 1);
@@ -264,9 +264,9 @@ async fn answers_are_used_for_ten_seconds_and_renewed_before_they_are_too_old() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_used_for_one_second_at_most() {
+async fn errors_are_cached_for_one_second_at_most() {
     let played = Played::new(|_, _| (500, String::new()));
-    let prometheus = prometheus(&played, Manner::default());
+    let prometheus = prometheus(&played, PrometheusSettings::default());
     assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
     assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
     assert_eq!(played.count(), 1);
@@ -277,10 +277,14 @@ async fn errors_are_used_for_one_second_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn memory_and_parallelism_are_bounded() {
+async fn cache_size_and_concurrency_are_bounded() {
     let played = Played::slow(Duration::from_millis(10), |_, _| (200, vector("")));
-    let manner = Manner { parallel: 3, most_remembered: 10, ..Manner::default() };
-    let prometheus = prometheus(&played, manner);
+    let settings = PrometheusSettings {
+        max_concurrent_queries: 3,
+        max_cached_responses: 10,
+        ..PrometheusSettings::default()
+    };
+    let prometheus = prometheus(&played, settings);
     let all = (0..100).map(|number| {
         let prometheus = prometheus.clone();
         async move { prometheus.query(&format!("q{number}"), NOW, PATIENCE).await }
@@ -292,11 +296,11 @@ async fn memory_and_parallelism_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_does_not_take_the_query_with_him() {
+async fn cancelled_caller_does_not_cancel_the_query() {
     let played = Played::slow(Duration::from_secs(2), |_, _| (200, vector("")));
-    let prometheus = prometheus(&played, Manner::default());
+    let prometheus = prometheus(&played, PrometheusSettings::default());
     let error = prometheus.query("up", NOW, Duration::from_secs(1)).await.unwrap_err();
-    assert_eq!(error, Error::Late(Duration::from_secs(1)));
+    assert_eq!(error, PrometheusError::Late(Duration::from_secs(1)));
     assert!(prometheus.query("up", NOW, PATIENCE).await.is_ok());
     assert_eq!(played.count(), 1);
 }
@@ -312,11 +316,11 @@ async fn long_queries_are_sent_as_forms() {
     })
     .await;
     let client = Client::new(Endpoint::at(format!("http://{address}/prom/"))).unwrap();
-    let prometheus = Prometheus::new(Arc::new(client), Manner::default());
+    let prometheus = PrometheusClient::new(Arc::new(client), PrometheusSettings::default());
     let now = Timestamp::from_millisecond(1_767_225_600_250).unwrap();
     let said = async |query: &str| {
         let reply = prometheus.query(query, now, PATIENCE).await.unwrap();
-        let Outcome::Vector(Some(samples)) = &reply.result else { panic!("no vector") };
+        let QueryValue::Vector(Some(samples)) = &reply.result else { panic!("no vector") };
         (samples[0].label("said").to_owned(), samples[0].label("form").to_owned())
     };
     let (path, form) = said(r#"up{a="b c"}"#).await;
@@ -330,7 +334,7 @@ async fn long_queries_are_sent_as_forms() {
 #[tokio::test]
 async fn latencies_are_exposed_as_the_adapter_does() {
     let played = Played::new(|_, _| (200, vector("")));
-    let prometheus = prometheus(&played, Manner::default());
+    let prometheus = prometheus(&played, PrometheusSettings::default());
     prometheus.query("up", NOW, PATIENCE).await.unwrap();
     let text = prometheus.report().exposition();
     let name = "prometheus_adapter_prometheus_client_request_duration_seconds";
@@ -341,17 +345,20 @@ async fn latencies_are_exposed_as_the_adapter_does() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_are_read_and_more_are_refused() {
+async fn ten_megabytes_are_read_and_more_are_rejected() {
     let address = plainly(|_| {
         let sample = r#"{"metric":{"pod":"p"},"value":[1,"1"]}"#;
         answer(200, vector(&vec![sample; 250_000].join(",")))
     })
     .await;
     let client = Client::new(Endpoint::at(format!("http://{address}"))).unwrap();
-    let good = Prometheus::new(Arc::new(client.clone()), Manner::default());
+    let good = PrometheusClient::new(Arc::new(client.clone()), PrometheusSettings::default());
     let reply = good.query("up", NOW, PATIENCE).await.unwrap();
-    assert!(matches!(&reply.result, Outcome::Vector(Some(samples)) if samples.len() == 250_000));
-    let small = Prometheus::new(Arc::new(client), Manner { largest: 1 << 20, ..Manner::default() });
+    assert!(matches!(&reply.result, QueryValue::Vector(Some(samples)) if samples.len() == 250_000));
+    let small = PrometheusClient::new(
+        Arc::new(client),
+        PrometheusSettings { max_response_bytes: 1 << 20, ..PrometheusSettings::default() },
+    );
     let error = small.query("up", NOW, PATIENCE).await.unwrap_err();
     assert!(error.to_string().contains("answer too large: more than 1048576 bytes"), "{error}");
 }

@@ -1,8 +1,8 @@
-//! Durations as Prometheus writes them.
+//! Durations in the syntax of Prometheus.
 
 use std::time::Duration;
 
-/// Units in the order they must be written, in milliseconds.
+/// Units in their mandatory order, in milliseconds.
 const UNITS: [(&str, u64); 7] = [
     ("y", 365 * 24 * 60 * 60 * 1000),
     ("w", 7 * 24 * 60 * 60 * 1000),
@@ -13,10 +13,10 @@ const UNITS: [(&str, u64); 7] = [
     ("ms", 1),
 ];
 
-/// Nanoseconds of a duration must fit into 63 bits.
-const LONGEST: u64 = i64::MAX as u64 / 1_000_000;
+/// A duration must fit into 63 bits of nanoseconds.
+const MAX_MILLIS: u64 = i64::MAX as u64 / 1_000_000;
 
-/// Reads `5m`, `1h30m`, `0`; every unit at most once, the longer before the shorter.
+/// Parses `5m`, `1h30m`, `0`; every unit at most once, longer units first.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     match text {
         "" => return Err("empty duration string".to_owned()),
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
         total = part
             .and_then(|part| total.checked_add(part))
-            .filter(|total| *total <= LONGEST)
+            .filter(|total| *total <= MAX_MILLIS)
             .ok_or_else(|| format!("duration out of range: {text:?}"))?;
         rest = behind;
     }

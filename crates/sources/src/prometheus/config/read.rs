@@ -1,25 +1,28 @@
-//! The tree of the file becomes a configuration.
+//! Builds the configuration from the YAML tree.
 //!
-//! Not by way of serde: the adapter takes any scalar where it wants a text (`seriesQuery: 5`), in the words of the file.
+//! serde is not used, because prometheus-adapter accepts any scalar as a string (`seriesQuery: 5`), with the text of
+//! the file.
 
 use std::time::Duration;
 
 use api::text::{Key, Node, Problem, Source, Value, nearest};
 
 use super::duration;
-use super::{Config, NameMapping, ResourceMapping, ResourceRule, ResourceRules, RuleConfig, SeriesFilter};
+use super::{
+    AdapterConfig, NameMapping, ResourceMapping, ResourceRule, ResourceRules, RuleConfig, SeriesFilter,
+};
 use crate::prometheus::mapper::GroupResource;
 
-/// More than these are not reported.
-const MOST: usize = 20;
+/// Maximum number of reported problems.
+const MAX_REPORTED_PROBLEMS: usize = 20;
 
-pub(super) struct Reader<'a> {
+pub(super) struct ConfigReader<'a> {
     source: &'a Source,
     path: Vec<String>,
     problems: Vec<Problem>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ConfigReader<'a> {
     pub(super) fn new(source: &'a Source) -> Self {
         Self { source, path: Vec::new(), problems: Vec::new() }
     }
@@ -28,8 +31,8 @@ impl<'a> Reader<'a> {
         self.problems
     }
 
-    pub(super) fn config(&mut self, node: &Node) -> Config {
-        let mut config = Config::default();
+    pub(super) fn config(&mut self, node: &Node) -> AdapterConfig {
+        let mut config = AdapterConfig::default();
         self.map(node, &["rules", "externalRules", "resourceRules"], |reader, key, node| match key {
             "rules" => config.rules = reader.list(node, Self::rule),
             "externalRules" => config.external_rules = reader.list(node, Self::rule),
@@ -214,7 +217,7 @@ impl<'a> Reader<'a> {
     }
 
     fn report(&mut self, problem: Problem) {
-        if self.problems.len() < MOST {
+        if self.problems.len() < MAX_REPORTED_PROBLEMS {
             let path = self.path.join(".").replace(".[", "[");
             self.problems.push(problem.in_path(path));
         }

@@ -23,7 +23,7 @@ resourceRules:
 
 #[test]
 fn reads_every_key() {
-    let config = Config::parse(SMALL).unwrap();
+    let config = AdapterConfig::parse(SMALL).unwrap();
     let rule = &config.rules[0];
     assert_eq!(rule.series_filters, [SeriesFilter { is: String::new(), is_not: "^x".to_owned() }]);
     assert_eq!(rule.resources.namespaced, Some(false));
@@ -36,7 +36,7 @@ fn reads_every_key() {
 }
 
 #[test]
-fn complains_with_place_and_remedy() {
+fn errors_have_position_and_remedy() {
     for (text, expected) in [
         ("rulez: []", "line 1, column 1: unknown key `rulez` (did you mean `rules`?)"),
         (
@@ -48,23 +48,23 @@ fn complains_with_place_and_remedy() {
         ("resourceRules: {window: 5 minutes}", "unknown unit \" minutes\" in duration \"5 minutes\""),
         ("- a", "expected a map, found a list"),
     ] {
-        let error = Config::parse(text).unwrap_err();
-        assert_eq!(error.stage, Stage::Parse);
+        let error = AdapterConfig::parse(text).unwrap_err();
+        assert_eq!(error.stage, ConfigSection::Parse);
         assert!(error.message.starts_with("unable to parse metrics discovery config: "), "{}", error.message);
         assert!(error.message.contains(expected), "{}", error.message);
     }
 }
 
 #[test]
-fn takes_scalars_for_texts_in_their_own_words() {
+fn scalars_are_accepted_as_strings() {
     let config =
-        Config::parse("rules:\n- seriesQuery: 0x1F\n  metricsQuery: yes\n  name: {as: 1.50}").unwrap();
+        AdapterConfig::parse("rules:\n- seriesQuery: 0x1F\n  metricsQuery: yes\n  name: {as: 1.50}").unwrap();
     let rule = &config.rules[0];
     assert_eq!([&*rule.series_query, &*rule.metrics_query, &*rule.name.as_], ["0x1F", "yes", "1.50"]);
 }
 
 #[test]
-fn durations_are_those_of_prometheus() {
+fn durations_use_prometheus_syntax() {
     for (text, millis) in [("0", 0), ("5m", 300_000), ("1y1w1d1h1m1s1ms", 32_230_861_001), ("1500ms", 1500)] {
         assert_eq!(duration::parse(text).unwrap(), Duration::from_millis(millis), "{text}");
     }

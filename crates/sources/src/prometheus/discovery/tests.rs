@@ -1,48 +1,48 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
-use crate::prometheus::client::Manner;
+use crate::prometheus::client::PrometheusSettings;
 use crate::prometheus::client::tests::{Played, prometheus};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
 }
 
-fn found(names: &[&str]) -> Found {
+fn found(names: &[&str]) -> SeriesResult {
     let shapes = names.iter().map(|name| Series { name: Arc::from(*name), labels: vec![Arc::from("pod")] });
-    Found { shapes: shapes.collect(), series: 10, warnings: Vec::new() }
+    SeriesResult { shapes: shapes.collect(), series: 10, warnings: Vec::new() }
 }
 
-fn attempt(selector: &str, result: Result<Found, Error>) -> Attempt {
-    Attempt { selector: selector.into(), took: Duration::from_secs(1), result }
+fn attempt(selector: &str, result: Result<SeriesResult, PrometheusError>) -> DiscoveryAttempt {
+    DiscoveryAttempt { selector: selector.into(), took: Duration::from_secs(1), result }
 }
 
 fn wanted(selectors: &[&str]) -> Vec<Arc<str>> {
     selectors.iter().map(|selector| Arc::from(*selector)).collect()
 }
 
-fn failure() -> Error {
-    Error::Prometheus { kind: "timeout".into(), message: "too slow".into() }
+fn failure() -> PrometheusError {
+    PrometheusError::Prometheus { kind: "timeout".into(), message: "too slow".into() }
 }
 
-fn names(memory: &Memory, selector: &str) -> Vec<String> {
+fn names(memory: &DiscoveryState, selector: &str) -> Vec<String> {
     memory.shapes(selector).map(|shape| shape.name.to_string()).collect()
 }
 
 #[test]
-fn one_selector_that_fails_does_not_hold_the_others() {
-    let plan = Plan::default();
-    let mut memory = Memory::default();
+fn failed_selector_does_not_block_others() {
+    let plan = DiscoverySettings::default();
+    let mut memory = DiscoveryState::default();
     let round = vec![attempt("a", Ok(found(&["x"]))), attempt("b", Err(failure()))];
-    assert!(memory.learn(&wanted(&["a", "b"]), round, at(0), Compat::Better, &plan));
+    assert!(memory.update(&wanted(&["a", "b"]), round, at(0), Compat::Better, &plan));
     assert_eq!(names(&memory, "a"), ["x"]);
     let status = memory.status("b").unwrap();
     assert_eq!(status.error.unwrap().0, "timeout: too slow");
     assert_eq!(status.last_success, None);
 
-    // As recorded it does.
-    let mut memory = Memory::default();
-    assert!(memory.learn(
+    // In strict mode it does.
+    let mut memory = DiscoveryState::default();
+    assert!(memory.update(
         &wanted(&["a"]),
         vec![attempt("a", Ok(found(&["x"])))],
         at(0),
@@ -50,16 +50,20 @@ fn one_selector_that_fails_does_not_hold_the_others() {
         &plan
     ));
     let round = vec![attempt("a", Ok(found(&["y"]))), attempt("b", Err(failure()))];
-    assert!(!memory.learn(&wanted(&["a", "b"]), round, at(1), Compat::Strict, &plan));
+    assert!(!memory.update(&wanted(&["a", "b"]), round, at(1), Compat::Strict, &plan));
     assert_eq!(names(&memory, "a"), ["x"]);
 }
 
 #[test]
-fn what_pauses_is_known_for_a_while() {
-    let plan = Plan { grace: Duration::from_secs(100), most_remembered: 3, ..Plan::default() };
-    let mut memory = Memory::default();
+fn paused_series_stay_known_for_a_grace_period() {
+    let plan = DiscoverySettings {
+        grace: Duration::from_secs(100),
+        max_series_per_selector: 3,
+        ..DiscoverySettings::default()
+    };
+    let mut memory = DiscoveryState::default();
     let mut learn = |names: &[&str], time| {
-        memory.learn(&wanted(&["a"]), vec![attempt("a", Ok(found(names)))], at(time), Compat::Better, &plan);
+        memory.update(&wanted(&["a"]), vec![attempt("a", Ok(found(names)))], at(time), Compat::Better, &plan);
         super::tests::names(&memory, "a")
     };
     assert_eq!(learn(&["x", "y"], 0), ["x", "y"]);
@@ -71,11 +75,11 @@ fn what_pauses_is_known_for_a_while() {
 }
 
 #[test]
-fn selectors_that_are_not_wanted_are_forgotten() {
-    let plan = Plan::default();
-    let mut memory = Memory::default();
-    memory.learn(&wanted(&["a"]), vec![attempt("a", Ok(found(&["x"])))], at(0), Compat::Better, &plan);
-    assert!(memory.learn(
+fn unused_selectors_are_dropped() {
+    let plan = DiscoverySettings::default();
+    let mut memory = DiscoveryState::default();
+    memory.update(&wanted(&["a"]), vec![attempt("a", Ok(found(&["x"])))], at(0), Compat::Better, &plan);
+    assert!(memory.update(
         &wanted(&["b"]),
         vec![attempt("b", Ok(found(&["x"])))],
         at(1),
@@ -83,7 +87,7 @@ fn selectors_that_are_not_wanted_are_forgotten() {
         &plan
     ));
     assert!(memory.status("a").is_none());
-    assert!(!memory.learn(
+    assert!(!memory.update(
         &wanted(&["b"]),
         vec![attempt("b", Ok(found(&["x"])))],
         at(2),
@@ -93,8 +97,8 @@ fn selectors_that_are_not_wanted_are_forgotten() {
 }
 
 #[test]
-fn rounds_look_back_and_do_not_march_in_step() {
-    let plan = Plan::default();
+fn rounds_use_max_age_and_jitter() {
+    let plan = DiscoverySettings::default();
     assert_eq!(plan.start(at(1000)), at(400));
     assert_eq!(plan.pause(Compat::Strict), Duration::from_mins(10));
     for _ in 0..100 {
@@ -104,7 +108,7 @@ fn rounds_look_back_and_do_not_march_in_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_selectors_are_asked_at_once() {
+async fn selector_concurrency_is_limited() {
     let played = Played::slow(Duration::from_millis(10), |_, selector| {
         if selector == "s3" {
             return (200, r#"{"status":"success","data":null}"#.to_owned());
@@ -112,7 +116,13 @@ async fn few_selectors_are_asked_at_once() {
         (200, format!(r#"{{"status":"success","data":[{{"__name__":"{selector}","pod":"a"}}]}}"#))
     });
     let selectors = (0..10).map(|number| format!("s{number}").into()).collect();
-    let round = survey(&prometheus(&played, Manner::default()), selectors, &Plan::default(), at(0)).await;
+    let round = list_series(
+        &prometheus(&played, PrometheusSettings::default()),
+        selectors,
+        &DiscoverySettings::default(),
+        at(0),
+    )
+    .await;
     assert_eq!(played.busiest.load(std::sync::atomic::Ordering::SeqCst), 2);
     assert_eq!(round.iter().filter(|attempt| attempt.result.is_err()).count(), 1);
     assert_eq!(&*round[9].result.as_ref().unwrap().shapes[0].name, "s9");

@@ -1,9 +1,9 @@
-//! Resources that are taken to exist when no cluster is asked.
+//! Resources that are assumed to exist when there is no cluster.
 
-use crate::prometheus::config::{Config, ResourceMapping};
-use crate::prometheus::mapper::{KnownResource, Mapper};
+use crate::prometheus::config::{AdapterConfig, ResourceMapping};
+use crate::prometheus::mapper::{KnownResource, RestMapper};
 
-/// What nearly every cluster has: group, plural, kind, whether it lives in namespaces.
+/// Resources of every cluster: group, plural, kind, whether namespaced.
 const COMMON: [(&str, &str, &str, bool); 14] = [
     ("", "namespaces", "Namespace", false),
     ("", "nodes", "Node", false),
@@ -21,8 +21,8 @@ const COMMON: [(&str, &str, &str, bool); 14] = [
     ("networking.k8s.io", "ingresses", "Ingress", true),
 ];
 
-/// The common resources, and those that overrides of the file name.
-pub fn assumed(config: &Config) -> Mapper {
+/// Mapper of the common resources and of those named by overrides of the file.
+pub fn assumed_mapper(config: &AdapterConfig) -> RestMapper {
     let mut known: Vec<KnownResource> = COMMON
         .iter()
         .map(|(group, plural, kind, namespaced)| KnownResource {
@@ -37,7 +37,7 @@ pub fn assumed(config: &Config) -> Mapper {
     let rules = config.rules.iter().chain(&config.external_rules).map(|rule| &rule.resources);
     let resources =
         config.resource_rules.iter().flat_map(|rules| [&rules.cpu.resources, &rules.memory.resources]);
-    let mapper = Mapper::new(known.clone());
+    let mapper = RestMapper::new(known.clone());
     for (_, written) in rules.chain(resources).flat_map(|ResourceMapping { overrides, .. }| overrides) {
         if written.resource.is_empty() || mapper.find(&written.group, &written.resource).is_some() {
             continue;
@@ -53,5 +53,5 @@ pub fn assumed(config: &Config) -> Mapper {
             namespaced: true,
         });
     }
-    Mapper::new(known)
+    RestMapper::new(known)
 }

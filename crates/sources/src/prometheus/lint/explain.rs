@@ -1,76 +1,80 @@
-//! What a rule does: what it asks, what it finds, what it answers.
+//! Explains a rule: its discovery request, the metrics it produces, and example queries.
 
 use std::sync::Arc;
 
 use api::provider::Compat;
 use api::selector::Selector;
 
-use crate::prometheus::config::{Config, ConfigError, Stage};
-use crate::prometheus::mapper::{GroupResource, Mapper};
-use crate::prometheus::query::{CustomAsk, Objects};
+use crate::prometheus::config::{AdapterConfig, ConfigError, ConfigSection};
+use crate::prometheus::mapper::{GroupResource, RestMapper};
+use crate::prometheus::query::{CustomQueryArgs, ObjectFilter};
 use crate::prometheus::registry::Series;
-use crate::prometheus::rule::{Family, Rule, Rules};
+use crate::prometheus::rule::{Rule, RuleFamily, Rules};
 
-/// Which rules are meant.
+/// Selection of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// All of them.
+pub enum RuleSelection {
+    /// All rules.
     #[default]
     All,
-    /// One, by section and place.
-    At(Family, usize),
-    /// Those with this selector, or this name in `as`.
+    /// One rule by section and index.
+    At(RuleFamily, usize),
+    /// Rules with this selector or this `as`.
     Named(String),
 }
 
-impl Choice {
-    /// From `3`, `rules[3]`, `externalRules[0]`, or any text.
+impl RuleSelection {
+    /// Parses `3`, `rules[3]`, `externalRules[0]`, or any text.
     pub fn parse(text: &str) -> Self {
         let index = |text: &str| text.strip_suffix(']').unwrap_or(text).parse::<usize>().ok();
-        let at = [("externalRules[", Family::External), ("rules[", Family::Custom), ("", Family::Custom)]
-            .into_iter()
-            .find_map(|(prefix, family)| Some(Self::At(family, index(text.strip_prefix(prefix)?)?)));
+        let at = [
+            ("externalRules[", RuleFamily::External),
+            ("rules[", RuleFamily::Custom),
+            ("", RuleFamily::Custom),
+        ]
+        .into_iter()
+        .find_map(|(prefix, family)| Some(Self::At(family, index(text.strip_prefix(prefix)?)?)));
         match text {
             "" => Self::All,
             text => at.unwrap_or_else(|| Self::Named(text.to_owned())),
         }
     }
 
-    fn includes(&self, family: Family, index: usize, rule: &Rule) -> bool {
+    fn includes(&self, family: RuleFamily, index: usize, rule: &Rule) -> bool {
         match self {
             Self::All => true,
-            Self::At(own, place) => (*own, *place) == (family, index),
+            Self::At(own, location) => (*own, *location) == (family, index),
             Self::Named(name) => *rule.selector == **name || rule.naming.layout() == name,
         }
     }
 }
 
-/// What a rule does.
+/// Explanation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// `rules` or `externalRules`.
     pub section: &'static str,
-    /// Place in the section, counted from 0.
+    /// Index in the section.
     pub rule: usize,
-    /// What discovery asks Prometheus for.
+    /// Discovery request.
     pub asks: String,
-    /// What becomes of each series.
+    /// Result for each series.
     pub metrics: Vec<ExplainedMetric>,
 }
 
-/// What becomes of a series.
+/// Result for a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedMetric {
     /// Name of the series.
     pub series: String,
-    /// Name of the metric; none if the rule does not want the series.
+    /// Metric name; `None` if the rule rejects the series.
     pub metric: Option<String>,
-    /// Resources it is a metric of.
+    /// Resources of the metric.
     pub resources: Vec<ExplainedResource>,
-    /// Labels that name no resource.
+    /// Labels that do not name a resource.
     pub other_labels: Vec<String>,
-    /// How it can be asked for, and what is asked then.
-    pub questions: Vec<Question>,
+    /// Example requests with their queries.
+    pub questions: Vec<ExampleQuery>,
 }
 
 /// A label that names objects.
@@ -80,21 +84,21 @@ pub struct ExplainedResource {
     pub label: String,
     /// `resource.group`.
     pub resource: String,
-    /// Whether it is asked for in a namespace.
+    /// Whether it is queried in a namespace.
     pub namespaced: bool,
 }
 
-/// An example of a question.
+/// An example request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Path of the request.
+pub struct ExampleQuery {
+    /// Request path.
     pub path: String,
     /// PromQL, or why there is none.
     pub query: Result<String, String>,
 }
 
-/// A series as people write one: `name` or `name{label="value",other}`.
-pub fn sample(text: &str) -> Series {
+/// Parses a series as written by a user: `name` or `name{label="value",other}`.
+pub fn parse_series(text: &str) -> Series {
     let (name, rest) = text.split_once('{').unwrap_or((text, ""));
     let mut labels = Vec::new();
     let mut quoted = false;
@@ -111,17 +115,19 @@ pub fn sample(text: &str) -> Series {
     Series { name: name.trim().into(), labels }
 }
 
-/// Explains the rules chosen for these series. A series without labels is given those that the rule looks for.
+/// Explains the selected rules for these series. A series without labels gets those that the rule expects.
 pub fn explain(
-    config: &Config,
-    mapper: &Mapper,
+    config: &AdapterConfig,
+    mapper: &RestMapper,
     compat: Compat,
-    choice: &Choice,
+    choice: &RuleSelection,
     series: &[Series],
 ) -> Result<Vec<Explanation>, ConfigError> {
     let rules = Rules::compile(config, mapper, compat)?;
     let mut explanations = Vec::new();
-    for (family, section) in [(Family::Custom, Stage::Rules), (Family::External, Stage::ExternalRules)] {
+    for (family, section) in
+        [(RuleFamily::Custom, ConfigSection::Rules), (RuleFamily::External, ConfigSection::ExternalRules)]
+    {
         for (index, rule) in rules.of(family).iter().enumerate() {
             if choice.includes(family, index, rule) {
                 let explained = series.iter().map(|one| metric(rule, family, mapper, compat, one));
@@ -137,7 +143,13 @@ pub fn explain(
     Ok(explanations)
 }
 
-fn metric(rule: &Rule, family: Family, mapper: &Mapper, compat: Compat, series: &Series) -> ExplainedMetric {
+fn metric(
+    rule: &Rule,
+    family: RuleFamily,
+    mapper: &RestMapper,
+    compat: Compat,
+    series: &Series,
+) -> ExplainedMetric {
     let labels = if series.labels.is_empty() { usual_labels(rule, mapper) } else { series.labels.clone() };
     let mut explained = ExplainedMetric {
         series: series.name.to_string(),
@@ -148,11 +160,11 @@ fn metric(rule: &Rule, family: Family, mapper: &Mapper, compat: Compat, series: 
     };
     let Some(metric) = explained.metric.clone() else { return explained };
     let everything = Selector::everything();
-    if family == Family::External {
+    if family == RuleFamily::External {
         explained.other_labels = labels.iter().map(ToString::to_string).collect();
         let query = rule.external_query(mapper, &series.name, "default", &everything);
         let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/{metric}");
-        explained.questions.push(Question { path, query });
+        explained.questions.push(ExampleQuery { path, query });
         return explained;
     }
     for label in labels {
@@ -170,23 +182,23 @@ fn metric(rule: &Rule, family: Family, mapper: &Mapper, compat: Compat, series: 
             (false, "namespaces") => format!("{base}/namespaces/{name}/metrics/{metric}"),
             (false, resource) => format!("{base}/{resource}/{name}/{metric}"),
         };
-        let ask = CustomAsk {
+        let ask = CustomQueryArgs {
             resource: "",
             namespace: namespaced.then_some("default"),
-            objects: Objects::Named(&[&name]),
+            objects: ObjectFilter::Named(&[&name]),
             metric: &metric,
             series: &everything,
         };
         let query = rule.custom_query(mapper, &series.name, &resource, &ask).map(|query| query.text);
-        explained.questions.push(Question { path, query });
+        explained.questions.push(ExampleQuery { path, query });
         let (label, resource) = (label.to_string(), resource.to_string());
         explained.resources.push(ExplainedResource { label, resource, namespaced });
     }
     explained
 }
 
-/// The labels of namespaces and pods, and those of overrides.
-fn usual_labels(rule: &Rule, mapper: &Mapper) -> Vec<Arc<str>> {
+/// Labels of namespaces, pods and overrides.
+fn usual_labels(rule: &Rule, mapper: &RestMapper) -> Vec<Arc<str>> {
     let usual = ["namespaces", "pods"].map(GroupResource::parse);
     let mut labels: Vec<Arc<str>> = rule.labels.overridden().map(Arc::from).collect();
     for resource in usual {

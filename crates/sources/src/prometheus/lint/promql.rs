@@ -1,6 +1,6 @@
-//! A light look at PromQL: brackets, quotes, emptiness. Enough to find what a template or a slip of the pen broke.
+//! Shallow check of PromQL: brackets, quotes, emptiness. It finds what a template or a typo broke.
 
-/// Checks a query or selector; says what is wrong.
+/// Checks a query or selector.
 pub fn check(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("the query is empty".to_owned());
@@ -10,7 +10,7 @@ pub fn check(text: &str) -> Result<(), String> {
     while let Some(c) = chars.next() {
         match c {
             '"' | '\'' | '`' => string(&mut chars, c)?,
-            // A comment goes to the end of its line.
+            // A comment ends with its line.
             '#' => {
                 let _ = chars.by_ref().find(|c| *c == '\n');
             }
@@ -32,9 +32,7 @@ pub fn check(text: &str) -> Result<(), String> {
     }
     match open.pop() {
         Some(opened) => Err(format!("`{opened}` is never closed")),
-        None if text.contains("<no value>") => {
-            Err("a label that is not there was printed as `<no value>`".to_owned())
-        }
+        None if text.contains("<no value>") => Err("a missing label was printed as `<no value>`".to_owned()),
         None => Ok(()),
     }
 }
@@ -44,14 +42,14 @@ fn string(chars: &mut std::str::Chars<'_>, quote: char) -> Result<(), String> {
         match c {
             c if c == quote => return Ok(()),
             '\\' if quote != '`' => drop(chars.next()),
-            '\n' if quote != '`' => return Err(format!("a text in {quote} goes beyond its line")),
+            '\n' if quote != '`' => return Err(format!("a string in {quote} continues on the next line")),
             _ => {}
         }
     }
-    Err(format!("a text in {quote} is never closed"))
+    Err(format!("a string in {quote} is never closed"))
 }
 
-/// Whether a selector is one: an optional name, and matchers in braces.
+/// Checks a selector: an optional name, and matchers in braces.
 pub fn check_selector(text: &str) -> Result<(), String> {
     check(text)?;
     let text = text.trim();
@@ -64,7 +62,7 @@ pub fn check_selector(text: &str) -> Result<(), String> {
     }
     let Some(rest) = rest else { return Ok(()) };
     let Some(inner) = rest.strip_suffix('}') else {
-        return Err("something stands behind the closing `}`".to_owned());
+        return Err("there is text after the closing `}`".to_owned());
     };
     let matchers = split(inner);
     for matcher in &matchers {
@@ -77,7 +75,7 @@ pub fn check_selector(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a selector names neither a metric nor part of one, so that Prometheus looks at nearly everything.
+/// Whether a selector restricts neither the metric name nor a part of it, so that Prometheus scans nearly all series.
 pub fn selects_everything(text: &str) -> bool {
     let Some((name, rest)) = text.split_once('{') else { return false };
     let inner = rest.trim().strip_suffix('}').unwrap_or(rest);
@@ -92,7 +90,7 @@ pub fn selects_everything(text: &str) -> bool {
         })
 }
 
-/// Label, operator and the text between the quotes.
+/// Label, operator and quoted text.
 fn matcher_parts(matcher: &str) -> Option<(&str, &str, &str)> {
     let at = matcher.find(['=', '!'])?;
     let (label, rest) = matcher.split_at(at);
@@ -105,7 +103,7 @@ fn matcher_parts(matcher: &str) -> Option<(&str, &str, &str)> {
     is_name.then_some((label, operator, inner))
 }
 
-/// Parts between commas that are not within quotes.
+/// Splits at commas outside of quotes.
 fn split(inner: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut quote, mut escaped) = (0, None, false);

@@ -1,29 +1,31 @@
 //! Rules of resource metrics.
 
-use super::{Report, Severity, promql};
-use crate::prometheus::config::{ResourceRule, ResourceRules, Stage};
-use crate::prometheus::mapper::{GroupResource, Mapper};
-use crate::prometheus::query::Objects;
+use super::{FindingCollector, Severity, promql};
+use crate::prometheus::config::{ConfigSection, ResourceRule, ResourceRules};
+use crate::prometheus::mapper::{GroupResource, RestMapper};
+use crate::prometheus::query::ObjectFilter;
 use crate::prometheus::rule::{ResourceLabels, ResourceQuery};
 use crate::prometheus::template::Template;
 
 use Severity::{Error, Warning};
 
-pub(super) fn check(rules: &ResourceRules, mapper: &Mapper, report: &mut Report<'_>) {
+pub(super) fn check(rules: &ResourceRules, mapper: &RestMapper, report: &mut FindingCollector<'_>) {
     for (name, rule) in [("cpu", &rules.cpu), ("memory", &rules.memory)] {
         one(name, rule, mapper, report);
     }
     if rules.window.is_zero() {
         let message = "no window is given, so values are said to be measured over no time at all";
         report
-            .add(Severity::Warning, Stage::ResourceRules, None, "window", message)
+            .add(Severity::Warning, ConfigSection::ResourceRules, None, "window", message)
             .remedy("add window: 5m, the time of the rate in the queries");
     }
 }
 
-fn one(name: &str, rule: &ResourceRule, mapper: &Mapper, report: &mut Report<'_>) {
+fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut FindingCollector<'_>) {
     let mut say = |severity: Severity, key: &str, message: String, remedy: &str| {
-        report.add(severity, Stage::ResourceRules, None, &format!("{name}.{key}"), message).remedy(remedy);
+        report
+            .add(severity, ConfigSection::ResourceRules, None, &format!("{name}.{key}"), message)
+            .remedy(remedy);
     };
     let labels = match ResourceLabels::new(&rule.resources, mapper) {
         Ok(labels) => labels,
@@ -73,7 +75,7 @@ fn one(name: &str, rule: &ResourceRule, mapper: &Mapper, report: &mut Report<'_>
         labels,
         container_label: rule.container_label.clone(),
     };
-    let objects = Objects::Named(&["web-0", "web-1"]);
+    let objects = ObjectFilter::Named(&["web-0", "web-1"]);
     let examples = [
         ("containerQuery", query.containers_query(mapper, "default", &objects)),
         ("nodeQuery", query.nodes_query(mapper, &objects)),

@@ -1,18 +1,20 @@
 //! Rules of custom and external metrics.
 
-use super::{Report, Severity, promql};
-use crate::prometheus::config::{Config, RuleConfig, SeriesFilter, Stage};
-use crate::prometheus::mapper::{GroupResource, KnownResource, Mapper};
-use crate::prometheus::names::{Filter, Naming, NamingError, Pattern};
+use super::{FindingCollector, Severity, promql};
+use crate::prometheus::config::{AdapterConfig, ConfigSection, RuleConfig, SeriesFilter};
+use crate::prometheus::mapper::{GroupResource, KnownResource, RestMapper};
+use crate::prometheus::names::{GoRegex, MetricNaming, NamingError, SeriesNameFilter};
 use crate::prometheus::rule::ResourceLabels;
 use crate::prometheus::template::{QueryArgs, Template};
 
 use Severity::{Error, Note, Warning};
 
-pub(super) fn check(config: &Config, mapper: &Mapper, report: &mut Report<'_>) {
-    for (section, rules) in [(Stage::Rules, &config.rules), (Stage::ExternalRules, &config.external_rules)] {
+pub(super) fn check(config: &AdapterConfig, mapper: &RestMapper, report: &mut FindingCollector<'_>) {
+    for (section, rules) in
+        [(ConfigSection::Rules, &config.rules), (ConfigSection::ExternalRules, &config.external_rules)]
+    {
         for (index, rule) in rules.iter().enumerate() {
-            let mut look = Look { section, index, rule, mapper, report };
+            let mut look = RuleCheck { section, index, rule, mapper, report };
             look.series();
             look.names();
             look.resources();
@@ -22,21 +24,21 @@ pub(super) fn check(config: &Config, mapper: &Mapper, report: &mut Report<'_>) {
     }
 }
 
-struct Look<'a, 'r, 'd> {
-    section: Stage,
+struct RuleCheck<'a, 'r, 'd> {
+    section: ConfigSection,
     index: usize,
     rule: &'a RuleConfig,
-    mapper: &'a Mapper,
-    report: &'r mut Report<'d>,
+    mapper: &'a RestMapper,
+    report: &'r mut FindingCollector<'d>,
 }
 
-impl Look<'_, '_, '_> {
+impl RuleCheck<'_, '_, '_> {
     fn say(&mut self, severity: Severity, key: &str, message: impl Into<String>, remedy: impl Into<String>) {
         self.report.add(severity, self.section, Some(self.index), key, message).remedy(remedy);
     }
 
     fn is_external(&self) -> bool {
-        self.section == Stage::ExternalRules
+        self.section == ConfigSection::ExternalRules
     }
 
     fn series(&mut self) {
@@ -58,7 +60,7 @@ impl Look<'_, '_, '_> {
             );
         }
         for (index, filter) in self.rule.series_filters.iter().enumerate() {
-            if let Err(why) = Filter::new(filter) {
+            if let Err(why) = SeriesNameFilter::new(filter) {
                 self.say(
                     Error,
                     &format!("seriesFilters[{index}]"),
@@ -71,7 +73,7 @@ impl Look<'_, '_, '_> {
 
     fn names(&mut self) {
         let name = &self.rule.name;
-        let naming = match Naming::new(name) {
+        let naming = match MetricNaming::new(name) {
             Ok(naming) => naming,
             Err(NamingError::NoLayout) => {
                 let message =
@@ -96,7 +98,7 @@ impl Look<'_, '_, '_> {
             };
             self.say(Warning, "name.as", message, remedy);
         }
-        let groups = Pattern::new(&name.matches).map_or(0, |pattern| pattern.groups());
+        let groups = GoRegex::new(&name.matches).map_or(0, |pattern| pattern.groups());
         let whole = name.matches.starts_with('^') && name.matches.ends_with('$')
             || name.matches.starts_with(".*") && name.matches.ends_with(".*");
         if !name.matches.is_empty() && groups == 0 && !whole && naming.layout().contains("$0") {
@@ -253,7 +255,7 @@ impl Look<'_, '_, '_> {
         self.example(&template);
     }
 
-    /// A question as it may come, looked at as Prometheus would.
+    /// Checks the query of an example request.
     fn example(&mut self, template: &Template) {
         let args = example_args(self.is_external());
         let result = match template.query(&args) {
@@ -312,7 +314,7 @@ fn example_args(external: bool) -> QueryArgs {
     }
 }
 
-/// Whether an aggregation stands anywhere in a query.
+/// Whether a query has an aggregation.
 fn aggregates(text: &str) -> bool {
     let operators = [
         "sum",

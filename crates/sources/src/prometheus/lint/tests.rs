@@ -8,14 +8,14 @@ use crate::prometheus::rule::tests::mapper;
 fn found(text: &str) -> Vec<(Severity, String, u32)> {
     lint(text, None)
         .into_iter()
-        .map(|f| (f.severity, format!("{}: {}", f.place.key, f.message), f.place.line))
+        .map(|f| (f.severity, format!("{}: {}", f.location.key, f.message), f.location.line))
         .collect()
 }
 
 fn has(text: &str, severity: Severity, key: &str, part: &str) {
     let findings = lint(text, None);
     let one =
-        findings.iter().find(|f| f.severity == severity && f.place.key == key && f.message.contains(part));
+        findings.iter().find(|f| f.severity == severity && f.location.key == key && f.message.contains(part));
     assert!(one.is_some_and(|finding| !finding.remedy.is_empty()), "{key} {part}\n{findings:#?}");
 }
 
@@ -51,13 +51,13 @@ resourceRules:
 "#;
 
 #[test]
-fn says_nothing_of_a_good_file() {
+fn valid_file_has_no_findings() {
     assert_eq!(found(GOOD), []);
     assert_eq!(lint(GOOD, Some(&mapper())), []);
 }
 
 #[test]
-fn finds_what_a_change_breaks() {
+fn finds_each_mistake() {
     use Severity::{Error, Note, Warning};
     let changed = |from: &str, to: &str| {
         assert!(GOOD.contains(from), "{from}");
@@ -164,7 +164,7 @@ fn finds_what_a_change_breaks() {
 }
 
 #[test]
-fn finds_rules_that_find_nothing_or_the_same() {
+fn finds_useless_and_duplicate_rules() {
     has(
         "rules: [{seriesQuery: a, metricsQuery: 'a{<<.LabelMatchers>>}'}]",
         Severity::Error,
@@ -204,10 +204,12 @@ fn finds_rules_that_find_nothing_or_the_same() {
 
 #[test]
 fn explains_step_by_step() {
-    let config = Config::parse(GOOD).unwrap();
-    let series = [sample("http_requests_total{namespace=\"a,b\",pod=\"c\", code=\"2\"}"), sample("up")];
-    let explain =
-        |choice: &str| explain(&config, &mapper(), Compat::Better, &Choice::parse(choice), &series).unwrap();
+    let config = AdapterConfig::parse(GOOD).unwrap();
+    let series =
+        [parse_series("http_requests_total{namespace=\"a,b\",pod=\"c\", code=\"2\"}"), parse_series("up")];
+    let explain = |choice: &str| {
+        explain(&config, &mapper(), Compat::Better, &RuleSelection::parse(choice), &series).unwrap()
+    };
     let all = explain("");
     assert_eq!(
         all.iter().map(|e| (e.section, e.rule)).collect::<Vec<_>>(),
@@ -236,9 +238,9 @@ fn explains_step_by_step() {
 
 proptest::proptest! {
     #[test]
-    fn nothing_a_file_says_is_fatal(text in "(rules|externalRules|resourceRules|cpu): ?\n?( |-|\n|\\{|\\}|seriesQuery: |name: |as: |\\$1x|<<|>>|\\.Series|if |end|range |resources: |template: |[a-z\"'(){}\\[\\]|*:,])*") {
+    fn arbitrary_files_do_not_panic(text in "(rules|externalRules|resourceRules|cpu): ?\n?( |-|\n|\\{|\\}|seriesQuery: |name: |as: |\\$1x|<<|>>|\\.Series|if |end|range |resources: |template: |[a-z\"'(){}\\[\\]|*:,])*") {
         let _ = lint(&text, None);
-        if let Ok(config) = Config::parse(&text) {
+        if let Ok(config) = AdapterConfig::parse(&text) {
             let _ = super::super::rule::Rules::compile(&config, &mapper(), Compat::Strict);
         }
     }
@@ -251,7 +253,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn patterns_of_go_are_patterns_here(text in "[a-c(){}\\[\\]*+?|\\\\^$.:,0-9<>PQEdwsx-]{0,24}") {
-        let _ = crate::prometheus::names::Pattern::new(&text);
+    fn go_regexes_are_accepted(text in "[a-c(){}\\[\\]*+?|\\\\^$.:,0-9<>PQEdwsx-]{0,24}") {
+        let _ = crate::prometheus::names::GoRegex::new(&text);
     }
 }

@@ -1,15 +1,15 @@
-//! Characters and classes of characters in regular expressions, as Go understands them.
+//! Characters and character classes of Go regular expressions.
 
-/// What an escape means: members of a class as they are written within brackets.
-pub(super) enum Class {
+/// Meaning of an escape, as members of a bracketed class.
+pub(super) enum RegexClass {
     /// One character.
     One(char),
-    /// Several, and whether all others are meant.
+    /// Several members, and whether the class is negated.
     Many(String, bool),
 }
 
-impl Class {
-    /// As it is written outside of brackets.
+impl RegexClass {
+    /// Text outside of brackets.
     pub(super) fn standing_alone(&self) -> String {
         match self {
             Self::One(c) => literal(*c),
@@ -27,7 +27,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// A character that means itself.
+/// Escapes a literal character.
 pub(super) fn literal(c: char) -> String {
     if c.is_ascii_alphanumeric() || c == '_' { c.to_string() } else { format!("\\x{{{:x}}}", c as u32) }
 }
@@ -36,14 +36,14 @@ fn fault<T>(what: &str, where_: &str) -> Result<T, String> {
     Err(format!("error parsing regexp: {what}: `{where_}`"))
 }
 
-/// What stands behind a backslash, which the text begins with.
-pub(super) fn escaped(text: &str) -> Result<(Class, &str), String> {
+/// Parses an escape; the text starts with the backslash.
+pub(super) fn escaped(text: &str) -> Result<(RegexClass, &str), String> {
     let invalid = || format!("error parsing regexp: invalid escape sequence: `{text}`");
     let behind = text.get(1..).unwrap_or_default();
     let Some(c) = behind.chars().next() else { return fault("trailing backslash at end of expression", "") };
     let rest = behind.get(c.len_utf8()..).unwrap_or_default();
-    let one = |c: char| Ok((Class::One(c), rest));
-    let many = |members: &str, not: bool| Ok((Class::Many(members.to_owned(), not), rest));
+    let one = |c: char| Ok((RegexClass::One(c), rest));
+    let many = |members: &str, not: bool| Ok((RegexClass::Many(members.to_owned(), not), rest));
     match c {
         'd' => many(DIGITS, false),
         'D' => many(DIGITS, true),
@@ -66,7 +66,7 @@ pub(super) fn escaped(text: &str) -> Result<(Class, &str), String> {
             }
             let (octal, rest) = behind.split_at_checked(digits).ok_or_else(invalid)?;
             let code = u32::from_str_radix(octal, 8).map_err(|_| invalid())?;
-            Ok((Class::One(char::from_u32(code).ok_or_else(invalid)?), rest))
+            Ok((RegexClass::One(char::from_u32(code).ok_or_else(invalid)?), rest))
         }
         'x' => {
             let (hex, rest) = match rest.strip_prefix('{') {
@@ -75,7 +75,7 @@ pub(super) fn escaped(text: &str) -> Result<(Class, &str), String> {
             };
             let digits = !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit());
             let code = u32::from_str_radix(hex, 16).ok().filter(|_| digits).ok_or_else(invalid)?;
-            Ok((Class::One(char::from_u32(code).ok_or_else(invalid)?), rest))
+            Ok((RegexClass::One(char::from_u32(code).ok_or_else(invalid)?), rest))
         }
         c if c.is_ascii() && !c.is_ascii_alphanumeric() => one(c),
         _ => Err(invalid()),
@@ -83,7 +83,7 @@ pub(super) fn escaped(text: &str) -> Result<(Class, &str), String> {
 }
 
 /// `\pL`, `\p{Greek}`, `\p{^Greek}`.
-fn property(not: bool, rest: &str) -> Result<(Class, &str), String> {
+fn property(not: bool, rest: &str) -> Result<(RegexClass, &str), String> {
     let unknown = || format!("error parsing regexp: invalid character class range: `{rest}`");
     let (name, rest) = match rest.strip_prefix('{') {
         Some(braced) => braced.split_once('}').ok_or_else(unknown)?,
@@ -93,7 +93,7 @@ fn property(not: bool, rest: &str) -> Result<(Class, &str), String> {
     if name.is_empty() || !name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) {
         return Err(unknown());
     }
-    Ok((Class::Many(format!(r"\p{{{name}}}"), not), rest))
+    Ok((RegexClass::Many(format!(r"\p{{{name}}}"), not), rest))
 }
 
 /// A class in brackets, which the text begins with; how it is written, and what follows.
@@ -123,7 +123,7 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
         }
         let (low, behind) = member(rest).ok_or_else(missing)??;
         rest = behind;
-        let Class::One(low) = low else {
+        let RegexClass::One(low) = low else {
             out.push_str(&low.standing_alone());
             continue;
         };
@@ -134,7 +134,9 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
         };
         let (high, behind) = member(behind).ok_or_else(missing)??;
         match high {
-            Class::One(high) if high >= low => out.push_str(&format!("{}-{}", literal(low), literal(high))),
+            RegexClass::One(high) if high >= low => {
+                out.push_str(&format!("{}-{}", literal(low), literal(high)))
+            }
             _ => return fault("invalid character class range", rest),
         }
         rest = behind;
@@ -142,10 +144,10 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), String> {
 }
 
 /// One member of a class; nothing at the end of the text.
-fn member(text: &str) -> Option<Result<(Class, &str), String>> {
+fn member(text: &str) -> Option<Result<(RegexClass, &str), String>> {
     let c = text.chars().next()?;
     if c == '\\' {
         return Some(escaped(text));
     }
-    Some(Ok((Class::One(c), text.get(c.len_utf8()..).unwrap_or_default())))
+    Some(Ok((RegexClass::One(c), text.get(c.len_utf8()..).unwrap_or_default())))
 }

@@ -1,7 +1,8 @@
-//! Regular expressions as Go understands them.
+//! Go regular expressions.
 //!
-//! The crate `regex` has the same ancestor but another grammar: it takes `a**` and `[a&&b]`, and refuses `a{`, `\Q` and two
-//! groups of one name. So expressions are read here by Go's rules and written down again in words both understand.
+//! The crate `regex` also implements RE2 but with another grammar: it accepts `a**` and `[a&&b]`, and rejects `a{`,
+//! `\Q` and two groups with one name. So expressions are parsed by the rules of Go and translated to syntax that
+//! means the same in `regex`.
 
 use std::sync::Arc;
 
@@ -9,43 +10,48 @@ use regex::{Regex, RegexBuilder};
 
 use super::classes;
 
-/// Bytes of memory an expression may take.
-const LARGEST: usize = 4 << 20;
-/// What Go lets a repetition count to.
-const MOST_REPEATS: u32 = 1000;
+/// Size limit of a compiled expression in bytes.
+const MAX_COMPILED_BYTES: usize = 4 << 20;
+/// Maximum repetition count of Go.
+const MAX_REPEATS: u32 = 1000;
 
-/// A regular expression that matches anywhere in a text unless it is anchored.
+/// A regular expression; unanchored unless it has anchors.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct GoRegex {
     regex: Regex,
-    /// Names of the groups in order, empty for those without.
+    /// Group names in order; empty for unnamed groups.
     names: Arc<[String]>,
 }
 
-impl Pattern {
-    /// Understands an expression.
+impl GoRegex {
+    /// Compiles an expression.
     pub fn new(text: &str) -> Result<Self, String> {
-        let mut reader =
-            Reader { rest: text, out: String::new(), names: Vec::new(), open: 0, last: Last::Nothing };
+        let mut reader = RegexTranslator {
+            rest: text,
+            out: String::new(),
+            names: Vec::new(),
+            open: 0,
+            last: PrecedingItem::Nothing,
+        };
         reader.read()?;
         let regex = RegexBuilder::new(&reader.out)
-            .size_limit(LARGEST)
+            .size_limit(MAX_COMPILED_BYTES)
             .build()
             .map_err(|_| format!("error parsing regexp: `{text}` is too large or not understood"))?;
         Ok(Self { regex, names: reader.names.into() })
     }
 
-    /// Whether it matches anywhere.
+    /// Whether it matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// How many groups it captures.
+    /// Number of capture groups.
     pub fn groups(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether a layout can refer to this group, by number or name.
+    /// Whether a group exists, by number or name.
     pub(crate) fn has_group(&self, name: &str) -> bool {
         match group_number(name) {
             Some(number) => number <= self.names.len(),
@@ -53,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// The last group of a name that took part in the first match, and what it captured.
+    /// Text of the last group with this name that took part in the first match.
     pub(crate) fn capture<'t>(&self, text: &'t str, name: &str) -> Option<&'t str> {
         let captures = self.regex.captures(text)?;
         let numbers = self.names.iter().enumerate().rev().filter(|(_, own)| *own == name);
@@ -63,9 +69,10 @@ impl Pattern {
             .map(|found| found.as_str())
     }
 
-    /// A layout filled with what the first match captured; nothing if there is none.
+    /// Expands a layout with the groups of the first match; `None` without a match.
     ///
-    /// Go takes the longest name it can: `$1_x` is the group `1_x`, which there is not, and becomes nothing.
+    /// Go takes the longest possible name: `$1_x` refers to the group `1_x`, which does not exist and expands to
+    /// nothing.
     pub fn expand(&self, text: &str, layout: &str) -> Option<String> {
         let captures = self.regex.captures(text)?;
         let mut out = String::new();
@@ -98,7 +105,7 @@ impl Pattern {
     }
 }
 
-/// The name behind a dollar, in braces or as long as it goes, and what follows.
+/// Parses a reference after a dollar sign, with or without braces, and returns the rest.
 pub(super) fn reference(behind: &str) -> Option<(&str, &str)> {
     let braced = behind.strip_prefix('{');
     let start = braced.unwrap_or(behind);
@@ -115,27 +122,27 @@ fn group_number(name: &str) -> Option<usize> {
     if canonical { name.parse().ok() } else { None }
 }
 
-/// What stands before, as far as repetitions care.
+/// The preceding item, as far as repetition operators depend on it.
 #[derive(Clone, Copy, PartialEq)]
-enum Last {
+enum PrecedingItem {
     Nothing,
     Atom,
     Repetition,
 }
 
-struct Reader<'a> {
+struct RegexTranslator<'a> {
     rest: &'a str,
     out: String,
     names: Vec<String>,
     open: usize,
-    last: Last,
+    last: PrecedingItem,
 }
 
 fn fault<T>(what: &str, where_: &str) -> Result<T, String> {
     Err(format!("error parsing regexp: {what}: `{where_}`"))
 }
 
-impl Reader<'_> {
+impl RegexTranslator<'_> {
     fn read(&mut self) -> Result<(), String> {
         let whole = self.rest;
         while let Some(c) = self.rest.chars().next() {
@@ -149,11 +156,11 @@ impl Reader<'_> {
                 ')' => {
                     self.open -= 1;
                     self.out.push(')');
-                    self.last = Last::Atom;
+                    self.last = PrecedingItem::Atom;
                 }
                 '|' => {
                     self.out.push('|');
-                    self.last = Last::Nothing;
+                    self.last = PrecedingItem::Nothing;
                 }
                 '*' | '+' | '?' => {
                     self.rest = behind;
@@ -161,10 +168,9 @@ impl Reader<'_> {
                     continue;
                 }
                 '{' => {
-                    if let Some((least, most, text, behind)) = counts(self.rest) {
+                    if let Some((least, most, text, behind)) = stats(self.rest) {
                         self.rest = behind;
-                        if least > MOST_REPEATS
-                            || most.is_some_and(|most| most > MOST_REPEATS || most < least)
+                        if least > MAX_REPEATS || most.is_some_and(|most| most > MAX_REPEATS || most < least)
                         {
                             return fault("invalid repeat count", text);
                         }
@@ -193,21 +199,21 @@ impl Reader<'_> {
 
     fn atom(&mut self, text: &str) {
         self.out.push_str(text);
-        self.last = Last::Atom;
+        self.last = PrecedingItem::Atom;
     }
 
     fn repeat(&mut self, operator: &str) -> Result<(), String> {
         match self.last {
-            Last::Nothing => return fault("missing argument to repetition operator", operator),
-            Last::Repetition => return fault("invalid nested repetition operator", operator),
-            Last::Atom => {}
+            PrecedingItem::Nothing => return fault("missing argument to repetition operator", operator),
+            PrecedingItem::Repetition => return fault("invalid nested repetition operator", operator),
+            PrecedingItem::Atom => {}
         }
         self.out.push_str(operator);
         if let Some(behind) = self.rest.strip_prefix('?') {
             self.out.push('?');
             self.rest = behind;
         }
-        self.last = Last::Repetition;
+        self.last = PrecedingItem::Repetition;
         Ok(())
     }
 
@@ -238,19 +244,19 @@ impl Reader<'_> {
         }
         let flags = if flags.is_empty() { "(?:)".to_owned() } else { format!("(?{flags})") };
         self.out.push_str(&flags);
-        self.last = Last::Nothing;
+        self.last = PrecedingItem::Nothing;
         self.rest = self.rest.get(start - (rest.len() - 1)..).unwrap_or_default();
         Ok(())
     }
 
     fn opened(&mut self, text: &str, remaining: usize, start: usize) -> Result<(), String> {
         self.open += 1;
-        // Far more than anyone writes, and less than what the other grammar refuses.
+        // More than real expressions need, and less than the limit of `regex`.
         if self.open > 200 {
             return fault("expression nests too deeply", self.rest);
         }
         self.out.push_str(text);
-        self.last = Last::Nothing;
+        self.last = PrecedingItem::Nothing;
         self.rest = self.rest.get(start - remaining..).unwrap_or_default();
         Ok(())
     }
@@ -286,8 +292,8 @@ impl Reader<'_> {
     }
 }
 
-/// `{2}`, `{2,}` or `{2,3}`; anything else is not a repetition.
-fn counts(text: &str) -> Option<(u32, Option<u32>, &str, &str)> {
+/// Parses `{2}`, `{2,}` or `{2,3}`; `None` for anything else, which is a literal.
+fn stats(text: &str) -> Option<(u32, Option<u32>, &str, &str)> {
     let end = text.find('}')?;
     let (whole, behind) = text.split_at_checked(end + 1)?;
     let inner = whole.get(1..end)?;

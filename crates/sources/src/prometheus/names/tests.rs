@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn understands_what_go_understands() {
+fn accepts_what_go_accepts() {
     for (pattern, text, matches) in [
         ("^http_", "http_requests", true),
         ("(?i)HTTP", "http_requests", true),
@@ -30,13 +30,13 @@ fn understands_what_go_understands() {
         ("é", "é", true),
         ("a{2}$", "aa", true),
     ] {
-        let compiled = Pattern::new(pattern);
+        let compiled = GoRegex::new(pattern);
         assert_eq!(compiled.map(|compiled| compiled.is_match(text)), Ok(matches), "{pattern}");
     }
 }
 
 #[test]
-fn refuses_what_go_refuses() {
+fn rejects_what_go_rejects() {
     for pattern in [
         "(",
         ")",
@@ -77,14 +77,14 @@ fn refuses_what_go_refuses() {
         r"\C",
         r"\Z",
     ] {
-        assert!(Pattern::new(pattern).is_err(), "{pattern}");
+        assert!(GoRegex::new(pattern).is_err(), "{pattern}");
     }
-    assert!(Pattern::new(&"(".repeat(5000)).is_err());
+    assert!(GoRegex::new(&"(".repeat(5000)).is_err());
 }
 
 fn named(matches: &str, layout: &str, series: &str) -> Option<String> {
     let mapping = NameMapping { matches: matches.to_owned(), as_: layout.to_owned() };
-    Naming::new(&mapping).unwrap().name(series)
+    MetricNaming::new(&mapping).unwrap().name(series)
 }
 
 #[test]
@@ -111,17 +111,18 @@ fn expands_as_go_does() {
 }
 
 #[test]
-fn groups_need_a_layout() {
+fn several_groups_need_a_layout() {
     let mapping = NameMapping { matches: "(a)(b)".to_owned(), as_: String::new() };
-    assert_eq!(Naming::new(&mapping).unwrap_err(), NamingError::NoLayout);
+    assert_eq!(MetricNaming::new(&mapping).unwrap_err(), NamingError::NoLayout);
     let mapping = NameMapping { matches: "(a)".to_owned(), as_: "$1_x${1}$$2$y".to_owned() };
-    assert_eq!(Naming::new(&mapping).unwrap().empty_references(), ["1_x", "y"]);
+    assert_eq!(MetricNaming::new(&mapping).unwrap().empty_references(), ["1_x", "y"]);
 }
 
 #[test]
-fn filters_name_what_is_wrong() {
-    let filter =
-        |is: &str, is_not: &str| Filter::new(&SeriesFilter { is: is.to_owned(), is_not: is_not.to_owned() });
+fn filter_errors_are_specific() {
+    let filter = |is: &str, is_not: &str| {
+        SeriesNameFilter::new(&SeriesFilter { is: is.to_owned(), is_not: is_not.to_owned() })
+    };
     assert!(filter("^a", "").unwrap().accepts("ab"));
     assert!(!filter("", "^a").unwrap().accepts("ab"));
     assert!(filter("", "").unwrap_err().contains("must have either"));

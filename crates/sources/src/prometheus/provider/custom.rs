@@ -1,4 +1,4 @@
-//! Metrics of objects.
+//! Custom metrics.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use api::provider::{
 };
 use api::selector::{LabelSelector, Operator, Requirement, Selector};
 
-use super::{Inner, Provider, State};
-use crate::prometheus::answer::{self, Measured};
+use super::{PrometheusProvider, ProviderInner, ProviderState};
+use crate::prometheus::convert::{self, MeasuredValue};
 use crate::prometheus::mapper::{GroupResource, KnownResource};
-use crate::prometheus::query::{self, CustomAsk, QueryError};
+use crate::prometheus::query::{self, CustomQueryArgs, QueryError};
 
-impl CustomMetrics for Provider {
+impl CustomMetrics for PrometheusProvider {
     fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
         Box::pin(values(&self.0, question))
     }
@@ -22,7 +22,7 @@ impl CustomMetrics for Provider {
     }
 }
 
-async fn values(inner: &Inner, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
+async fn values(inner: &ProviderInner, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
     let state = inner.state();
     match &question.objects {
         Objects::One(name) => {
@@ -36,7 +36,7 @@ async fn values(inner: &Inner, question: &CustomMetricQuery) -> Result<Vec<Custo
             let unable = |why: &dyn std::fmt::Display| inner.unable("unable to list matching resources", why);
             let GroupResource { group, resource } = GroupResource::parse(&question.resource);
             let resource = state.mapper.resolve(&group, &resource).map_err(|why| unable(&why))?;
-            let names = inner.world.names(resource, question.namespace.as_deref(), selector).await;
+            let names = inner.cluster.names(resource, question.namespace.as_deref(), selector).await;
             let names = names.map_err(|why| unable(&why))?;
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let (resource, found) = measured(inner, &state, question, &names).await?;
@@ -46,21 +46,21 @@ async fn values(inner: &Inner, question: &CustomMetricQuery) -> Result<Vec<Custo
     }
 }
 
-/// Values of objects, in the order of their names.
+/// Values of objects in the order of their names.
 async fn measured<'s>(
-    inner: &Inner,
-    state: &'s State,
+    inner: &ProviderInner,
+    state: &'s ProviderState,
     question: &CustomMetricQuery,
     names: &[&str],
-) -> Result<(&'s KnownResource, Vec<Option<Measured>>), Failure> {
-    // Hundreds of names make a query that is long, and that nobody else asks.
-    let many = !inner.compat().is_strict() && names.len() > inner.settings.many_names;
+) -> Result<(&'s KnownResource, Vec<Option<MeasuredValue>>), Failure> {
+    // Hundreds of names make a long query that no other request shares.
+    let many = !inner.compat().is_strict() && names.len() > inner.settings.max_names_per_query;
     let objects = if many && is_separable(state, question) {
-        query::Objects::Any
+        query::ObjectFilter::Any
     } else {
-        query::Objects::Named(names)
+        query::ObjectFilter::Named(names)
     };
-    let ask = CustomAsk {
+    let ask = CustomQueryArgs {
         resource: &question.resource,
         namespace: question.namespace.as_deref(),
         objects,
@@ -74,21 +74,22 @@ async fn measured<'s>(
                 metric = question.metric,
                 resource = question.resource,
                 why,
-                "no query can be made"
+                "the rule produced no query"
             );
         }
         Failure::no_metric(&question.metric, &question.resource)
     })?;
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
-    let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.patience).await;
+    let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.query_timeout).await;
     let reply = reply.map_err(|why| unable(&why))?;
-    let read = answer::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
+    let read =
+        convert::of_objects(&reply, &query.label, names, inner.compat()).map_err(|why| unable(&why))?;
     inner.oddities.note(&query.text, &reply, read.duplicates, read.without_value);
     Ok((resource, read.found))
 }
 
-/// Whether the rule of a metric may be asked for all objects at once.
-fn is_separable(state: &State, question: &CustomMetricQuery) -> bool {
+/// Whether one query can select all objects of a metric.
+fn is_separable(state: &ProviderState, question: &CustomMetricQuery) -> bool {
     let resource = state.mapper.find_text(&question.resource).map(KnownResource::group_resource);
     let namespaced = question.namespace.is_some();
     let origin = resource.and_then(|resource| state.registry.custom(&resource, namespaced, &question.metric));
@@ -96,14 +97,14 @@ fn is_separable(state: &State, question: &CustomMetricQuery) -> bool {
 }
 
 fn value(
-    inner: &Inner,
+    inner: &ProviderInner,
     question: &CustomMetricQuery,
     resource: &KnownResource,
     name: &str,
-    measured: Measured,
+    measured: MeasuredValue,
 ) -> Result<CustomValue, Failure> {
     let KnownResource { group, version, kind, .. } = resource;
-    // As recorded, the time of the answer.
+    // Strict mode reports the time of the response, as prometheus-adapter does.
     let timestamp = if inner.compat().is_strict() { Some(inner.now()) } else { measured.time };
     Ok(CustomValue {
         object: Described {
@@ -120,7 +121,8 @@ fn value(
     })
 }
 
-/// The selector of the question as an object. As recorded, `!=` has no such form; `NotIn` is the same.
+/// The selector of the query as an object. `!=` has no such form, which is an error in strict mode; otherwise it
+/// becomes `NotIn`.
 fn echo(selector: &Selector, strict: bool) -> Result<Option<LabelSelector>, Failure> {
     if selector.is_everything() {
         return Ok(None);

@@ -1,14 +1,14 @@
-//! Metrics of anything else.
+//! External metrics.
 
 use std::sync::Arc;
 
 use api::provider::{Answer, ExternalMetricQuery, ExternalMetrics, ExternalValue, Failure};
 
-use super::{Inner, Provider};
-use crate::prometheus::answer;
+use super::{PrometheusProvider, ProviderInner};
+use crate::prometheus::convert;
 use crate::prometheus::query::{self, QueryError};
 
-impl ExternalMetrics for Provider {
+impl ExternalMetrics for PrometheusProvider {
     fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
         Box::pin(values(&self.0, question))
     }
@@ -18,21 +18,24 @@ impl ExternalMetrics for Provider {
     }
 }
 
-async fn values(inner: &Inner, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
+async fn values(
+    inner: &ProviderInner,
+    question: &ExternalMetricQuery,
+) -> Result<Vec<ExternalValue>, Failure> {
     let ExternalMetricQuery { namespace, metric, series } = question;
     let state = inner.state();
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let query = query::external(&state.rules, &state.registry, &state.mapper, namespace, metric, series);
     let query = query.map_err(|why| match why {
-        // Only the default namespace has a resource here: so it was recorded.
+        // As recorded from prometheus-adapter, only the default namespace has a resource in this text.
         QueryError::NoMetric => {
             Failure::no_metric(metric, if namespace == "default" { "namespaces" } else { "" })
         }
         why => unable(&why),
     })?;
-    let reply = inner.prometheus.query(&query, inner.now(), inner.settings.patience).await;
+    let reply = inner.prometheus.query(&query, inner.now(), inner.settings.query_timeout).await;
     let reply = reply.map_err(|why| unable(&why))?;
-    let read = answer::external(&reply, metric, inner.compat())?;
+    let read = convert::external(&reply, metric, inner.compat())?;
     inner.oddities.note(&query, &reply, read.duplicates, read.without_value);
     Ok(read.found)
 }

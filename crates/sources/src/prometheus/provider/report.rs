@@ -1,71 +1,71 @@
-//! How all this fares.
+//! Status of the provider.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Provider, locked};
-use crate::prometheus::client::{BackendReport, Reply};
+use super::{PrometheusProvider, locked};
+use crate::prometheus::client::{PrometheusReport, QueryResponse};
 use crate::prometheus::discovery::SelectorStatus;
-use crate::prometheus::registry::Shadowed;
-use crate::prometheus::rule::Family;
+use crate::prometheus::registry::ShadowedMetric;
+use crate::prometheus::rule::RuleFamily;
 
-/// How the provider fares.
+/// Status of the provider.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// Custom metrics; none if there are no rules.
+pub struct ProviderReport {
+    /// Custom metrics; `None` without rules.
     pub custom: Option<SectionReport>,
-    /// External metrics; none if there are no rules.
+    /// External metrics; `None` without rules.
     pub external: Option<SectionReport>,
-    /// Whether resource metrics are served from here.
+    /// Whether resource metrics are served.
     pub resource: bool,
-    /// Prometheus.
-    pub backend: BackendReport,
-    /// Metrics that more than one rule claims.
-    pub shadowed: Vec<Shadowed>,
-    /// Samples that were of no use because another had the same name of the object.
+    /// Counters and health of Prometheus.
+    pub backend: PrometheusReport,
+    /// Metrics produced by more than one rule.
+    pub shadowed: Vec<ShadowedMetric>,
+    /// Number of samples overridden by another of the same object.
     pub duplicates: u64,
-    /// Samples that had no number.
+    /// Number of samples without a value.
     pub without_value: u64,
-    /// Answers of which Prometheus warned.
+    /// Number of responses with warnings.
     pub warned: u64,
 }
 
-/// How the rules of one kind fare.
+/// Status of the rules of one section.
 #[derive(Clone, Debug)]
 pub struct SectionReport {
-    /// How many metrics are known.
+    /// Number of known metrics.
     pub metrics: usize,
-    /// Rules, in the order of the file.
+    /// Rules in file order.
     pub rules: Vec<RuleReport>,
 }
 
-/// How one rule fares.
+/// Status of one rule.
 #[derive(Clone, Debug)]
 pub struct RuleReport {
-    /// Its place: `rules[3]`.
+    /// Path in the file: `rules[3]`.
     pub place: String,
-    /// How asking for its series went; none before the first round.
+    /// Discovery status; `None` before the first round.
     pub selector: Option<SelectorStatus>,
-    /// How many metrics it has.
+    /// Number of its metrics.
     pub metrics: usize,
 }
 
 impl RuleReport {
-    /// Whether its series were listed, and nothing came of it.
+    /// Whether discovery succeeded without any metric.
     pub fn matches_nothing(&self) -> bool {
         let listed = self.selector.as_ref().is_some_and(|status| status.last_success.is_some());
         listed && self.metrics == 0
     }
 }
 
-impl Provider {
-    /// How the provider fares, for those who look after it.
-    pub fn report(&self) -> Report {
+impl PrometheusProvider {
+    /// Status of the provider.
+    pub fn report(&self) -> ProviderReport {
         let state = self.0.state();
         let memory = locked(&self.0.memory);
-        let section = |family: Family, key: &str, metrics: usize| {
+        let section = |family: RuleFamily, key: &str, metrics: usize| {
             let rules = state.rules.of(family);
             let reports = rules.iter().enumerate().map(|(index, rule)| RuleReport {
                 place: format!("{key}[{index}]"),
@@ -75,9 +75,9 @@ impl Provider {
             (!rules.is_empty()).then(|| SectionReport { metrics, rules: reports.collect() })
         };
         let oddities = &self.0.oddities;
-        Report {
-            custom: section(Family::Custom, "rules", state.registry.custom_metrics().len()),
-            external: section(Family::External, "externalRules", state.registry.external_metrics().len()),
+        ProviderReport {
+            custom: section(RuleFamily::Custom, "rules", state.registry.custom_metrics().len()),
+            external: section(RuleFamily::External, "externalRules", state.registry.external_metrics().len()),
             resource: state.rules.resource().is_some(),
             backend: self.0.prometheus.report(),
             shadowed: state.registry.shadowed().cloned().collect(),
@@ -88,21 +88,21 @@ impl Provider {
     }
 }
 
-/// What was odd about answers, counted, and logged once per query.
+/// Counts samples without use and warnings; logs once per query.
 #[derive(Default)]
-pub(super) struct Oddities {
+pub(super) struct ResponseWarnings {
     duplicates: AtomicU64,
     without_value: AtomicU64,
     warned: AtomicU64,
-    /// Hashes of queries that were complained about.
+    /// Hashes of logged queries.
     logged: Mutex<HashSet<u64>>,
 }
 
-/// So many queries are complained about, and then it begins again.
-const MOST_LOGGED: usize = 1000;
+/// Size limit of the set of logged queries, which is then cleared.
+const MAX_LOGGED_QUERIES: usize = 1000;
 
-impl Oddities {
-    pub(super) fn note(&self, query: &str, reply: &Reply, duplicates: usize, without_value: usize) {
+impl ResponseWarnings {
+    pub(super) fn note(&self, query: &str, reply: &QueryResponse, duplicates: usize, without_value: usize) {
         let warned = !reply.warnings.is_empty();
         if duplicates == 0 && without_value == 0 && !warned {
             return;
@@ -113,13 +113,13 @@ impl Oddities {
         let mut hasher = DefaultHasher::new();
         query.hash(&mut hasher);
         let mut logged = locked(&self.logged);
-        if logged.len() >= MOST_LOGGED {
+        if logged.len() >= MAX_LOGGED_QUERIES {
             logged.clear();
         }
         if logged.insert(hasher.finish()) {
             tracing::warn!(
                 query, duplicates, without_value, warnings = ?reply.warnings, infos = ?reply.infos,
-                "an answer is odd: only the last of several samples of one object counts, those without a number do not"
+                "a query result has duplicate samples, samples without a value, or warnings; the last sample of an object is used"
             );
         }
     }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use api::provider::{Answer, Failure, Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
 use quantity::Format;
 
-use super::{Inner, Provider, State, separable};
+use super::{PrometheusProvider, ProviderInner, ProviderState, separable};
 use crate::inventory::{Node, Pod};
-use crate::prometheus::answer::{self, Part};
-use crate::prometheus::client::Reply;
-use crate::prometheus::query::{Objects, Query};
+use crate::prometheus::client::QueryResponse;
+use crate::prometheus::convert::{self, ResourceResponse};
+use crate::prometheus::query::{ObjectFilter, PromQuery};
 use crate::prometheus::rule::{ResourceQueries, ResourceQuery};
 
-impl ResourceMetrics for Provider {
+impl ResourceMetrics for PrometheusProvider {
     fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
         Box::pin(async move {
-            let mut pods = self.0.world.pods(which.namespace.as_deref());
+            let mut pods = self.0.cluster.pods(which.namespace.as_deref());
             pods.retain(|pod| {
                 pod.labels.are_selected(&which.labels)
                     && which.fields.matches(|field| match field {
@@ -31,14 +31,14 @@ impl ResourceMetrics for Provider {
 
     fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>> {
         Box::pin(async move {
-            let Some(pod) = self.0.world.pod(namespace, name) else { return Ok(Found::Unknown) };
+            let Some(pod) = self.0.cluster.pod(namespace, name) else { return Ok(Found::Unknown) };
             Ok(self.0.pods(vec![pod]).await?.pop().map_or(Found::NoSamples, Found::Here))
         })
     }
 
     fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
         Box::pin(async move {
-            let mut nodes = self.0.world.nodes();
+            let mut nodes = self.0.cluster.nodes();
             nodes.retain(|node| {
                 node.labels.are_selected(&which.labels)
                     && which.fields.matches(|field| if field == "metadata.name" { &node.name } else { "" })
@@ -49,21 +49,21 @@ impl ResourceMetrics for Provider {
 
     fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
         Box::pin(async move {
-            let Some(node) = self.0.world.node(name) else { return Ok(Found::Unknown) };
+            let Some(node) = self.0.cluster.node(name) else { return Ok(Found::Unknown) };
             Ok(self.0.nodes(vec![node]).await?.pop().map_or(Found::NoSamples, Found::Here))
         })
     }
 }
 
-/// Answers about CPU and memory, and the labels that name the objects in them.
-struct Both {
-    cpu: (Arc<Reply>, String),
-    memory: (Arc<Reply>, String),
+/// CPU and memory responses, and the labels that name their objects.
+struct CpuAndMemory {
+    cpu: (Arc<QueryResponse>, String),
+    memory: (Arc<QueryResponse>, String),
 }
 
-impl Inner {
-    /// What pods use, namespace by namespace. One whose queries fail is left out; if all fail, that is said, unless the
-    /// adapter is imitated.
+impl ProviderInner {
+    /// Usage of pods, one query pair per namespace. A namespace whose queries fail is omitted; if all fail, that is
+    /// an error outside strict mode.
     async fn pods(&self, pods: Vec<Arc<Pod>>) -> Result<Vec<PodUsage>, Failure> {
         let state = self.state();
         let rules = served(&state)?;
@@ -84,7 +84,7 @@ impl Inner {
                     found.extend(pods);
                 }
                 Err(why) => {
-                    tracing::warn!(%namespace, why, "pods of a namespace are left out");
+                    tracing::warn!(%namespace, why, "pods of a namespace are omitted");
                     first_failure.get_or_insert(why);
                 }
             }
@@ -99,7 +99,7 @@ impl Inner {
 
     async fn namespace(
         &self,
-        state: &State,
+        state: &ProviderState,
         rules: &ResourceQueries,
         namespace: &str,
         pods: &[Arc<Pod>],
@@ -111,7 +111,7 @@ impl Inner {
         };
         let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
         let parts = both.parts(&rules.cpu.container_label, &rules.memory.container_label);
-        let mut usage = answer::pods(&parts, self.compat()).map_err(|why| why.to_string())?;
+        let mut usage = convert::pods(&parts, self.compat()).map_err(|why| why.to_string())?;
         let window = window(rules);
         let found = pods.iter().filter_map(|pod| {
             let (timestamp, containers) = usage.remove(&*pod.name)?;
@@ -136,7 +136,7 @@ impl Inner {
         match self.known_nodes(&state, rules, &nodes).await {
             Ok(found) => Ok(found),
             Err(why) => {
-                tracing::warn!(why, "nodes are left out");
+                tracing::warn!(why, "nodes are omitted");
                 if self.compat().is_strict() {
                     Ok(Vec::new())
                 } else {
@@ -148,7 +148,7 @@ impl Inner {
 
     async fn known_nodes(
         &self,
-        state: &State,
+        state: &ProviderState,
         rules: &ResourceQueries,
         nodes: &[Arc<Node>],
     ) -> Result<Vec<NodeUsage>, String> {
@@ -156,7 +156,7 @@ impl Inner {
         let one =
             |rule: &ResourceQuery| rule.nodes_query(&state.mapper, &self.objects(rule.nodes.text(), &names));
         let both = self.both(one(&rules.cpu)?, one(&rules.memory)?).await?;
-        let mut usage = answer::nodes(&both.parts("", ""), self.compat()).map_err(|why| why.to_string())?;
+        let mut usage = convert::nodes(&both.parts("", ""), self.compat()).map_err(|why| why.to_string())?;
         let window = window(rules);
         let found = nodes.iter().filter_map(|node| {
             let (timestamp, usage) = usage.remove(&*node.name)?;
@@ -171,37 +171,37 @@ impl Inner {
         Ok(found.collect())
     }
 
-    /// All objects instead of very many, if that makes no difference.
-    fn objects<'n>(&self, template: &str, names: &'n [&'n str]) -> Objects<'n> {
-        let many = !self.compat().is_strict() && names.len() > self.settings.many_names;
-        if many && separable::is_separable(template) { Objects::Any } else { Objects::Named(names) }
+    /// Selects all objects instead of very many names, if the template allows it.
+    fn objects<'n>(&self, template: &str, names: &'n [&'n str]) -> ObjectFilter<'n> {
+        let many = !self.compat().is_strict() && names.len() > self.settings.max_names_per_query;
+        if many && separable::is_separable(template) { ObjectFilter::Any } else { ObjectFilter::Named(names) }
     }
 
-    async fn both(&self, cpu: Query, memory: Query) -> Result<Both, String> {
+    async fn both(&self, cpu: PromQuery, memory: PromQuery) -> Result<CpuAndMemory, String> {
         let now = self.now();
-        let ask = async |query: Query| {
-            let reply = self.prometheus.query(&query.text, now, self.settings.patience).await;
+        let ask = async |query: PromQuery| {
+            let reply = self.prometheus.query(&query.text, now, self.settings.query_timeout).await;
             let reply = reply.map_err(|why| why.to_string())?;
             self.oddities.note(&query.text, &reply, 0, 0);
             Ok::<_, String>((reply, query.label))
         };
         let (cpu, memory) = futures::future::join(ask(cpu), ask(memory)).await;
-        Ok(Both { cpu: cpu?, memory: memory? })
+        Ok(CpuAndMemory { cpu: cpu?, memory: memory? })
     }
 }
 
-impl Both {
-    fn parts<'a>(&'a self, cpu_container: &'a str, memory_container: &'a str) -> [Part<'a>; 2] {
+impl CpuAndMemory {
+    fn parts<'a>(&'a self, cpu_container: &'a str, memory_container: &'a str) -> [ResourceResponse<'a>; 2] {
         let (cpu, memory) = (&self.cpu, &self.memory);
         [
-            Part {
+            ResourceResponse {
                 resource: "cpu",
                 format: Format::DecimalSi,
                 label: &cpu.1,
                 container: cpu_container,
                 reply: &cpu.0,
             },
-            Part {
+            ResourceResponse {
                 resource: "memory",
                 format: Format::BinarySi,
                 label: &memory.1,
@@ -212,7 +212,7 @@ impl Both {
     }
 }
 
-fn served(state: &State) -> Result<&ResourceQueries, Failure> {
+fn served(state: &ProviderState) -> Result<&ResourceQueries, Failure> {
     let none = || Failure::Internal("there are no resourceRules any more".to_owned());
     state.rules.resource().ok_or_else(none)
 }

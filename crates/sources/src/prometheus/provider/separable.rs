@@ -1,29 +1,29 @@
-//! Whether the values of one object in the answer to a query depend on that object's series alone.
+//! Decides whether the value of one object in a query result depends on the series of that object only.
 //!
-//! Then the same query for all objects of a namespace, from which the wanted ones are picked, gives the same values. It is
-//! shorter than one with hundreds of names, and one for all who ask. When in doubt, it is not.
+//! Then one query for all objects of a namespace gives the same values as a query with their names. It is shorter,
+//! and shared by all requests. In doubt, a template is not separable.
 
-/// Aggregations, which must keep the label of the object.
+/// Aggregations that must keep the label of the object.
 const AGGREGATIONS: [&str; 9] =
     ["sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "quantile"];
 
-/// Functions and words that treat each series by itself.
-const ONE_BY_ONE: &str = "\
+/// Functions and keywords that treat each series by itself.
+const PER_SERIES_FUNCTIONS: &str = "\
     abs avg_over_time bool ceil changes clamp clamp_max clamp_min count_over_time delta deriv exp \
     floor histogram_quantile idelta increase irate last_over_time ln log10 log2 max_over_time \
     min_over_time offset predict_linear present_over_time quantile_over_time rate resets round sgn \
     sqrt stddev_over_time stdvar_over_time sum_over_time timestamp";
 
-/// In place of `<<.LabelMatchers>>` and `<<.GroupBy>>`, which no query has.
-const MATCHERS: char = '\u{1}';
-const GROUPS: char = '\u{2}';
+/// Placeholders for `<<.LabelMatchers>>` and `<<.GroupBy>>`, which occur in no query.
+const MATCHERS_MARK: char = '\u{1}';
+const GROUP_BY_MARK: char = '\u{2}';
 
-/// Whether the query of this template may be asked for all objects at once.
+/// Whether the query of this template may select all objects at once.
 pub(super) fn is_separable(template: &str) -> bool {
     plain(template).is_some_and(|text| keeps_objects_apart(&text))
 }
 
-/// The template with its actions replaced, if it has only the simple ones.
+/// The template with placeholders, if it has simple actions only.
 fn plain(template: &str) -> Option<String> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -32,8 +32,8 @@ fn plain(template: &str) -> Option<String> {
         text.push_str(before);
         match action.trim() {
             ".Series" => text.push_str("series"),
-            ".LabelMatchers" => text.push(MATCHERS),
-            ".GroupBy" => text.push(GROUPS),
+            ".LabelMatchers" => text.push(MATCHERS_MARK),
+            ".GroupBy" => text.push(GROUP_BY_MARK),
             _ => return None,
         }
         rest = after;
@@ -48,7 +48,7 @@ fn keeps_objects_apart(text: &str) -> bool {
     while let Some(first) = rest.chars().next() {
         let after = rest.get(first.len_utf8()..).unwrap_or_default();
         rest = match first {
-            // Every selector must be restricted, also one without a name.
+            // Every selector must have the matchers, also one without a name.
             '{' => match selector(rest) {
                 Some(rest) => rest,
                 None => return false,
@@ -57,7 +57,7 @@ fn keeps_objects_apart(text: &str) -> bool {
                 Some((_, rest)) => rest,
                 None => return false,
             },
-            '"' | '\'' | '`' | '@' | MATCHERS | GROUPS | '#' => return false,
+            '"' | '\'' | '`' | '@' | MATCHERS_MARK | GROUP_BY_MARK | '#' => return false,
             _ if first.is_ascii_alphabetic() || first == '_' || first == ':' => {
                 let end = rest
                     .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':')
@@ -72,7 +72,7 @@ fn keeps_objects_apart(text: &str) -> bool {
                 } else if word == "by" {
                     let clause = next.strip_prefix('(').and_then(|clause| clause.split_once(')'));
                     match clause {
-                        Some((labels, rest)) if labels.contains(GROUPS) => {
+                        Some((labels, rest)) if labels.contains(GROUP_BY_MARK) => {
                             groupings += 1;
                             rest
                         }
@@ -81,13 +81,13 @@ fn keeps_objects_apart(text: &str) -> bool {
                 } else if AGGREGATIONS.contains(&word) {
                     aggregations += 1;
                     after
-                } else if ONE_BY_ONE.split(' ').any(|known| known == word) {
+                } else if PER_SERIES_FUNCTIONS.split(' ').any(|known| known == word) {
                     after
                 } else {
                     return false;
                 }
             }
-            // A number with its unit, such as that of `offset 5m`.
+            // A number with its unit, such as in `offset 5m`.
             _ if first.is_ascii_digit() => {
                 rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '.')
             }
@@ -97,7 +97,7 @@ fn keeps_objects_apart(text: &str) -> bool {
     aggregations == groupings
 }
 
-/// What follows a selector in braces, if it has the matchers.
+/// The text after a selector in braces, if it has the matchers.
 fn selector(text: &str) -> Option<&str> {
     let mut quote = None;
     let mut restricted = false;
@@ -109,7 +109,7 @@ fn selector(text: &str) -> Option<&str> {
             }
             (Some(open), _) if open == character => quote = None,
             (None, '"' | '\'' | '`') => quote = Some(character),
-            (None, MATCHERS) => restricted = true,
+            (None, MATCHERS_MARK) => restricted = true,
             (None, '}') => return restricted.then(|| text.get(at + 1..)).flatten(),
             _ => {}
         }
@@ -122,7 +122,7 @@ mod tests {
     use super::is_separable;
 
     #[test]
-    fn queries_that_keep_objects_apart() {
+    fn separable_queries() {
         for query in [
             "<<.Series>>{<<.LabelMatchers>>}",
             "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_may_not() {
+    fn inseparable_queries() {
         for query in [
             "sum(<<.Series>>{<<.LabelMatchers>>})",
             "sum(<<.Series>>{<<.LabelMatchers>>}) without (x)",

@@ -11,8 +11,8 @@ use api::selector::FieldSelector;
 
 use super::*;
 use crate::http::tests::{answer, folder, plainly};
-use crate::http::{Auth, Client, Endpoint};
-use crate::prometheus::client::Manner;
+use crate::http::{Auth, Endpoint, HttpClient};
+use crate::prometheus::client::PrometheusSettings;
 use crate::prometheus::client::tests::{Played, prometheus, vector};
 
 const RULES: &str = r#"
@@ -41,7 +41,7 @@ resourceRules:
 
 struct Cluster {
     pods: usize,
-    mapper: Mutex<Arc<Mapper>>,
+    mapper: Mutex<Arc<RestMapper>>,
 }
 
 fn known(group: &str, plural: &str, kind: &str, namespaced: bool) -> KnownResource {
@@ -64,11 +64,11 @@ fn core() -> Vec<KnownResource> {
 }
 
 fn cluster(pods: usize) -> Arc<Cluster> {
-    Arc::new(Cluster { pods, mapper: Mutex::new(Arc::new(Mapper::new(core()))) })
+    Arc::new(Cluster { pods, mapper: Mutex::new(Arc::new(RestMapper::new(core()))) })
 }
 
-impl World for Cluster {
-    fn mapper(&self) -> Arc<Mapper> {
+impl ClusterResources for Cluster {
+    fn mapper(&self) -> Arc<RestMapper> {
         Arc::clone(&self.mapper.lock().unwrap())
     }
 
@@ -104,7 +104,7 @@ impl World for Cluster {
     }
 }
 
-/// Says that the series of the rules exist.
+/// Fake that lists the series of the rules.
 fn series(selector: &str) -> String {
     let data = match selector {
         "requests" => r#"{"__name__":"http_requests_total","namespace":"default","pod":"web-0"}"#,
@@ -119,13 +119,19 @@ fn played(result: &'static str) -> Arc<Played> {
     Played::new(move |path, text| (200, if path.ends_with("series") { series(text) } else { vector(result) }))
 }
 
-fn config(text: &str) -> Config {
-    Config::parse(text).unwrap()
+fn config(text: &str) -> AdapterConfig {
+    AdapterConfig::parse(text).unwrap()
 }
 
-async fn provider(played: &Arc<Played>, world: Arc<Cluster>) -> Provider {
-    let prometheus = prometheus(played, Manner::default());
-    let provider = Provider::idle(Settings::default(), prometheus, config(RULES), world).unwrap();
+async fn provider(played: &Arc<Played>, cluster: Arc<Cluster>) -> PrometheusProvider {
+    let prometheus = prometheus(played, PrometheusSettings::default());
+    let provider = PrometheusProvider::idle(
+        ProviderSettings::new(Clock::new(Timestamp::now)),
+        prometheus,
+        config(RULES),
+        cluster,
+    )
+    .unwrap();
     provider.discover().await;
     provider
 }
@@ -144,7 +150,7 @@ fn everything() -> Listing {
     Listing { namespace: None, labels: Selector::everything(), fields: FieldSelector::parse("").unwrap() }
 }
 
-async fn custom(provider: &Provider, objects: Objects) -> Result<Vec<String>, Failure> {
+async fn custom(provider: &PrometheusProvider, objects: Objects) -> Result<Vec<String>, Failure> {
     let values = CustomMetrics::values(provider, &question("http_requests_per_second", objects)).await?;
     let shown = values.into_iter().map(|value| {
         let second = value.timestamp.map_or(0, Timestamp::as_second);
@@ -162,7 +168,7 @@ fn all() -> Objects {
 }
 
 #[tokio::test]
-async fn values_say_when_they_were_measured() {
+async fn values_have_sample_times() {
     let played = played(
         r#"{"metric":{"pod":"web-1"},"value":[100.5,"2"]},{"metric":{"pod":"web-0"},"value":[101,"0.5"]},
            {"metric":{"pod":"web-2"},"value":[101,"NaN"]}"#,
@@ -184,7 +190,7 @@ async fn values_say_when_they_were_measured() {
 }
 
 #[tokio::test]
-async fn hundreds_of_names_become_one_question_for_all() {
+async fn many_names_become_one_query_for_all_objects() {
     let played =
         played(r#"{"metric":{"pod":"web-7"},"value":[1,"7"]},{"metric":{"pod":"other"},"value":[1,"9"]}"#);
     let provider = provider(&played, cluster(100)).await;
@@ -197,7 +203,7 @@ async fn hundreds_of_names_become_one_question_for_all() {
 }
 
 #[tokio::test]
-async fn external_values_are_per_series() {
+async fn external_metrics_have_one_value_per_series() {
     let played =
         played(r#"{"metric":{"queue":"a"},"value":[1,"3"]},{"metric":{"queue":"b"},"value":[1,"NaN"]}"#);
     let provider = provider(&played, cluster(1)).await;
@@ -214,7 +220,7 @@ async fn external_values_are_per_series() {
 }
 
 #[tokio::test]
-async fn nodes_and_pods_come_from_two_queries_each() {
+async fn nodes_and_pods_need_two_queries_each() {
     let played = played(r#"{"metric":{"pod":"web-0","container":"app","node":"node-a"},"value":[9,"0.25"]}"#);
     let provider = provider(&played, cluster(2)).await;
     let pods = ResourceMetrics::pods(&provider, &everything()).await.unwrap();
@@ -226,13 +232,19 @@ async fn nodes_and_pods_come_from_two_queries_each() {
 }
 
 #[tokio::test]
-async fn a_prometheus_that_is_down_is_not_an_empty_cluster() {
+async fn prometheus_outage_is_not_an_empty_result() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let client = Client::new(Endpoint::at(format!("http://{address}"))).unwrap();
-    let prometheus = Prometheus::new(Arc::new(client), Manner::default());
-    let provider = Provider::idle(Settings::default(), prometheus, config(RULES), cluster(1)).unwrap();
+    let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
+    let prometheus = PrometheusClient::new(Arc::new(client), PrometheusSettings::default());
+    let provider = PrometheusProvider::idle(
+        ProviderSettings::new(Clock::new(Timestamp::now)),
+        prometheus,
+        config(RULES),
+        cluster(1),
+    )
+    .unwrap();
     provider.discover().await;
     let refused = format!("http://{address}: connection refused");
     let Err(Failure::Unavailable(text)) = ResourceMetrics::pods(&provider, &everything()).await else {
@@ -248,7 +260,7 @@ async fn a_prometheus_that_is_down_is_not_an_empty_cluster() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_says_is_an_error_with_its_cause() {
+async fn proxy_error_page_is_reported_with_its_cause() {
     for (said, cause) in [
         ("<html>Log in</html>".to_owned(), "an HTML page"),
         (r#"{"status":"success","data":{"resultType":"vec"#.to_owned(), "string without end"),
@@ -266,43 +278,52 @@ async fn what_somebody_else_says_is_an_error_with_its_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prometheus_that_hangs_is_given_up() {
+async fn hanging_prometheus_times_out() {
     let slow = Played::slow(Duration::from_hours(1), |_, _| (200, vector("")));
     let quick = played("");
-    let settings = Settings { patience: Duration::from_secs(10), ..Settings::default() };
+    let settings = ProviderSettings {
+        query_timeout: Duration::from_secs(10),
+        ..ProviderSettings::new(Clock::new(Timestamp::now))
+    };
     let known = provider(&quick, cluster(1)).await;
-    let hangs =
-        Provider::idle(settings, prometheus(&slow, Manner::default()), config(RULES), cluster(1)).unwrap();
-    // It learned what there is while Prometheus was well.
-    let state = State::new(config(RULES), hangs.0.world.mapper(), Compat::Better, &locked(&known.0.memory));
+    let hangs = PrometheusProvider::idle(
+        settings,
+        prometheus(&slow, PrometheusSettings::default()),
+        config(RULES),
+        cluster(1),
+    )
+    .unwrap();
+    // Discovery succeeded while Prometheus was up.
+    let state =
+        ProviderState::new(config(RULES), hangs.0.cluster.mapper(), Compat::Better, &locked(&known.0.memory));
     hangs.0.exchange(state.unwrap());
     let Err(Failure::Internal(text)) = custom(&hangs, one("web-0")).await else { panic!("answered") };
     assert_eq!(text, "unable to fetch metrics: no answer within 10s");
 }
 
 #[tokio::test]
-async fn broken_rules_do_not_replace_good_ones() {
+async fn invalid_rules_do_not_replace_valid_ones() {
     let played = played(r#"{"metric":{"pod":"web-0"},"value":[1,"1"]}"#);
     let provider = provider(&played, cluster(1)).await;
-    assert_eq!(provider.reload(config(RULES)), Reloaded::Unchanged);
+    assert_eq!(provider.reload(config(RULES)), ReloadOutcome::Unchanged);
     let broken = config(&RULES.replace("<<.GroupBy>>", "<<.GroupBy"));
-    let Reloaded::Refused(error) = provider.reload(broken) else { panic!("accepted") };
+    let ReloadOutcome::Refused(error) = provider.reload(broken) else { panic!("accepted") };
     assert!(error.starts_with("rules[0]: "), "{error}");
     assert_eq!(custom(&provider, one("web-0")).await.unwrap().len(), 1);
-    // Another name for the same series: known without asking again.
+    // Another name for the same series is known without a new request.
     let renamed = config(&RULES.replace("_per_second", "_rate"));
-    assert_eq!(provider.reload(renamed), Reloaded::Reloaded);
+    assert_eq!(provider.reload(renamed), ReloadOutcome::Reloaded);
     assert!(matches!(custom(&provider, one("web-0")).await, Err(Failure::NoMetric(_))));
     let values = CustomMetrics::values(&provider, &question("http_requests_rate", one("web-0"))).await;
     assert_eq!(values.unwrap().len(), 1);
     let none = config("externalRules: []");
-    assert_eq!(provider.reload(none), Reloaded::Reloaded);
+    assert_eq!(provider.reload(none), ReloadOutcome::Reloaded);
     assert_eq!(provider.serves(), (false, false, false));
     assert!(CustomMetrics::known(&provider).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn discovery_is_tried_again_soon_and_new_rules_are_asked_for_at_once() {
+async fn discovery_retries_soon_and_reload_triggers_it() {
     let up = Arc::new(AtomicBool::new(false));
     let well = Arc::clone(&up);
     let played =
@@ -311,8 +332,14 @@ async fn discovery_is_tried_again_soon_and_new_rules_are_asked_for_at_once() {
             (true, true) => (200, series(text)),
             (true, false) => (200, vector("")),
         });
-    let prometheus = prometheus(&played, Manner::default());
-    let provider = Provider::start(Settings::default(), prometheus, config(RULES), cluster(1)).unwrap();
+    let prometheus = prometheus(&played, PrometheusSettings::default());
+    let provider = PrometheusProvider::start(
+        ProviderSettings::new(Clock::new(Timestamp::now)),
+        prometheus,
+        config(RULES),
+        cluster(1),
+    )
+    .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(CustomMetrics::known(&provider).is_empty());
     up.store(true, Ordering::SeqCst);
@@ -323,14 +350,14 @@ async fn discovery_is_tried_again_soon_and_new_rules_are_asked_for_at_once() {
         "rules:\n- seriesQuery: requests",
         "rules:\n- seriesQuery: others\n  metricsQuery: x\n- seriesQuery: requests",
     );
-    assert_eq!(provider.reload(config(&more)), Reloaded::Reloaded);
+    assert_eq!(provider.reload(config(&more)), ReloadOutcome::Reloaded);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let asked: Vec<String> =
         played.asked.lock().unwrap()[before..].iter().map(|asked| asked.1.clone()).collect();
     assert!(asked.contains(&"others".to_owned()), "{asked:?}");
     let rules = provider.report().custom.unwrap().rules;
     assert!(rules[0].matches_nothing() && !rules[1].matches_nothing());
-    // Nobody looks for series on behalf of a provider that is gone.
+    // Discovery of a dropped provider stops.
     drop(provider);
     let before = played.count();
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -338,26 +365,32 @@ async fn discovery_is_tried_again_soon_and_new_rules_are_asked_for_at_once() {
 }
 
 #[tokio::test]
-async fn resources_that_come_later_are_noticed() {
+async fn new_cluster_resources_are_picked_up() {
     let played = played("");
     let cluster = cluster(1);
     let text =
         RULES.replace("seriesQuery: requests", "seriesQuery: widgets").replace("^(.*)_total$", "^(.*)_size$");
-    let prometheus = prometheus(&played, Manner::default());
-    let world = Arc::clone(&cluster) as Arc<dyn World>;
-    let provider = Provider::idle(Settings::default(), prometheus, config(&text), world).unwrap();
+    let prometheus = prometheus(&played, PrometheusSettings::default());
+    let cluster = Arc::clone(&cluster) as Arc<dyn ClusterResources>;
+    let provider = PrometheusProvider::idle(
+        ProviderSettings::new(Clock::new(Timestamp::now)),
+        prometheus,
+        config(&text),
+        cluster,
+    )
+    .unwrap();
     let resources =
         || CustomMetrics::known(&provider).iter().map(|known| known.resource.clone()).collect::<Vec<_>>();
     provider.discover().await;
     assert_eq!(resources(), ["namespaces"]);
     let more = core().into_iter().chain([known("example.com", "widgets", "Widget", true)]).collect();
-    *cluster.mapper.lock().unwrap() = Arc::new(Mapper::new(more));
+    *cluster.mapper.lock().unwrap() = Arc::new(RestMapper::new(more));
     provider.discover().await;
     assert_eq!(resources(), ["namespaces", "widgets.example.com"]);
 }
 
 #[tokio::test]
-async fn a_token_that_was_exchanged_is_used() {
+async fn replaced_token_is_used() {
     let path = folder("provider-token").join("token");
     fs::write(&path, "old\n").unwrap();
     let wanted = Arc::new(Mutex::new("Bearer old"));
@@ -377,9 +410,15 @@ async fn a_token_that_was_exchanged_is_used() {
     .await;
     let endpoint =
         Endpoint { auth: Auth::TokenFile(path.clone()), ..Endpoint::at(format!("http://{address}")) };
-    let manner = Manner { memory: Duration::ZERO, ..Manner::default() };
-    let prometheus = Prometheus::new(Arc::new(Client::new(endpoint).unwrap()), manner);
-    let provider = Provider::idle(Settings::default(), prometheus, config(RULES), cluster(1)).unwrap();
+    let settings = PrometheusSettings { memory: Duration::ZERO, ..PrometheusSettings::default() };
+    let prometheus = PrometheusClient::new(Arc::new(HttpClient::new(endpoint).unwrap()), settings);
+    let provider = PrometheusProvider::idle(
+        ProviderSettings::new(Clock::new(Timestamp::now)),
+        prometheus,
+        config(RULES),
+        cluster(1),
+    )
+    .unwrap();
     provider.discover().await;
     assert!(custom(&provider, one("web-0")).await.is_ok());
     *wanted.lock().unwrap() = "Bearer new";

@@ -1,37 +1,37 @@
-//! Conditions on labels, as PromQL writes them.
+//! Label matchers of PromQL.
 
 use std::collections::BTreeMap;
 
 use api::gotext::quote;
 use api::selector::{Operator, Selector};
 
-use crate::prometheus::mapper::{GroupResource, Mapper};
+use crate::prometheus::mapper::{GroupResource, RestMapper};
 use crate::prometheus::rule::ResourceLabels;
 
-/// Of which objects values are asked for.
+/// Objects whose values are queried.
 #[derive(Clone, Copy, Debug)]
-pub enum Objects<'a> {
-    /// These, by name.
+pub enum ObjectFilter<'a> {
+    /// Objects by name.
     Named(&'a [&'a str]),
-    /// Any that has the label at all, so that the answer can serve many questions.
+    /// All objects that have the label, so that the response serves many requests.
     Any,
 }
 
-impl Objects<'_> {
+impl ObjectFilter<'_> {
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Self::Named([]))
     }
 }
 
-/// Matchers in the order they are written, and their values by label; of two for one label the last.
+/// Matchers in order, and their values by label; the last value of a label wins.
 #[derive(Debug, Default)]
-pub(super) struct Matchers {
+pub(super) struct LabelMatchers {
     pub(super) texts: Vec<String>,
     pub(super) values: BTreeMap<String, String>,
 }
 
-impl Matchers {
-    /// Those of a selector of series. Values are not escaped within expressions, as the adapter does not either.
+impl LabelMatchers {
+    /// Matchers of a series selector. Values are not escaped in regular expressions, as in prometheus-adapter.
     pub(super) fn of(selector: &Selector) -> Result<Self, String> {
         let mut matchers = Self::default();
         for requirement in selector.requirements() {
@@ -54,7 +54,7 @@ impl Matchers {
     pub(super) fn namespace(
         &mut self,
         labels: &ResourceLabels,
-        mapper: &Mapper,
+        mapper: &RestMapper,
         namespace: &str,
     ) -> Result<(), String> {
         let resource = GroupResource { group: String::new(), resource: "namespaces".to_owned() };
@@ -64,11 +64,11 @@ impl Matchers {
     }
 
     /// Restricts to objects.
-    pub(super) fn objects(&mut self, label: &str, objects: &Objects<'_>) {
+    pub(super) fn objects(&mut self, label: &str, objects: &ObjectFilter<'_>) {
         match objects {
-            Objects::Named([name]) => self.add(label, "=", (*name).to_owned()),
-            Objects::Named(names) => self.add(label, "=~", names.join("|")),
-            Objects::Any => self.add(label, "!=", String::new()),
+            ObjectFilter::Named([name]) => self.add(label, "=", (*name).to_owned()),
+            ObjectFilter::Named(names) => self.add(label, "=~", names.join("|")),
+            ObjectFilter::Any => self.add(label, "!=", String::new()),
         }
     }
 

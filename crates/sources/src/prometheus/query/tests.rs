@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::provider::Compat;
 
 use super::*;
-use crate::prometheus::config::Config;
+use crate::prometheus::config::AdapterConfig;
 use crate::prometheus::registry::Series;
 use crate::prometheus::rule::tests::mapper;
 
@@ -30,7 +30,7 @@ resourceRules:
 ";
 
 fn fixture() -> (Rules, Registry) {
-    let rules = Rules::compile(&Config::parse(CONFIG).unwrap(), &mapper(), Compat::Better).unwrap();
+    let rules = Rules::compile(&AdapterConfig::parse(CONFIG).unwrap(), &mapper(), Compat::Better).unwrap();
     let labels: Vec<Arc<str>> = ["namespace", "pod", "node", "deployment"].map(Arc::from).into();
     let found = [("s".into(), vec![Series { name: "m".into(), labels }])];
     let registry = Registry::build(&rules, &mapper(), &found);
@@ -40,46 +40,46 @@ fn fixture() -> (Rules, Registry) {
 fn ask(
     resource: &str,
     namespace: Option<&str>,
-    objects: Objects<'_>,
+    objects: ObjectFilter<'_>,
     selector: &str,
 ) -> Result<String, QueryError> {
     let (rules, registry) = fixture();
     let series = &Selector::parse(selector).unwrap();
-    let ask = CustomAsk { resource, namespace, objects, metric: "m", series };
+    let ask = CustomQueryArgs { resource, namespace, objects, metric: "m", series };
     custom(&rules, &registry, &mapper(), &ask).map(|(query, _)| query.text)
 }
 
 #[test]
 fn custom_queries() {
     for (resource, namespace, names, selector, expected) in [
-        ("PODS", Some("n"), Objects::Named(&["a"]), "", "sum(m{namespace=\"n\",pod=\"a\"}) by (pod)"),
+        ("PODS", Some("n"), ObjectFilter::Named(&["a"]), "", "sum(m{namespace=\"n\",pod=\"a\"}) by (pod)"),
         (
             "pod",
             Some("n"),
-            Objects::Named(&["a", "b\"c"]),
+            ObjectFilter::Named(&["a", "b\"c"]),
             "v in (2,1),!x,y",
             "sum(m{v=~\"1|2\",x=\"\",y!=\"\",namespace=\"n\",pod=~\"a|b\\\"c\"}) by (pod)",
         ),
         (
             "deployment.apps",
             Some("n"),
-            Objects::Any,
+            ObjectFilter::Any,
             "",
             "sum(m{namespace=\"n\",deployment!=\"\"}) by (deployment)",
         ),
-        ("nodes", None, Objects::Named(&["a"]), "k!=v", "sum(m{k!=\"v\",node=\"a\"}) by (node)"),
-        ("namespaces", None, Objects::Named(&["a"]), "", "sum(m{namespace=\"a\"}) by (namespace)"),
+        ("nodes", None, ObjectFilter::Named(&["a"]), "k!=v", "sum(m{k!=\"v\",node=\"a\"}) by (node)"),
+        ("namespaces", None, ObjectFilter::Named(&["a"]), "", "sum(m{namespace=\"a\"}) by (namespace)"),
     ] {
         assert_eq!(ask(resource, namespace, names, selector).as_deref(), Ok(expected));
     }
 }
 
 #[test]
-fn custom_questions_without_a_query() {
-    let one = Objects::Named(&["a"]);
+fn custom_queries_that_fail() {
+    let one = ObjectFilter::Named(&["a"]);
     assert_eq!(ask("pods", None, one, ""), Err(QueryError::NoMetric), "pods live in namespaces");
     assert_eq!(ask("services", Some("n"), one, ""), Err(QueryError::NoMetric));
-    assert_eq!(ask("pods", Some("n"), Objects::Named(&[]), ""), Err(QueryError::NoObjects));
+    assert_eq!(ask("pods", Some("n"), ObjectFilter::Named(&[]), ""), Err(QueryError::NoObjects));
     assert!(matches!(ask("foos", Some("n"), one, ""), Err(QueryError::NoResource(_))));
     let unsupported = QueryError::Rule("operator not supported by prometheus".to_owned());
     assert_eq!(ask("pods", Some("n"), one, "a>1"), Err(unsupported));
@@ -102,17 +102,17 @@ fn external_queries() {
 fn resource_queries() {
     let (rules, _) = fixture();
     let cpu = &rules.resource().unwrap().cpu;
-    let query = cpu.containers_query(&mapper(), "n", &Objects::Named(&["a", "b"])).unwrap();
+    let query = cpu.containers_query(&mapper(), "n", &ObjectFilter::Named(&["a", "b"])).unwrap();
     assert_eq!(query.text, "c{namespace=\"n\",pod=~\"a|b\"} by (pod,container) [pod container]");
-    let query = cpu.nodes_query(&mapper(), &Objects::Named(&["a"])).unwrap();
+    let query = cpu.nodes_query(&mapper(), &ObjectFilter::Named(&["a"])).unwrap();
     assert_eq!((&*query.text, &*query.label), ("n{node=\"a\"} by (node)", "node"));
 }
 
 proptest::proptest! {
     #[test]
-    fn quotes_are_balanced_whatever_objects_are_called(names in proptest::collection::vec(".*", 1..4), namespace in ".*") {
+    fn quotes_are_balanced_for_any_object_name(names in proptest::collection::vec(".*", 1..4), namespace in ".*") {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let text = ask("pods", Some(&namespace), Objects::Named(&names), "").unwrap();
+        let text = ask("pods", Some(&namespace), ObjectFilter::Named(&names), "").unwrap();
         proptest::prop_assert!(crate::prometheus::lint::promql::check(&text).is_ok(), "{text}");
     }
 }

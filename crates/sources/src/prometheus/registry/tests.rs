@@ -3,11 +3,11 @@
 use api::provider::Compat;
 
 use super::*;
-use crate::prometheus::config::Config;
+use crate::prometheus::config::AdapterConfig;
 use crate::prometheus::rule::tests::mapper;
 
 fn rules(text: &str, compat: Compat) -> Rules {
-    Rules::compile(&Config::parse(text).unwrap(), &mapper(), compat).unwrap()
+    Rules::compile(&AdapterConfig::parse(text).unwrap(), &mapper(), compat).unwrap()
 }
 
 fn series(name: &str, labels: &[&str]) -> Series {
@@ -30,7 +30,7 @@ externalRules:
 ";
 
 #[test]
-fn the_last_rule_and_the_last_series_win() {
+fn last_rule_and_last_series_win() {
     let rules = rules(TWO, Compat::Better);
     let found = [
         ("a".into(), vec![series("x", &["pod"]), series("y", &["pod", "namespace", "code"])]),
@@ -44,13 +44,13 @@ fn the_last_rule_and_the_last_series_win() {
     assert_eq!((&*namespaces.series, namespaces.rule), ("y", 0));
     assert!(registry.custom(&GroupResource::parse("pods"), false, "m").is_none());
     assert_eq!(*registry.external_metrics(), ["z"]);
-    assert_eq!([0, 1].map(|rule| registry.count(Family::Custom, rule)), [2, 1]);
+    assert_eq!([0, 1].map(|rule| registry.count(RuleFamily::Custom, rule)), [2, 1]);
     let shadowed: Vec<_> = registry.shadowed().map(|s| (s.resource.as_str(), s.lost, s.by)).collect();
     assert_eq!(shadowed, [("pods", 0, 1)]);
 }
 
 #[test]
-fn scope_is_that_of_the_resource() {
+fn scope_comes_from_the_resource() {
     let text =
         "rules: [{seriesQuery: a, resources: {overrides: {w: {group: example.com, resource: widget}}}}]";
     let found = [("a".into(), vec![series("x", &["w"])])];

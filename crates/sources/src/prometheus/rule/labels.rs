@@ -1,29 +1,29 @@
-//! Which labels name objects of which resources.
+//! Mapping between labels and resources.
 
 use api::gotext::quote;
 
 use crate::prometheus::config::ResourceMapping;
-use crate::prometheus::mapper::{GroupResource, KnownResource, Mapper};
-use crate::prometheus::names::Pattern;
+use crate::prometheus::mapper::{GroupResource, KnownResource, RestMapper};
+use crate::prometheus::names::GoRegex;
 use crate::prometheus::template::Template;
 
-/// Labels and resources, both ways: by overrides, else by a template.
+/// Mapping between labels and resources in both directions: by overrides, else by a template.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceLabels {
     overrides: Vec<(String, GroupResource)>,
     template: Option<LabelTemplate>,
 }
 
-/// A template of label names, and the expression that undoes it.
+/// A template of label names, and the regular expression that inverts it.
 #[derive(Clone, Debug)]
 struct LabelTemplate {
     template: Template,
-    pattern: Pattern,
+    pattern: GoRegex,
 }
 
 impl ResourceLabels {
-    /// Understands a mapping, complaining in the adapter's words.
-    pub fn new(mapping: &ResourceMapping, mapper: &Mapper) -> Result<Self, String> {
+    /// Compiles a mapping; errors have the text of prometheus-adapter.
+    pub fn new(mapping: &ResourceMapping, mapper: &RestMapper) -> Result<Self, String> {
         let template = match mapping.template.as_str() {
             "" => None,
             text => Some(LabelTemplate::new(text)?),
@@ -41,18 +41,18 @@ impl ResourceLabels {
         Ok(Self { overrides, template })
     }
 
-    /// Whether nothing is ever found.
+    /// Whether the mapping is empty.
     pub fn is_empty(&self) -> bool {
         self.overrides.is_empty() && self.template.is_none()
     }
 
-    /// The labels that overrides name, in the order of the file.
+    /// Labels of overrides in file order.
     pub fn overridden(&self) -> impl Iterator<Item = &str> {
         self.overrides.iter().map(|(label, _)| label.as_str())
     }
 
-    /// The resource that a label names an object of.
-    pub fn resource_of<'m>(&self, label: &str, mapper: &'m Mapper) -> Option<&'m KnownResource> {
+    /// Resource that a label names.
+    pub fn resource_of<'m>(&self, label: &str, mapper: &'m RestMapper) -> Option<&'m KnownResource> {
         if let Some((_, resource)) = self.overrides.iter().find(|(own, _)| own == label) {
             return mapper.find(&resource.group, &resource.resource);
         }
@@ -61,8 +61,8 @@ impl ResourceLabels {
         mapper.find(pattern.capture(label, "group").unwrap_or_default(), resource)
     }
 
-    /// The label that names objects of a resource; with two overrides, the first.
-    pub fn label_of(&self, resource: &GroupResource, mapper: &Mapper) -> Result<String, String> {
+    /// Label that names objects of a resource; the first of several overrides.
+    pub fn label_of(&self, resource: &GroupResource, mapper: &RestMapper) -> Result<String, String> {
         if let Some((label, _)) = self.overrides.iter().find(|(_, own)| own == resource) {
             return Ok(label.clone());
         }
@@ -98,7 +98,7 @@ impl LabelTemplate {
         if expression.is_empty() {
             return Err(unmatched("empty template".to_owned()));
         }
-        let pattern = Pattern::new(&format!("^{expression}$")).map_err(unmatched)?;
+        let pattern = GoRegex::new(&format!("^{expression}$")).map_err(unmatched)?;
         if !pattern.has_group("resource") {
             return Err(unable("must include at least `{{.Resource}}` in the label template".to_owned()));
         }

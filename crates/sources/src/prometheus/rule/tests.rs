@@ -3,7 +3,7 @@
 use super::*;
 use crate::prometheus::mapper::{GroupResource, KnownResource};
 
-pub(in crate::prometheus) fn mapper() -> Mapper {
+pub(in crate::prometheus) fn mapper() -> RestMapper {
     let known = |group: &str, plural: &str, singular: &str, kind: &str, namespaced: bool| KnownResource {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -12,7 +12,7 @@ pub(in crate::prometheus) fn mapper() -> Mapper {
         kind: kind.to_owned(),
         namespaced,
     };
-    Mapper::new(vec![
+    RestMapper::new(vec![
         known("", "namespaces", "namespace", "Namespace", false),
         known("", "nodes", "node", "Node", false),
         known("", "pods", "pod", "Pod", true),
@@ -25,7 +25,7 @@ pub(in crate::prometheus) fn mapper() -> Mapper {
 }
 
 fn compile(text: &str) -> Result<Rules, ConfigError> {
-    Rules::compile(&Config::parse(text).unwrap(), &mapper(), Compat::Better)
+    Rules::compile(&AdapterConfig::parse(text).unwrap(), &mapper(), Compat::Better)
 }
 
 fn labels(text: &str) -> ResourceLabels {
@@ -33,7 +33,7 @@ fn labels(text: &str) -> ResourceLabels {
 }
 
 #[test]
-fn labels_name_resources_both_ways() {
+fn labels_map_to_resources_and_back() {
     let labels =
         labels("{template: 'kube_<<.Group>>_<<.Resource>>', overrides: {ns: {resource: Namespace}}}");
     let (mapper, found) = (mapper(), |label: &str| {
@@ -51,7 +51,7 @@ fn labels_name_resources_both_ways() {
 }
 
 #[test]
-fn without_mapping_there_is_no_label() {
+fn no_mapping_means_no_label() {
     let why =
         labels("{overrides: {p: {resource: pod}}}").label_of(&GroupResource::parse("namespaces"), &mapper());
     assert_eq!(
@@ -61,9 +61,9 @@ fn without_mapping_there_is_no_label() {
 }
 
 #[test]
-fn complains_with_section_and_rule() {
+fn errors_have_section_and_rule() {
     let error = compile("rules: [{}, {seriesQuery: up, seriesFilters: [{}]}]").unwrap_err();
-    assert_eq!((error.stage, error.rule), (Stage::Rules, Some(1)));
+    assert_eq!((error.stage, error.rule), (ConfigSection::Rules, Some(1)));
     assert_eq!(
         error.message,
         "unable to generate series name filter associated with series query \"up\": must have either an `is` or \
@@ -76,7 +76,7 @@ fn complains_with_section_and_rule() {
 }
 
 #[test]
-fn selectors_are_asked_once() {
+fn selectors_are_distinct() {
     let rules = compile(
         "rules: [{seriesQuery: a}, {seriesQuery: b}, {seriesQuery: a}]\nexternalRules: [{seriesQuery: b}]",
     );
@@ -88,7 +88,7 @@ fn selectors_are_asked_once() {
 }
 
 #[test]
-fn names_filter_too() {
+fn name_matches_also_filter() {
     let rules = compile("rules: [{seriesFilters: [{isNot: ^x}], name: {matches: '^(.*)_total$'}}]").unwrap();
     let metric = |series: &str| rules.custom[0].metric(series);
     assert_eq!(metric("http_total").as_deref(), Some("http"));

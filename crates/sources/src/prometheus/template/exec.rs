@@ -1,21 +1,25 @@
-//! Trees into text.
+//! Executes parsed templates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::functions::Function;
 use super::number::Number;
-use super::tree::{Branch, List, Node, Operand, Pipe};
+use super::tree::{Branch, NodeList, Operand, Pipe, TemplateNode};
 use super::value::Value;
-use super::{DEEPEST, MOST_STEPS, Sink};
+use super::{BoundedOutput, MAX_DEPTH, MAX_STEPS};
 
-type Fault = (usize, String);
+type TemplateFault = (usize, String);
 
 /// Executes the template of this name.
-pub(super) fn execute(name: &str, bodies: &BTreeMap<String, List>, data: &Value) -> Result<String, Fault> {
-    let mut run = Run {
+pub(super) fn execute(
+    name: &str,
+    bodies: &BTreeMap<String, NodeList>,
+    data: &Value,
+) -> Result<String, TemplateFault> {
+    let mut run = Execution {
         bodies,
-        output: Sink::default(),
+        output: BoundedOutput::default(),
         variables: vec![("$".to_owned(), data.clone())],
         line: 1,
         steps: 0,
@@ -23,7 +27,7 @@ pub(super) fn execute(name: &str, bodies: &BTreeMap<String, List>, data: &Value)
     };
     let done = match bodies.get(name) {
         Some(body) => run.list(body, data),
-        None => Ok(Flow::On),
+        None => Ok(ControlFlow::On),
     };
     let line = run.line;
     done.map_err(|message| (line, format!("executing {name:?}: {message}")))?;
@@ -31,50 +35,50 @@ pub(super) fn execute(name: &str, bodies: &BTreeMap<String, List>, data: &Value)
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Flow {
+enum ControlFlow {
     On,
     Break,
     Continue,
 }
 
-struct Run<'a> {
-    bodies: &'a BTreeMap<String, List>,
-    output: Sink,
+struct Execution<'a> {
+    bodies: &'a BTreeMap<String, NodeList>,
+    output: BoundedOutput,
     variables: Vec<(String, Value)>,
     line: usize,
     steps: usize,
     depth: usize,
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     fn step(&mut self) -> Result<(), String> {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
-            Err(format!("template takes more than {MOST_STEPS} steps"))
+        if self.steps > MAX_STEPS {
+            Err(format!("template takes more than {MAX_STEPS} steps"))
         } else {
             Ok(())
         }
     }
 
-    fn list(&mut self, list: &List, dot: &Value) -> Result<Flow, String> {
+    fn list(&mut self, list: &NodeList, dot: &Value) -> Result<ControlFlow, String> {
         let known = self.variables.len();
         for (line, node) in &list.0 {
             self.line = *line;
             self.step()?;
             let flow = self.node(node, dot)?;
-            if flow != Flow::On {
+            if flow != ControlFlow::On {
                 self.variables.truncate(known);
                 return Ok(flow);
             }
         }
         self.variables.truncate(known);
-        Ok(Flow::On)
+        Ok(ControlFlow::On)
     }
 
-    fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, String> {
+    fn node(&mut self, node: &TemplateNode, dot: &Value) -> Result<ControlFlow, String> {
         match node {
-            Node::Text(text) => self.output.put(text)?,
-            Node::Action(pipe) => {
+            TemplateNode::Text(text) => self.output.put(text)?,
+            TemplateNode::Action(pipe) => {
                 let value = self.pipe(pipe, dot)?;
                 if pipe.variables.is_empty() {
                     match value {
@@ -83,17 +87,17 @@ impl Run<'_> {
                     }
                 }
             }
-            Node::If(branch) => return self.scoped(|run| run.branch(branch, dot, false)),
-            Node::With(branch) => return self.scoped(|run| run.branch(branch, dot, true)),
-            Node::Range(branch) => return self.scoped(|run| run.range(branch, dot)),
-            Node::Template { name, pipe } => self.call(name, pipe.as_ref(), dot)?,
-            Node::Break => return Ok(Flow::Break),
-            Node::Continue => return Ok(Flow::Continue),
+            TemplateNode::If(branch) => return self.scoped(|run| run.branch(branch, dot, false)),
+            TemplateNode::With(branch) => return self.scoped(|run| run.branch(branch, dot, true)),
+            TemplateNode::Range(branch) => return self.scoped(|run| run.range(branch, dot)),
+            TemplateNode::Template { name, pipe } => self.call(name, pipe.as_ref(), dot)?,
+            TemplateNode::Break => return Ok(ControlFlow::Break),
+            TemplateNode::Continue => return Ok(ControlFlow::Continue),
         }
-        Ok(Flow::On)
+        Ok(ControlFlow::On)
     }
 
-    /// Forgets the variables that were declared within.
+    /// Drops variables declared by `inner`.
     fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
         let known = self.variables.len();
         let result = inner(self);
@@ -101,7 +105,7 @@ impl Run<'_> {
         result
     }
 
-    fn branch(&mut self, branch: &Branch, dot: &Value, with: bool) -> Result<Flow, String> {
+    fn branch(&mut self, branch: &Branch, dot: &Value, with: bool) -> Result<ControlFlow, String> {
         let value = self.pipe(&branch.pipe, dot)?;
         if !value.is_true() {
             return self.list(&branch.otherwise, dot);
@@ -109,7 +113,7 @@ impl Run<'_> {
         self.list(&branch.body, if with { &value } else { dot })
     }
 
-    fn range(&mut self, branch: &Branch, dot: &Value) -> Result<Flow, String> {
+    fn range(&mut self, branch: &Branch, dot: &Value) -> Result<ControlFlow, String> {
         let value = self.pipe(&branch.pipe, dot)?;
         let two = branch.pipe.variables.len() > 1;
         let mut any = false;
@@ -122,7 +126,7 @@ impl Run<'_> {
                     if let Value::Byte(byte) = value { i64::from(byte) } else { int(&value).unwrap_or(0) };
                 for index in 0..count {
                     any = true;
-                    if self.round(branch, Value::Nothing, &Value::Int(index))? == Flow::Break {
+                    if self.round(branch, Value::Nothing, &Value::Int(index))? == ControlFlow::Break {
                         break;
                     }
                 }
@@ -131,7 +135,7 @@ impl Run<'_> {
                 for (index, item) in (0_i64..).zip(list.iter()) {
                     any = true;
                     let item = Value::Text(Arc::clone(item));
-                    if self.round(branch, Value::Int(index), &item)? == Flow::Break {
+                    if self.round(branch, Value::Int(index), &item)? == ControlFlow::Break {
                         break;
                     }
                 }
@@ -140,7 +144,7 @@ impl Run<'_> {
                 for (key, item) in map.iter() {
                     any = true;
                     let (key, item) = (Value::text(key.as_str()), Value::text(item.as_str()));
-                    if self.round(branch, key, &item)? == Flow::Break {
+                    if self.round(branch, key, &item)? == ControlFlow::Break {
                         break;
                     }
                 }
@@ -148,10 +152,10 @@ impl Run<'_> {
             Value::Nothing => {}
             other => return Err(format!("range can't iterate over {}", other.print())),
         }
-        if any { Ok(Flow::On) } else { self.list(&branch.otherwise, dot) }
+        if any { Ok(ControlFlow::On) } else { self.list(&branch.otherwise, dot) }
     }
 
-    fn round(&mut self, branch: &Branch, key: Value, item: &Value) -> Result<Flow, String> {
+    fn round(&mut self, branch: &Branch, key: Value, item: &Value) -> Result<ControlFlow, String> {
         self.step()?;
         self.scoped(|run| {
             let values = match branch.pipe.variables.as_slice() {
@@ -170,8 +174,8 @@ impl Run<'_> {
         let body = bodies.get(name).ok_or_else(|| format!("template {name:?} not defined"))?;
         let data = pipe.map_or(Ok(Value::Nothing), |pipe| self.pipe(pipe, dot))?;
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("exceeded maximum template depth ({DEEPEST})"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("exceeded maximum template depth ({MAX_DEPTH})"));
         }
         let outer = std::mem::replace(&mut self.variables, vec![("$".to_owned(), data.clone())]);
         self.list(body, &data)?;
@@ -196,7 +200,7 @@ impl Run<'_> {
             last = Some(self.command(command, dot, last)?);
         }
         let value = last.unwrap_or(Value::Nothing);
-        // A loop gives values to its variables itself, one by one.
+        // A range loop assigns its variables itself.
         if let [name] = pipe.variables.as_slice() {
             self.set(name, value.clone(), pipe.assigns)?;
         }

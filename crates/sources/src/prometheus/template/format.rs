@@ -1,18 +1,18 @@
-//! Printing as Go's fmt does it, and the escapes for HTML, JavaScript and URLs.
+//! Formatting like the fmt package of Go, and escapes for HTML, JavaScript and URLs.
 
 use std::fmt::Write as _;
 
 use api::gotext::quote;
 
 use super::value::{Value, float_text};
-use super::{LONGEST_OUTPUT, Sink};
+use super::{BoundedOutput, MAX_OUTPUT_BYTES};
 
-/// The widest field; Go refuses only a hundred times as much.
-const WIDEST: i64 = 10_000;
+/// Maximum field width; Go allows a hundred times as much.
+const MAX_FIELD_WIDTH: i64 = 10_000;
 
-/// `print`: a space between two operands neither of which is a text.
+/// `print`: a space between two operands that are not strings.
 pub(super) fn sprint(values: &[Value]) -> Result<String, String> {
-    let mut out = Sink::default();
+    let mut out = BoundedOutput::default();
     let mut spaced = false;
     for value in values {
         let plain = !matches!(value, Value::Text(_));
@@ -25,9 +25,9 @@ pub(super) fn sprint(values: &[Value]) -> Result<String, String> {
     Ok(out.0)
 }
 
-/// `println`: a space between any two, and a newline.
+/// `println`: a space between operands, and a newline.
 pub(super) fn sprintln(values: &[Value]) -> Result<String, String> {
-    let mut out = Sink::default();
+    let mut out = BoundedOutput::default();
     for (index, value) in values.iter().enumerate() {
         out.put(if index > 0 { " " } else { "" })?;
         out.put(&value.print())?;
@@ -36,9 +36,9 @@ pub(super) fn sprintln(values: &[Value]) -> Result<String, String> {
     Ok(out.0)
 }
 
-/// What stands between `%` and the verb.
+/// Flags, width and precision of a verb.
 #[derive(Default)]
-struct Spec {
+struct FormatSpec {
     minus: bool,
     plus: bool,
     sharp: bool,
@@ -50,7 +50,7 @@ struct Spec {
 
 /// `printf`.
 pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> {
-    let mut out = Sink::default();
+    let mut out = BoundedOutput::default();
     let mut chars = layout.chars().peekable();
     let mut next = 0;
     let mut reordered = false;
@@ -59,7 +59,7 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
             out.put(c.encode_utf8(&mut [0; 4]))?;
             continue;
         }
-        let mut spec = Spec::default();
+        let mut spec = FormatSpec::default();
         while let Some(flag) = chars.next_if(|c| "-+# 0".contains(*c)) {
             match flag {
                 '-' => (spec.minus, spec.zero) = (true, false),
@@ -81,7 +81,7 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
             let mut number = None;
             if chars.next_if_eq(&'*').is_some() {
                 match values.get(next) {
-                    Some(Value::Int(wanted)) if (-WIDEST..=WIDEST).contains(wanted) => {
+                    Some(Value::Int(wanted)) if (-MAX_FIELD_WIDTH..=MAX_FIELD_WIDTH).contains(wanted) => {
                         number = Some(wanted.unsigned_abs() as usize);
                         if *wanted < 0 {
                             (spec.minus, spec.zero) = (true, false);
@@ -94,7 +94,7 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
                 while let Some(digit) = chars.next_if(char::is_ascii_digit) {
                     let digit = digit.to_digit(10).unwrap_or(0) as usize;
                     let grown = number.unwrap_or(0) * 10 + digit;
-                    number = Some(grown.min(WIDEST as usize));
+                    number = Some(grown.min(MAX_FIELD_WIDTH as usize));
                 }
             }
             if precise { spec.precision = Some(number.unwrap_or(0)) } else { spec.width = number }
@@ -125,7 +125,7 @@ pub(super) fn sprintf(layout: &str, values: &[Value]) -> Result<String, String> 
     Ok(out.0)
 }
 
-/// `[3]`: the third operand comes next.
+/// Parses `[3]`: the third operand is next.
 fn explicit(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
     chars.next_if_eq(&'[')?;
     let mut number = String::new();
@@ -145,7 +145,7 @@ fn described(value: &Value) -> String {
     }
 }
 
-fn verbed(spec: &Spec, verb: char, value: &Value) -> String {
+fn verbed(spec: &FormatSpec, verb: char, value: &Value) -> String {
     if verb == 'T' {
         return padded(spec, value.type_name());
     }
@@ -181,8 +181,8 @@ fn verbed(spec: &Spec, verb: char, value: &Value) -> String {
     })
 }
 
-fn padded(spec: &Spec, text: &str) -> String {
-    let missing = spec.width.unwrap_or(0).saturating_sub(text.chars().count()).min(LONGEST_OUTPUT);
+fn padded(spec: &FormatSpec, text: &str) -> String {
+    let missing = spec.width.unwrap_or(0).saturating_sub(text.chars().count()).min(MAX_OUTPUT_BYTES);
     if spec.minus {
         return format!("{text}{}", " ".repeat(missing));
     }
@@ -190,7 +190,7 @@ fn padded(spec: &Spec, text: &str) -> String {
     format!("{}{text}", fill.repeat(missing))
 }
 
-fn words(spec: &Spec, verb: char, text: &str) -> Option<String> {
+fn words(spec: &FormatSpec, verb: char, text: &str) -> Option<String> {
     let cut: String = match spec.precision {
         Some(most) if matches!(verb, 's' | 'v' | 'q') => text.chars().take(most).collect(),
         _ => text.to_owned(),
@@ -212,7 +212,7 @@ fn words(spec: &Spec, verb: char, text: &str) -> Option<String> {
     }
 }
 
-fn integer(spec: &Spec, verb: char, number: i128) -> Option<String> {
+fn integer(spec: &FormatSpec, verb: char, number: i128) -> Option<String> {
     let magnitude = number.unsigned_abs();
     let character =
         || u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -239,13 +239,13 @@ fn integer(spec: &Spec, verb: char, number: i128) -> Option<String> {
         (None, Some(width)) if spec.zero => width.saturating_sub(sign.len()),
         _ => 0,
     };
-    let zeros = "0".repeat(least.saturating_sub(digits.len()).min(LONGEST_OUTPUT));
-    let spaces = Spec { minus: spec.minus, width: spec.width, ..Spec::default() };
+    let zeros = "0".repeat(least.saturating_sub(digits.len()).min(MAX_OUTPUT_BYTES));
+    let spaces = FormatSpec { minus: spec.minus, width: spec.width, ..FormatSpec::default() };
     Some(padded(&spaces, &format!("{sign}{prefix}{zeros}{digits}")))
 }
 
-fn fraction(spec: &Spec, verb: char, float: f64) -> Option<String> {
-    // Beyond this no digit of a 64-bit number is anything but zero.
+fn fraction(spec: &FormatSpec, verb: char, float: f64) -> Option<String> {
+    // Digits beyond this are zero for every 64-bit number.
     let precision = |default: usize| spec.precision.unwrap_or(default).min(1100);
     let text = match verb {
         'f' | 'F' => format!("{float:.*}", precision(6)),
@@ -272,10 +272,10 @@ fn fraction(spec: &Spec, verb: char, float: f64) -> Option<String> {
         return Some(padded(spec, &text));
     }
     let (sign, digits) = text.split_at(usize::from(text.starts_with(['+', '-'])));
-    let rest = Spec {
+    let rest = FormatSpec {
         zero: true,
         width: spec.width.map(|width| width.saturating_sub(sign.len())),
-        ..Spec::default()
+        ..FormatSpec::default()
     };
     Some(format!("{sign}{}", padded(&rest, digits)))
 }
@@ -321,7 +321,7 @@ pub(super) fn urlquery(text: &str) -> Result<String, String> {
 }
 
 fn escaped(text: &str, escape: impl Fn(char) -> Option<String>) -> Result<String, String> {
-    let mut out = Sink::default();
+    let mut out = BoundedOutput::default();
     for c in text.chars() {
         match escape(c) {
             Some(escape) => out.put(&escape)?,

@@ -1,4 +1,4 @@
-//! The functions every Go template knows.
+//! Built-in functions of Go templates.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) enum Function {
     Ge,
 }
 
-const ALL: [(&str, Function); 19] = [
+const FUNCTIONS: [(&str, Function); 19] = [
     ("and", Function::And),
     ("or", Function::Or),
     ("not", Function::Not),
@@ -53,14 +53,14 @@ const ALL: [(&str, Function); 19] = [
 
 impl Function {
     pub(super) fn named(name: &str) -> Option<Self> {
-        ALL.iter().find(|(own, _)| *own == name).map(|(_, function)| *function)
+        FUNCTIONS.iter().find(|(own, _)| *own == name).map(|(_, function)| *function)
     }
 
     pub(super) fn name(self) -> &'static str {
-        ALL.iter().find(|(_, function)| *function == self).map_or("", |(name, _)| name)
+        FUNCTIONS.iter().find(|(_, function)| *function == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether it can be called with so many arguments.
+    /// Checks the number of arguments.
     pub(super) fn accepts(self, given: usize) -> Result<(), String> {
         let (least, most) = match self {
             Self::Not | Self::Len => (1, 1),
@@ -77,7 +77,7 @@ impl Function {
         Err(format!("wrong number of args for {}: want {at_least}{least} got {given}", self.name()))
     }
 
-    /// Whether this argument is the result, whatever the following ones are.
+    /// Whether `and` or `or` is decided by this argument.
     pub(super) fn decided_by(self, value: &Value) -> bool {
         match self {
             Self::And => !value.is_true(),
@@ -129,7 +129,7 @@ fn length(value: &Value) -> Result<i64, String> {
     Ok(i64::try_from(length).unwrap_or(i64::MAX))
 }
 
-/// A place in a list or text; with `end`, the one behind the last counts too.
+/// Index into a list or string; with `end`, the length itself is valid too.
 fn place(key: &Value, length: usize, end: bool) -> Result<usize, String> {
     let place = match key {
         Value::Int(int) => *int,

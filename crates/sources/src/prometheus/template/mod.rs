@@ -1,8 +1,11 @@
-//! Go templates between `<<` and `>>`, as much of them as rules can use: everything but methods and complex numbers.
+//! Go templates between `<<` and `>>`, as prometheus-adapter rules use them: the whole language except methods and
+//! complex numbers. The entry point is [`Template`].
 //!
-//! Own code rather than the crate gotmpl: what counts here is that Go tells a struct from a map (an unknown field is an
-//! error, an unknown key `<no value>`), that blocks are closed, and that names are known when the file is read.
-//! A template cannot run for ever and cannot print without end.
+//! This is own code and not the crate `gotmpl` (0.6 was tried and renders the common templates correctly), because
+//! rules must fail as they do in prometheus-adapter: Go distinguishes structs from maps (an unknown field is an
+//! error, an unknown key prints `<no value>`), unclosed blocks and unknown functions are errors when the file is
+//! read, and error texts are compared with recorded ones. The linter also needs the fields that a template uses.
+//! Steps and output of a template are limited.
 
 mod exec;
 mod format;
@@ -21,24 +24,24 @@ use std::sync::Arc;
 use super::mapper::GroupResource;
 use value::Value;
 
-/// Bytes of a template.
-const LONGEST_SOURCE: usize = 64 << 10;
-/// Bytes of what a template, or one of its functions, writes.
-const LONGEST_OUTPUT: usize = 1 << 20;
-/// Actions, iterations and calls of one execution.
-const MOST_STEPS: usize = 100_000;
-/// Levels of blocks and parentheses within one template, and of calls of templates.
-const DEEPEST: usize = 64;
+/// Size limit of a template in bytes.
+const MAX_SOURCE_BYTES: usize = 64 << 10;
+/// Size limit of the output of a template or of one function in bytes.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
+/// Maximum number of actions, iterations and calls per execution.
+const MAX_STEPS: usize = 100_000;
+/// Maximum depth of blocks, parentheses and template calls.
+const MAX_DEPTH: usize = 64;
 
-/// A template that was understood.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub struct Template {
     name: &'static str,
     text: Arc<str>,
-    bodies: Arc<BTreeMap<String, tree::List>>,
+    bodies: Arc<BTreeMap<String, tree::NodeList>>,
 }
 
-/// Why a template could not be understood or executed.
+/// Why a template cannot be parsed or executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("template: {name}:{line}: {message}")]
 pub struct TemplateError {
@@ -50,7 +53,7 @@ pub struct TemplateError {
     pub message: String,
 }
 
-/// What templates of queries know.
+/// Data of query templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryArgs {
     /// `.Series`: name of the series.
@@ -66,28 +69,28 @@ pub struct QueryArgs {
 }
 
 impl Template {
-    /// Understands a template of this name.
+    /// Parses a template with this name.
     pub fn parse(name: &'static str, text: &str) -> Result<Self, TemplateError> {
         let fault = |(line, message)| TemplateError { name, line, message };
-        if text.len() > LONGEST_SOURCE {
-            return Err(fault((1, format!("template is longer than {LONGEST_SOURCE} bytes"))));
+        if text.len() > MAX_SOURCE_BYTES {
+            return Err(fault((1, format!("template is longer than {MAX_SOURCE_BYTES} bytes"))));
         }
         let tokens = lex::tokens(text).map_err(fault)?;
         let bodies = parse::bodies(name, tokens).map_err(fault)?;
         Ok(Self { name, text: text.into(), bodies: Arc::new(bodies) })
     }
 
-    /// As it was written.
+    /// Source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it writes for a query.
+    /// Executes the template for a query.
     pub fn query(&self, args: &QueryArgs) -> Result<String, TemplateError> {
         self.execute(&Value::Query(Arc::new(args.clone())))
     }
 
-    /// What it writes for a resource.
+    /// Executes the template for a resource.
     pub fn label(&self, resource: &GroupResource) -> Result<String, TemplateError> {
         self.execute(&Value::Resource(Arc::new(resource.clone())))
     }
@@ -100,12 +103,12 @@ impl Template {
         })
     }
 
-    /// Whether anything of the template uses this field of the data, such as `GroupBy`.
+    /// Whether the template uses this field of its data, such as `GroupBy`.
     pub fn uses(&self, field: &str) -> bool {
         self.bodies.values().any(|body| body.uses(field))
     }
 
-    /// The fields used that queries do not have.
+    /// Used fields that query data does not have.
     pub fn unknown_fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
         for body in self.bodies.values() {
@@ -115,14 +118,14 @@ impl Template {
     }
 }
 
-/// A text that does not grow beyond [`LONGEST_OUTPUT`].
+/// Output limited to [`MAX_OUTPUT_BYTES`].
 #[derive(Default)]
-struct Sink(String);
+struct BoundedOutput(String);
 
-impl Sink {
+impl BoundedOutput {
     fn put(&mut self, text: &str) -> Result<(), String> {
-        if self.0.len() + text.len() > LONGEST_OUTPUT {
-            return Err(format!("output is longer than {LONGEST_OUTPUT} bytes"));
+        if self.0.len() + text.len() > MAX_OUTPUT_BYTES {
+            return Err(format!("output is longer than {MAX_OUTPUT_BYTES} bytes"));
         }
         self.0.push_str(text);
         Ok(())

@@ -1,14 +1,14 @@
-//! Constants: numbers, and what stands behind a backslash.
+//! Constants: numbers and escapes.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Int(i64),
-    /// Beyond 63 bits, which is an error when it is used.
+    /// A number above 63 bits, which is an error when used.
     Big(u64),
     Float(f64),
 }
 
-/// How many bytes at the start look like a number.
+/// Length of the number-like text at the start.
 pub(super) fn scan(text: &str) -> usize {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
@@ -31,7 +31,7 @@ pub(super) fn scan(text: &str) -> usize {
     text.len() - unsigned.len() + end
 }
 
-/// A number as Go writes constants; complex ones are not known.
+/// Parses a Go constant; complex numbers are not supported.
 pub(super) fn parse(text: &str) -> Option<Number> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -66,7 +66,7 @@ pub(super) fn parse(text: &str) -> Option<Number> {
     Some(Number::Float(if negative { -float } else { float }))
 }
 
-/// The text within double quotes.
+/// Unescapes a double-quoted string.
 pub(super) fn unescape(inner: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -90,7 +90,7 @@ pub(super) fn unescape(inner: &str) -> Option<String> {
     )
 }
 
-/// The character within single quotes.
+/// Parses a character constant.
 pub(super) fn character(inner: &str) -> Option<char> {
     if let Some(behind) = inner.strip_prefix('\\') {
         let (meant, rest) = escape(behind, '\'')?;

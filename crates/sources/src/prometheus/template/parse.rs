@@ -1,19 +1,19 @@
-//! Tokens into trees.
+//! Parser.
 
 use std::collections::BTreeMap;
 
-use super::DEEPEST;
+use super::MAX_DEPTH;
 use super::functions::Function;
-use super::lex::{Fault, Kind, Token};
-use super::tree::{Branch, List, Node, Operand, Pipe};
+use super::lex::{TemplateFault, Token, TokenKind};
+use super::tree::{Branch, NodeList, Operand, Pipe, TemplateNode};
 
-/// All templates of a text by name; its own under the name given.
-pub(super) fn bodies(name: &str, tokens: Vec<Token>) -> Result<BTreeMap<String, List>, Fault> {
+/// Parses all templates of a text by name; the main template has the given name.
+pub(super) fn bodies(name: &str, tokens: Vec<Token>) -> Result<BTreeMap<String, NodeList>, TemplateFault> {
     let mut parser = Parser { tokens, at: 0, line: 1, depth: 0, bodies: BTreeMap::new() };
-    let mut scope = Scope::new();
-    let mut own = List::default();
+    let mut scope = VariableScope::new();
+    let mut own = NodeList::default();
     while parser.peek().is_some() {
-        if let Stop::End | Stop::Else = parser.item(&mut own, &mut scope, true)? {
+        if let ListEnd::End | ListEnd::Else = parser.item(&mut own, &mut scope, true)? {
             return parser.fault("unexpected {{end}} or {{else}}");
         }
     }
@@ -21,20 +21,20 @@ pub(super) fn bodies(name: &str, tokens: Vec<Token>) -> Result<BTreeMap<String, 
     Ok(parser.bodies)
 }
 
-/// Variables that are known, and whether a loop is open.
-struct Scope {
+/// Known variables, and the number of open loops.
+struct VariableScope {
     variables: Vec<String>,
     loops: usize,
 }
 
-impl Scope {
+impl VariableScope {
     fn new() -> Self {
         Self { variables: vec!["$".to_owned()], loops: 0 }
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stop {
+enum ListEnd {
     Not,
     End,
     Else,
@@ -45,15 +45,15 @@ struct Parser {
     at: usize,
     line: usize,
     depth: usize,
-    bodies: BTreeMap<String, List>,
+    bodies: BTreeMap<String, NodeList>,
 }
 
 impl Parser {
-    fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+    fn fault<T>(&self, message: impl Into<String>) -> Result<T, TemplateFault> {
         Err((self.line, message.into()))
     }
 
-    fn next(&mut self) -> Result<Kind, Fault> {
+    fn next(&mut self) -> Result<TokenKind, TemplateFault> {
         match self.tokens.get(self.at) {
             Some(token) => {
                 self.line = token.line;
@@ -64,59 +64,60 @@ impl Parser {
         }
     }
 
-    fn next_word(&mut self) -> Result<Kind, Fault> {
+    fn next_word(&mut self) -> Result<TokenKind, TemplateFault> {
         self.skip_space();
         self.next()
     }
 
     fn skip_space(&mut self) {
-        while self.peek() == Some(&Kind::Space) {
+        while self.peek() == Some(&TokenKind::Space) {
             self.at += 1;
         }
     }
 
-    fn peek(&self) -> Option<&Kind> {
+    fn peek(&self) -> Option<&TokenKind> {
         self.tokens.get(self.at).map(|token| &token.kind)
     }
 
-    fn peek_word(&mut self) -> Option<&Kind> {
+    fn peek_word(&mut self) -> Option<&TokenKind> {
         self.skip_space();
         self.peek()
     }
 
-    fn unexpected<T>(&self, kind: &Kind, context: &str) -> Result<T, Fault> {
+    fn unexpected<T>(&self, kind: &TokenKind, context: &str) -> Result<T, TemplateFault> {
         let what = match kind {
-            Kind::Text(_) => "text".to_owned(),
-            Kind::Open => "{{".to_owned(),
-            Kind::Close => "}}".to_owned(),
-            Kind::Space => "space".to_owned(),
-            Kind::Word(word) => format!("<{word}>"),
-            Kind::Field(name) => format!("<.{name}>"),
-            Kind::Variable(name) => format!("{name:?}"),
-            Kind::Dot => "\".\"".to_owned(),
-            Kind::String(text) => format!("{text:?}"),
-            Kind::Number(_) => "number".to_owned(),
-            Kind::Pipe => "\"|\"".to_owned(),
-            Kind::Declare => "\":=\"".to_owned(),
-            Kind::Assign => "\"=\"".to_owned(),
-            Kind::Comma => "\",\"".to_owned(),
-            Kind::LeftParen => "\"(\"".to_owned(),
-            Kind::RightParen => "\")\"".to_owned(),
-            Kind::Other(c) => format!("\"{c}\""),
+            TokenKind::Text(_) => "text".to_owned(),
+            TokenKind::Open => "{{".to_owned(),
+            TokenKind::Close => "}}".to_owned(),
+            TokenKind::Space => "space".to_owned(),
+            TokenKind::Word(word) => format!("<{word}>"),
+            TokenKind::Field(name) => format!("<.{name}>"),
+            TokenKind::Variable(name) => format!("{name:?}"),
+            TokenKind::Dot => "\".\"".to_owned(),
+            TokenKind::String(text) => format!("{text:?}"),
+            TokenKind::Number(_) => "number".to_owned(),
+            TokenKind::Pipe => "\"|\"".to_owned(),
+            TokenKind::Declare => "\":=\"".to_owned(),
+            TokenKind::Assign => "\"=\"".to_owned(),
+            TokenKind::Comma => "\",\"".to_owned(),
+            TokenKind::LeftParen => "\"(\"".to_owned(),
+            TokenKind::RightParen => "\")\"".to_owned(),
+            TokenKind::Other(c) => format!("\"{c}\""),
         };
         self.fault(format!("unexpected {what} in {context}"))
     }
 
-    fn close(&mut self, context: &str) -> Result<(), Fault> {
+    fn close(&mut self, context: &str) -> Result<(), TemplateFault> {
         match self.next_word()? {
-            Kind::Close => Ok(()),
+            TokenKind::Close => Ok(()),
             other => self.unexpected(&other, context),
         }
     }
 
-    fn define(&mut self, name: String, body: List) -> Result<(), Fault> {
-        let empty =
-            |list: &List| list.0.iter().all(|(_, node)| matches!(node, Node::Text(t) if t.trim().is_empty()));
+    fn define(&mut self, name: String, body: NodeList) -> Result<(), TemplateFault> {
+        let empty = |list: &NodeList| {
+            list.0.iter().all(|(_, node)| matches!(node, TemplateNode::Text(t) if t.trim().is_empty()))
+        };
         match self.bodies.get(&name) {
             Some(old) if !empty(old) && !empty(&body) => {
                 return self.fault(format!("template: multiple definition of template {name:?}"));
@@ -127,49 +128,54 @@ impl Parser {
         Ok(())
     }
 
-    fn deeper(&mut self) -> Result<(), Fault> {
+    fn deeper(&mut self) -> Result<(), TemplateFault> {
         self.depth += 1;
-        if self.depth > DEEPEST { self.fault("template is nested too deeply") } else { Ok(()) }
+        if self.depth > MAX_DEPTH { self.fault("template is nested too deeply") } else { Ok(()) }
     }
 
-    /// Up to `end` or `else`.
-    fn list(&mut self, scope: &mut Scope) -> Result<(List, Stop), Fault> {
+    /// Parses up to `end` or `else`.
+    fn list(&mut self, scope: &mut VariableScope) -> Result<(NodeList, ListEnd), TemplateFault> {
         self.deeper()?;
-        let mut list = List::default();
+        let mut list = NodeList::default();
         loop {
             let stop = self.item(&mut list, scope, false)?;
-            if stop != Stop::Not {
+            if stop != ListEnd::Not {
                 self.depth -= 1;
                 return Ok((list, stop));
             }
         }
     }
 
-    fn item(&mut self, list: &mut List, scope: &mut Scope, top: bool) -> Result<Stop, Fault> {
+    fn item(
+        &mut self,
+        list: &mut NodeList,
+        scope: &mut VariableScope,
+        top: bool,
+    ) -> Result<ListEnd, TemplateFault> {
         let kind = self.next()?;
         let line = self.line;
         match kind {
-            Kind::Text(text) => list.0.push((line, Node::Text(text))),
-            Kind::Open => {
+            TokenKind::Text(text) => list.0.push((line, TemplateNode::Text(text))),
+            TokenKind::Open => {
                 let word = match self.peek_word() {
-                    Some(Kind::Word(word)) => word.clone(),
+                    Some(TokenKind::Word(word)) => word.clone(),
                     _ => String::new(),
                 };
                 return self.action(&word, list, scope, top, line);
             }
             other => return self.unexpected(&other, "input"),
         }
-        Ok(Stop::Not)
+        Ok(ListEnd::Not)
     }
 
     fn action(
         &mut self,
         word: &str,
-        list: &mut List,
-        scope: &mut Scope,
+        list: &mut NodeList,
+        scope: &mut VariableScope,
         top: bool,
         line: usize,
-    ) -> Result<Stop, Fault> {
+    ) -> Result<ListEnd, TemplateFault> {
         let keywords =
             ["end", "else", "if", "with", "range", "break", "continue", "template", "block", "define"];
         if keywords.contains(&word) {
@@ -178,95 +184,94 @@ impl Parser {
         let node = match word {
             "end" => {
                 self.close("end")?;
-                return Ok(Stop::End);
+                return Ok(ListEnd::End);
             }
             "else" => {
                 let chained =
-                    matches!(self.peek_word(), Some(Kind::Word(word)) if word == "if" || word == "with");
+                    matches!(self.peek_word(), Some(TokenKind::Word(word)) if word == "if" || word == "with");
                 if !chained {
                     self.close("else")?;
                 }
-                return Ok(Stop::Else);
+                return Ok(ListEnd::Else);
             }
-            "if" => Node::If(self.branch("if", scope)?),
-            "with" => Node::With(self.branch("with", scope)?),
-            "range" => Node::Range(self.branch("range", scope)?),
+            "if" => TemplateNode::If(self.branch("if", scope)?),
+            "with" => TemplateNode::With(self.branch("with", scope)?),
+            "range" => TemplateNode::Range(self.branch("range", scope)?),
             "break" | "continue" => {
                 self.close(word)?;
                 if scope.loops == 0 {
                     return self.fault(format!("{{{{{word}}}}} outside {{{{range}}}}"));
                 }
-                if word == "break" { Node::Break } else { Node::Continue }
+                if word == "break" { TemplateNode::Break } else { TemplateNode::Continue }
             }
             "template" => {
                 let name = self.name("template clause")?;
                 let pipe = match self.peek_word() {
-                    Some(Kind::Close) => {
+                    Some(TokenKind::Close) => {
                         self.next()?;
                         None
                     }
-                    _ => Some(self.pipe("template clause", &Kind::Close, scope)?),
+                    _ => Some(self.pipe("template clause", &TokenKind::Close, scope)?),
                 };
-                Node::Template { name, pipe }
+                TemplateNode::Template { name, pipe }
             }
             "block" => {
                 let name = self.name("block clause")?;
-                let pipe = self.pipe("block clause", &Kind::Close, scope)?;
+                let pipe = self.pipe("block clause", &TokenKind::Close, scope)?;
                 self.body(name.clone())?;
-                Node::Template { name, pipe: Some(pipe) }
+                TemplateNode::Template { name, pipe: Some(pipe) }
             }
             "define" if top => {
                 let name = self.name("define clause")?;
                 self.close("define clause")?;
                 self.body(name)?;
-                return Ok(Stop::Not);
+                return Ok(ListEnd::Not);
             }
             "define" => return self.fault("unexpected {{define}}"),
-            _ => Node::Action(self.pipe("command", &Kind::Close, scope)?),
+            _ => TemplateNode::Action(self.pipe("command", &TokenKind::Close, scope)?),
         };
         list.0.push((line, node));
-        Ok(Stop::Not)
+        Ok(ListEnd::Not)
     }
 
-    fn name(&mut self, context: &str) -> Result<String, Fault> {
+    fn name(&mut self, context: &str) -> Result<String, TemplateFault> {
         match self.next_word()? {
-            Kind::String(name) => Ok(name),
+            TokenKind::String(name) => Ok(name),
             other => self.unexpected(&other, context),
         }
     }
 
-    /// A template of its own, up to its end.
-    fn body(&mut self, name: String) -> Result<(), Fault> {
-        let (body, stop) = self.list(&mut Scope::new())?;
-        if stop != Stop::End {
+    /// Parses the body of a nested template.
+    fn body(&mut self, name: String) -> Result<(), TemplateFault> {
+        let (body, stop) = self.list(&mut VariableScope::new())?;
+        if stop != ListEnd::End {
             return self.fault("unexpected {{else}} in define clause");
         }
         self.define(name, body)
     }
 
-    fn branch(&mut self, context: &str, scope: &mut Scope) -> Result<Branch, Fault> {
+    fn branch(&mut self, context: &str, scope: &mut VariableScope) -> Result<Branch, TemplateFault> {
         let known = scope.variables.len();
-        let pipe = self.pipe(context, &Kind::Close, scope)?;
+        let pipe = self.pipe(context, &TokenKind::Close, scope)?;
         scope.loops += usize::from(context == "range");
         let (body, stop) = self.list(scope)?;
         scope.loops -= usize::from(context == "range");
-        let mut otherwise = List::default();
-        if stop == Stop::Else {
-            let chained =
-                matches!(self.peek_word(), Some(Kind::Word(word)) if word == context && context != "range");
+        let mut otherwise = NodeList::default();
+        if stop == ListEnd::Else {
+            let chained = matches!(self.peek_word(), Some(TokenKind::Word(word)) if word == context && context != "range");
             if chained {
                 self.next_word()?;
                 let line = self.line;
                 self.deeper()?;
                 let inner = self.branch(context, scope)?;
                 self.depth -= 1;
-                let node = if context == "if" { Node::If(inner) } else { Node::With(inner) };
+                let node = if context == "if" { TemplateNode::If(inner) } else { TemplateNode::With(inner) };
                 otherwise.0.push((line, node));
-            } else if matches!(self.peek(), Some(Kind::Word(_))) {
+            } else if matches!(self.peek(), Some(TokenKind::Word(_))) {
                 return self.fault(format!("unexpected word behind else of {context}"));
             } else {
                 let (list, stop) = self.list(scope)?;
-                if stop != Stop::End {
+                if stop != ListEnd::End {
                     return self.fault("expected end; found {{else}}");
                 }
                 otherwise = list;
@@ -276,28 +281,33 @@ impl Parser {
         Ok(Branch { pipe, body, otherwise })
     }
 
-    fn pipe(&mut self, context: &str, end: &Kind, scope: &mut Scope) -> Result<Pipe, Fault> {
+    fn pipe(
+        &mut self,
+        context: &str,
+        end: &TokenKind,
+        scope: &mut VariableScope,
+    ) -> Result<Pipe, TemplateFault> {
         let mut pipe = Pipe::default();
         loop {
             let before = self.at;
-            let Some(Kind::Variable(name)) = self.peek_word().cloned() else { break };
+            let Some(TokenKind::Variable(name)) = self.peek_word().cloned() else { break };
             self.next()?;
             match self.peek_word() {
-                Some(Kind::Declare | Kind::Assign) => {
-                    pipe.assigns = self.next()? == Kind::Assign;
+                Some(TokenKind::Declare | TokenKind::Assign) => {
+                    pipe.assigns = self.next()? == TokenKind::Assign;
                     pipe.variables.push(name.clone());
                     scope.variables.push(name);
                     break;
                 }
-                Some(Kind::Comma) if context == "range" && pipe.variables.is_empty() => {
+                Some(TokenKind::Comma) if context == "range" && pipe.variables.is_empty() => {
                     self.next()?;
                     pipe.variables.push(name.clone());
                     scope.variables.push(name);
-                    if !matches!(self.peek_word(), Some(Kind::Variable(_))) {
+                    if !matches!(self.peek_word(), Some(TokenKind::Variable(_))) {
                         return self.fault("range can only initialize variables");
                     }
                 }
-                Some(Kind::Comma) => return self.fault(format!("too many declarations in {context}")),
+                Some(TokenKind::Comma) => return self.fault(format!("too many declarations in {context}")),
                 _ if pipe.variables.is_empty() => {
                     self.at = before;
                     break;
@@ -314,7 +324,7 @@ impl Parser {
         Ok(pipe)
     }
 
-    fn check(&self, pipe: &Pipe, context: &str) -> Result<(), Fault> {
+    fn check(&self, pipe: &Pipe, context: &str) -> Result<(), TemplateFault> {
         if pipe.commands.is_empty() {
             return self.fault(format!("missing value for {context}"));
         }
@@ -329,7 +339,7 @@ impl Parser {
         Ok(())
     }
 
-    fn command(&mut self, context: &str, scope: &mut Scope) -> Result<Vec<Operand>, Fault> {
+    fn command(&mut self, context: &str, scope: &mut VariableScope) -> Result<Vec<Operand>, TemplateFault> {
         let mut operands = Vec::new();
         loop {
             self.skip_space();
@@ -337,11 +347,11 @@ impl Parser {
                 operands.push(operand);
             }
             match self.peek() {
-                Some(Kind::Space) => {}
-                Some(Kind::Close | Kind::RightParen) => break,
-                Some(Kind::Pipe) => {
+                Some(TokenKind::Space) => {}
+                Some(TokenKind::Close | TokenKind::RightParen) => break,
+                Some(TokenKind::Pipe) => {
                     self.next()?;
-                    if matches!(self.peek_word(), Some(Kind::Close | Kind::RightParen)) {
+                    if matches!(self.peek_word(), Some(TokenKind::Close | TokenKind::RightParen)) {
                         return self.fault(format!("missing value for {context}"));
                     }
                     break;
@@ -355,11 +365,11 @@ impl Parser {
         if operands.is_empty() { self.fault("empty command") } else { Ok(operands) }
     }
 
-    /// A term and the fields behind it, or nothing if no term stands here.
-    fn operand(&mut self, scope: &mut Scope) -> Result<Option<Operand>, Fault> {
+    /// Parses a term and its fields; `None` if there is no term.
+    fn operand(&mut self, scope: &mut VariableScope) -> Result<Option<Operand>, TemplateFault> {
         let before = self.at;
         let term = match self.next()? {
-            Kind::Word(word) => match word.as_str() {
+            TokenKind::Word(word) => match word.as_str() {
                 "true" => Operand::Bool(true),
                 "false" => Operand::Bool(false),
                 "nil" => Operand::Nil,
@@ -368,19 +378,19 @@ impl Parser {
                     None => return self.fault(format!("function {word:?} not defined")),
                 },
             },
-            Kind::Dot => Operand::Dot,
-            Kind::Variable(name) => {
+            TokenKind::Dot => Operand::Dot,
+            TokenKind::Variable(name) => {
                 if !scope.variables.contains(&name) {
                     return self.fault(format!("undefined variable {name:?}"));
                 }
                 Operand::Variable(name, Vec::new())
             }
-            Kind::Field(name) => Operand::Field(vec![name]),
-            Kind::Number(number) => Operand::Number(number),
-            Kind::String(text) => Operand::String(text),
-            Kind::LeftParen => {
+            TokenKind::Field(name) => Operand::Field(vec![name]),
+            TokenKind::Number(number) => Operand::Number(number),
+            TokenKind::String(text) => Operand::String(text),
+            TokenKind::LeftParen => {
                 self.deeper()?;
-                let pipe = self.pipe("parenthesized pipeline", &Kind::RightParen, scope)?;
+                let pipe = self.pipe("parenthesized pipeline", &TokenKind::RightParen, scope)?;
                 self.depth -= 1;
                 Operand::Pipe(pipe)
             }
@@ -390,7 +400,7 @@ impl Parser {
             }
         };
         let mut fields = Vec::new();
-        while let Some(Kind::Field(name)) = self.peek() {
+        while let Some(TokenKind::Field(name)) = self.peek() {
             fields.push(name.clone());
             self.at += 1;
         }

@@ -19,7 +19,7 @@ fn run(text: &str) -> Result<String, TemplateError> {
 }
 
 #[test]
-fn writes_what_go_writes() {
+fn output_equals_go() {
     for (text, expected) in [
         ("plain >> text", "plain >> text"),
         ("a <<- .Series ->>  b", "ahttp_requests_totalb"),
@@ -57,7 +57,7 @@ fn writes_what_go_writes() {
 }
 
 #[test]
-fn refuses_at_once_what_go_refuses_at_once() {
+fn parse_errors_equal_go() {
     for text in [
         "<<",
         "<<.Series",
@@ -100,7 +100,7 @@ fn refuses_at_once_what_go_refuses_at_once() {
 }
 
 #[test]
-fn fails_when_executed_where_go_does() {
+fn execution_errors_equal_go() {
     for text in [
         "<<.Nope>>",
         "<<.Series.Foo>>",
@@ -131,7 +131,7 @@ fn fails_when_executed_where_go_does() {
 }
 
 #[test]
-fn labels_know_group_and_resource() {
+fn label_templates_have_group_and_resource() {
     let resource = GroupResource { group: "apps".to_owned(), resource: "deployment".to_owned() };
     let run = |text: &str| Template::parse("resource-label", text).unwrap().label(&resource);
     assert_eq!(run("kube_<<.Group>>_<<.Resource>>").unwrap(), "kube_apps_deployment");
@@ -140,7 +140,7 @@ fn labels_know_group_and_resource() {
 }
 
 #[test]
-fn ends_whatever_it_is_told() {
+fn execution_is_bounded() {
     for text in [
         "<<range 1000000000>><<end>>",
         "<<range 1000000000>>xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx<<end>>",
@@ -158,7 +158,7 @@ fn ends_whatever_it_is_told() {
 }
 
 #[test]
-fn tells_what_it_uses() {
+fn used_fields_are_reported() {
     let template = Template::parse("metrics-query", "<<if (eq $.GroupBy \"\")>><<.Nope.x>><<end>>").unwrap();
     assert!(template.uses("GroupBy") && !template.uses("Series"));
     assert_eq!(template.unknown_fields(), ["Nope"]);

@@ -1,14 +1,14 @@
-//! Trees of templates, and what they use.
+//! Syntax tree of templates, and the fields it uses.
 
 use super::functions::Function;
 use super::number::Number;
 
-/// What stands between two ends.
+/// Nodes of a block.
 #[derive(Debug, Default)]
-pub(super) struct List(pub(super) Vec<(usize, Node)>);
+pub(super) struct NodeList(pub(super) Vec<(usize, TemplateNode)>);
 
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum TemplateNode {
     Text(String),
     Action(Pipe),
     If(Branch),
@@ -22,11 +22,11 @@ pub(super) enum Node {
 #[derive(Debug)]
 pub(super) struct Branch {
     pub(super) pipe: Pipe,
-    pub(super) body: List,
-    pub(super) otherwise: List,
+    pub(super) body: NodeList,
+    pub(super) otherwise: NodeList,
 }
 
-/// Commands joined by `|`, the result perhaps given to variables.
+/// Commands joined by `|`, with the variables that get the result.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
     pub(super) variables: Vec<String>,
@@ -48,16 +48,16 @@ pub(super) enum Operand {
     Chain(Box<Operand>, Vec<String>),
 }
 
-impl List {
-    /// Whether a field of the data is used anywhere.
+impl NodeList {
+    /// Whether a field of the data is used.
     pub(super) fn uses(&self, field: &str) -> bool {
         let mut found = false;
         self.fields(&mut |fields| found |= fields.first().is_some_and(|first| first == field));
         found
     }
 
-    /// Adds the fields of the data that queries do not have. Dot may be something else within `with` and `range`, so only
-    /// names that would be fields of nothing are reported.
+    /// Adds used fields that query data does not have. Dot may be something else within `with` and `range`, so only
+    /// names that are fields of no value are reported.
     pub(super) fn unknown_fields(&self, unknown: &mut Vec<String>) {
         let known = ["Series", "LabelMatchers", "LabelValuesByName", "GroupBy", "GroupBySlice"];
         self.fields(&mut |fields| {
@@ -72,9 +72,14 @@ impl List {
     fn fields(&self, each: &mut impl FnMut(&[String])) {
         for (_, node) in &self.0 {
             match node {
-                Node::Text(_) | Node::Break | Node::Continue | Node::Template { pipe: None, .. } => {}
-                Node::Action(pipe) | Node::Template { pipe: Some(pipe), .. } => pipe.fields(each),
-                Node::If(branch) | Node::With(branch) | Node::Range(branch) => {
+                TemplateNode::Text(_)
+                | TemplateNode::Break
+                | TemplateNode::Continue
+                | TemplateNode::Template { pipe: None, .. } => {}
+                TemplateNode::Action(pipe) | TemplateNode::Template { pipe: Some(pipe), .. } => {
+                    pipe.fields(each)
+                }
+                TemplateNode::If(branch) | TemplateNode::With(branch) | TemplateNode::Range(branch) => {
                     branch.pipe.fields(each);
                     branch.body.fields(each);
                     branch.otherwise.fields(each);

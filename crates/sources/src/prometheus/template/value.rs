@@ -1,4 +1,4 @@
-//! What templates calculate with: the types that rules can meet, printed as Go prints them.
+//! Values of template expressions, printed as Go prints them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::prometheus::mapper::GroupResource;
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// Nothing: a key that a map does not have, or `nil`.
+    /// A missing map key, or `nil`.
     Nothing,
     Bool(bool),
     Int(i64),
-    /// A byte of a text.
+    /// A byte of a string.
     Byte(u8),
     Float(f64),
     Text(Arc<str>),
@@ -31,7 +31,7 @@ impl Value {
         Self::List(words.iter().map(|word| Arc::from(word.as_str())).collect())
     }
 
-    /// Go's name of the type.
+    /// Go type name.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Nothing => "<nil>",
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// Whether it counts as true: anything that is not empty or zero, and every struct.
+    /// Truth value: false for empty and zero values; structs are true.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Nothing => false,
@@ -62,7 +62,7 @@ impl Value {
         }
     }
 
-    /// A field of a struct, the entry of a map, or a method without arguments.
+    /// A struct field, map entry or method without arguments.
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         Ok(match (self, name) {
             (Self::Nothing, _) => Self::Nothing,
@@ -84,7 +84,7 @@ impl Value {
         })
     }
 
-    /// As `%v` prints it.
+    /// Formats like `%v`.
     pub(super) fn print(&self) -> String {
         match self {
             Self::Nothing => "<nil>".to_owned(),
@@ -113,7 +113,7 @@ impl Value {
     }
 }
 
-/// As few digits as identify the number; with an exponent when it is very large or small.
+/// Shortest text that identifies the number; with an exponent if it is very large or small.
 pub(super) fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "NaN".to_owned();

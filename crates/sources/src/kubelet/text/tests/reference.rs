@@ -1,4 +1,4 @@
-//! The same, slowly and obviously: one regular expression for a line, and maps.
+//! Reference parser: slow and obvious, with one regular expression per line, and maps.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use regex::bytes::{Captures, Regex};
 
-use crate::kubelet::{Lack, LeftOut, PodPoints, Point, Scrape};
+use crate::kubelet::{IncompletePod, MetricsPoint, MissingUsage, PodPoints, Scrape};
 
 #[derive(Clone, Copy, Default)]
 struct Fields {
@@ -55,7 +55,7 @@ pub(super) fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scra
             &mut node
         } else if family.starts_with("container") {
             match Grammar::whose(labels, strict)? {
-                Some(whose) => containers.entry(whose).or_default(),
+                Some(container_key) => containers.entry(container_key).or_default(),
                 None => continue,
             }
         } else {
@@ -81,17 +81,17 @@ pub(super) fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scra
     if all_good && !scrape.left_out.is_empty() { Ok(scrape) } else { Err(()) }
 }
 
-/// A container and its point, or what it lacks.
-type Container = (String, Result<Point, Lack>);
+/// A container with its point, or the missing value.
+type Container = (String, Result<MetricsPoint, MissingUsage>);
 
 fn scrape(node: Fields, containers: BTreeMap<(String, String, String), Fields>, strict: bool) -> Scrape {
     let point = |fields: &Fields| match (fields.cpu, fields.memory) {
-        (0, 0) => Err(Lack::Both),
-        (0, _) => Err(Lack::Cpu),
-        (_, 0) => Err(Lack::Memory),
+        (0, 0) => Err(MissingUsage::Both),
+        (0, _) => Err(MissingUsage::Cpu),
+        (_, 0) => Err(MissingUsage::Memory),
         (cpu, memory) => {
             let time = if strict { fields.last_time } else { fields.cpu_time };
-            Ok(Point { start: fields.start, time, cpu, memory })
+            Ok(MetricsPoint { start: fields.start, time, cpu, memory })
         }
     };
     let mut pods: BTreeMap<(String, String), Vec<Container>> = BTreeMap::new();
@@ -102,7 +102,7 @@ fn scrape(node: Fields, containers: BTreeMap<(String, String, String), Fields>, 
     for ((namespace, name), containers) in pods {
         let (namespace, name) = (namespace.into_boxed_str(), name.into_boxed_str());
         match containers.iter().find(|(_, point)| point.is_err()) {
-            Some((container, lacks)) => scrape.left_out.push(LeftOut {
+            Some((container, lacks)) => scrape.left_out.push(IncompletePod {
                 namespace,
                 name,
                 container: container.as_str().into(),
@@ -202,7 +202,7 @@ impl Grammar {
         }
     }
 
-    fn whose(labels: &[u8], strict: bool) -> Result<Option<(String, String, String)>, ()> {
+    fn container_key(labels: &[u8], strict: bool) -> Result<Option<(String, String, String)>, ()> {
         let text = String::from_utf8(labels.to_vec()).unwrap();
         let mut found = Vec::new();
         for name in ["namespace", "pod", "container"] {
@@ -222,7 +222,7 @@ impl Grammar {
     }
 }
 
-/// Labels with their values, as they are written.
+/// Labels with their values as written.
 fn pairs(labels: &str) -> Vec<(String, String)> {
     let token = &GRAMMAR.label;
     let bare = |text: &str| text[1..text.len() - 1].to_owned();
@@ -236,7 +236,7 @@ fn pairs(labels: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Labels that begin must end.
+/// An opened label list must be closed.
 fn closed(head: &Captures<'_>) -> bool {
     let rest = head.name("rest").unwrap().as_bytes().trim_ascii_start();
     !rest.starts_with(b"{") || head.name("labels").is_some() || head.name("bare").is_some()

@@ -20,9 +20,9 @@ use tower::util::BoxCloneSyncService;
 use super::*;
 use crate::federation::{Body, Route, full};
 use crate::http::{Auth, Secret};
-use crate::kubelet::{PodPoints, Point};
+use crate::kubelet::{MetricsPoint, PodPoints};
 
-const NAME: &str = "plimsoll-metrics.plimsoll.svc";
+const MAX_NAME_BYTES: &str = "plimsoll-metrics.plimsoll.svc";
 
 /// A CA and a server with a certificate of it.
 fn tls() -> (String, TlsAcceptor) {
@@ -33,7 +33,7 @@ fn tls() -> (String, TlsAcceptor) {
     let issuer = Issuer::new(params, authority_key);
     let key = KeyPair::generate().unwrap();
     let certificate =
-        CertificateParams::new(vec![NAME.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        CertificateParams::new(vec![MAX_NAME_BYTES.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -43,7 +43,7 @@ fn tls() -> (String, TlsAcceptor) {
     (authority.pem(), TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Who may ask, as `serve` finds out in its own way.
+/// Authorization, which `serve` implements in production.
 fn with_token(inner: Route) -> Route {
     BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
         let answer: BoxFuture<'static, Result<Response<Body>, Infallible>> =
@@ -61,7 +61,7 @@ fn with_token(inner: Route) -> Route {
 fn endpoint(ca: &str, token: &str) -> Endpoint {
     Endpoint {
         ca_bundle: Some(ca.as_bytes().to_vec()),
-        server_name: Some(NAME.into()),
+        server_name: Some(MAX_NAME_BYTES.into()),
         auth: Auth::Token(Secret::new(token)),
         ..Endpoint::default()
     }
@@ -82,18 +82,27 @@ fn inventory(nodes: usize) -> Inventory {
     inventory
 }
 
-fn shares(id: &str, resolution: Duration, endpoint: Endpoint, nodes: usize) -> (Shares, Store, Inventory) {
+fn sharding(
+    id: &str,
+    resolution: Duration,
+    endpoint: Endpoint,
+    nodes: usize,
+) -> (Sharding, Store, Inventory) {
     let inventory = inventory(nodes);
-    let settings =
-        crate::store::Settings { resolution, keep: resolution * 8, compat: api::provider::Compat::Better };
+    let settings = crate::store::StoreSettings {
+        resolution,
+        keep: resolution * 8,
+        compat: api::provider::Compat::Better,
+    };
     let store = Store::new(settings, inventory.clone());
-    let settings = Settings { id: id.into(), resolution, endpoint };
-    (Shares::new(settings, inventory.clone(), store.clone()), store, inventory)
+    let settings =
+        ShardingSettings { id: id.into(), resolution, endpoint, clock: Clock::new(Timestamp::now) };
+    (Sharding::new(settings, inventory.clone(), store.clone()), store, inventory)
 }
 
-/// A kubelet whose node and pod have used half a core since the epoch.
+/// A scrape of a node and pod that have used half a core since the epoch.
 fn kubelet(node: &str, nanos: i64) -> Scrape {
-    let point = Point { start: Some(1), time: nanos, cpu: (nanos / 2) as u64, memory: 1 << 20 };
+    let point = MetricsPoint { start: Some(1), time: nanos, cpu: (nanos / 2) as u64, memory: 1 << 20 };
     let pod = PodPoints {
         namespace: "default".into(),
         name: node.replace("node", "pod").into(),

@@ -1,4 +1,4 @@
-//! The answers of `metrics.k8s.io`.
+//! Implements `metrics.k8s.io`.
 
 use std::sync::Arc;
 
@@ -10,71 +10,72 @@ use api::selector::Selector;
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
-use super::pair::{Pair, Rate};
-use super::sample::Sample;
-use super::{Missing, Reason, Store, why};
+use super::pair::{CpuRate, PointPair};
+use super::sample::PodSample;
+use super::{MissingPods, MissingReason, Store, missing};
 use crate::inventory::{Inventory, Node, Pod};
 
-/// What kubelets measured, for the nodes and pods that the API server knows.
+/// Resource metrics from kubelet scrapes, for the nodes and pods of the API server.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct KubeletProvider {
     store: Store,
     inventory: Inventory,
-    /// Which nodes are listed.
+    /// Selector of listed nodes.
     nodes: Selector,
 }
 
-/// The names of resources. Each list, or part of one, has its own: what counts their users is not shared between threads.
-struct Names {
+/// Resource names. Each list or part has its own copy, so that threads do not share reference counts.
+struct ResourceNames {
     cpu: Arc<str>,
     memory: Arc<str>,
 }
 
-impl Names {
+impl ResourceNames {
     fn new() -> Self {
         Self { cpu: "cpu".into(), memory: "memory".into() }
     }
 }
 
-impl Served {
-    /// From a store and an inventory; only nodes that the selector selects are listed.
+impl KubeletProvider {
+    /// Creates a provider; only nodes that the selector selects are listed.
     pub fn new(store: Store, inventory: Inventory, node_selector: Selector) -> Self {
         Self { store, inventory, nodes: node_selector }
     }
 
-    /// What the running pods of a namespace use, ascending by name.
+    /// Usage of the running pods of a namespace, ascending by name.
     pub fn namespace(&self, namespace: &str) -> Vec<PodUsage> {
         self.usage(&self.inventory.pods(Some(namespace)))
     }
 
-    /// Why running pods have no metrics: how many for each reason, and at most `limit` of them by name.
-    pub fn missing(&self, limit: usize) -> Missing {
-        why::missing(&self.store, &self.inventory, limit)
+    /// Counts running pods without metrics by reason; at most `limit` of them by name.
+    pub fn missing(&self, limit: usize) -> MissingPods {
+        missing::missing(&self.store, &self.inventory, limit)
     }
 
-    /// Why a running pod has no metrics; none if it has, or if there is no such pod.
-    pub fn why(&self, namespace: &str, name: &str) -> Option<Reason> {
+    /// Why a running pod has no metrics; `None` if it has metrics or does not exist.
+    pub fn missing_reason(&self, namespace: &str, name: &str) -> Option<MissingReason> {
         let pod = self.inventory.pod(namespace, name)?;
-        why::of_pod(&self.store, &pod)
+        missing::of_pod(&self.store, &pod)
     }
 
-    /// Those of these pods (in ascending order) of which enough is known.
+    /// Usage of those pods (in ascending order) that have complete samples.
     fn usage(&self, pods: &[Arc<Pod>]) -> Vec<PodUsage> {
-        let (names, samples) = (Names::new(), self.store.samples(pods));
+        let (names, samples) = (ResourceNames::new(), self.store.samples(pods));
         let both = pods.iter().zip(&samples);
         both.filter_map(|(pod, sample)| self.pod_usage(pod, sample.as_deref()?, &names)).collect()
     }
 
-    fn pod_usage(&self, pod: &Pod, sample: &Sample, names: &Names) -> Option<PodUsage> {
+    fn pod_usage(&self, pod: &Pod, sample: &PodSample, names: &ResourceNames) -> Option<PodUsage> {
         let strict = self.compat().is_strict();
         let mut containers = Vec::with_capacity(sample.containers.len());
         let mut earliest: Option<(i64, i64)> = None;
         for (name, pair) in &sample.containers {
             let (nanocores, window) = match pair.rate() {
-                Rate::Known { nanocores, window } => (nanocores, window),
-                // A pod with less than it uses is worse than none; metrics-server does not mind.
-                Rate::Backwards if strict => continue,
-                Rate::Backwards | Rate::OnePoint => return None,
+                CpuRate::Known { nanocores, window } => (nanocores, window),
+                // Outside strict mode a pod is omitted rather than reported with too little usage, as metrics-server
+                // does.
+                CpuRate::Backwards if strict => continue,
+                CpuRate::Backwards | CpuRate::OnePoint => return None,
             };
             if earliest.is_none_or(|(time, _)| pair.time() < time) {
                 earliest = Some((pair.time(), window));
@@ -97,7 +98,7 @@ impl Served {
         node_usage(node, &pair)
     }
 
-    /// The pods that a listing selects.
+    /// Pods that a listing selects.
     fn selected(&self, which: &Listing) -> Vec<Arc<Pod>> {
         let namespace = which.namespace.as_deref().or_else(|| which.fields.exact("metadata.namespace"));
         let name = which.fields.exact("metadata.name");
@@ -106,7 +107,7 @@ impl Served {
             (namespace, _) => self.inventory.pods(namespace),
         };
         let any_field = which.fields.terms().is_empty();
-        let mut selected = Selected::new(&which.labels);
+        let mut selected = SelectorCache::new(&which.labels);
         pods.retain(|pod| {
             let field = |field: &str| match field {
                 "metadata.name" => &*pod.name,
@@ -123,16 +124,16 @@ impl Served {
     }
 }
 
-impl ResourceMetrics for Served {
+impl ResourceMetrics for KubeletProvider {
     fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
-        /// Others get their turn after this many.
-        const AT_ONCE: usize = 4096;
+        /// The task yields after this many pods.
+        const PODS_PER_BATCH: usize = 4096;
         Box::pin(async move {
             let selected = self.selected(which);
             let mut found = Vec::with_capacity(selected.len());
-            for some in selected.chunks(AT_ONCE) {
+            for some in selected.chunks(PODS_PER_BATCH) {
                 found.extend(self.usage(some));
-                if some.len() == AT_ONCE {
+                if some.len() == PODS_PER_BATCH {
                     tokio::task::yield_now().await;
                 }
             }
@@ -141,14 +142,14 @@ impl ResourceMetrics for Served {
     }
 
     fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
-        /// About as many as are sent at once.
-        const AT_ONCE: usize = 512;
+        /// Pods per part; about one network write.
+        const PODS_PER_PART: usize = 512;
         Box::pin(async move {
-            let (served, mut left) = (self.clone(), self.selected(which).into_iter());
+            let (provider, mut left) = (self.clone(), self.selected(which).into_iter());
             let parts: Parts<PodUsage> = Box::new(std::iter::from_fn(move || {
-                let some: Vec<Arc<Pod>> = left.by_ref().take(AT_ONCE).collect();
-                let served = served.clone();
-                (!some.is_empty()).then(|| Box::new(move || served.usage(&some)) as Part<PodUsage>)
+                let some: Vec<Arc<Pod>> = left.by_ref().take(PODS_PER_PART).collect();
+                let provider = provider.clone();
+                (!some.is_empty()).then(|| Box::new(move || provider.usage(&some)) as Part<PodUsage>)
             }));
             Ok(parts)
         })
@@ -158,7 +159,7 @@ impl ResourceMetrics for Served {
         Box::pin(async move {
             let Some(pod) = self.inventory.pod(namespace, name) else { return Ok(Found::Unknown) };
             let sample = self.store.sample(namespace, name);
-            let usage = sample.and_then(|sample| self.pod_usage(&pod, &sample, &Names::new()));
+            let usage = sample.and_then(|sample| self.pod_usage(&pod, &sample, &ResourceNames::new()));
             Ok(usage.map_or(Found::NoSamples, Found::Here))
         })
     }
@@ -184,13 +185,13 @@ impl ResourceMetrics for Served {
     }
 }
 
-/// Which labels are selected. Neighbours often have the same labels, which are then looked at once.
-struct Selected<'a> {
+/// Evaluates a selector with a cache of the last label set, because neighbouring pods often share it.
+struct SelectorCache<'a> {
     by: &'a Selector,
     last: Option<(Arc<Labels>, bool)>,
 }
 
-impl<'a> Selected<'a> {
+impl<'a> SelectorCache<'a> {
     fn new(by: &'a Selector) -> Self {
         Self { by, last: None }
     }
@@ -207,25 +208,25 @@ impl<'a> Selected<'a> {
     }
 }
 
-fn node_usage(node: &Node, pair: &Pair) -> Option<NodeUsage> {
-    let Rate::Known { nanocores, window } = pair.rate() else { return None };
+fn node_usage(node: &Node, pair: &PointPair) -> Option<NodeUsage> {
+    let CpuRate::Known { nanocores, window } = pair.rate() else { return None };
     Some(NodeUsage {
         name: Arc::clone(&node.name),
         labels: Arc::clone(&node.labels),
         timestamp: timestamp(pair.time()),
         window,
-        usage: usage(nanocores, pair.memory(), &Names::new()),
+        usage: usage(nanocores, pair.memory(), &ResourceNames::new()),
     })
 }
 
-fn usage(nanocores: u64, memory: u64, names: &Names) -> Usage {
+fn usage(nanocores: u64, memory: u64, names: &ResourceNames) -> Usage {
     vec![
         (Arc::clone(&names.cpu), quantity(nanocores, -9, Format::DecimalSi)),
         (Arc::clone(&names.memory), quantity(memory, 0, Format::BinarySi)),
     ]
 }
 
-/// Numbers that are too large for a quantity lose their last digit.
+/// Converts a value; one that exceeds 63 bits loses its last digit.
 fn quantity(value: u64, scale: i32, format: Format) -> Quantity {
     match i64::try_from(value) {
         Ok(value) => Quantity::from_scaled(value, scale, format),

@@ -1,4 +1,4 @@
-//! Which replicas there are, who of them lives, and whose a node is. Pure: time is an argument.
+//! Membership: replicas, their liveness, and the owner of a node. Time is an argument.
 
 use std::time::Duration;
 
@@ -6,35 +6,35 @@ use tokio::time::Instant;
 
 use super::rendezvous;
 
-/// Replicas at most; more would only talk to each other.
-const MOST: usize = 64;
+/// Maximum number of peers; the exchange grows with their square.
+const MAX_PEERS: usize = 64;
 
-/// A replica of ours.
+/// A replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// What it calls itself: the name of its pod.
+    /// Name of its pod.
     pub id: String,
-    /// Where it serves, as `host:port`.
+    /// Address as `host:port`.
     pub address: String,
 }
 
-/// Ourselves and the others.
+/// This replica and its peers.
 #[derive(Debug)]
 pub(crate) struct Members {
     own: String,
     others: Vec<Member>,
-    /// A replica that was not heard of for so long does not live.
+    /// A peer without a response for this long is not alive.
     silence: Duration,
 }
 
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) replica: Replica,
-    /// When it last answered.
-    pub(crate) heard: Option<Instant>,
-    /// When it last came to life or fell silent.
+    /// Time of the last response.
+    pub(crate) last_response: Option<Instant>,
+    /// Time of the last change of liveness.
     pub(crate) since: Instant,
-    /// What is wrong with it.
+    /// Last error and remedy.
     pub(crate) problem: Option<(String, &'static str)>,
 }
 
@@ -43,18 +43,18 @@ impl Members {
         Self { own, others: Vec::new(), silence }
     }
 
-    /// The others are these now. Those that stay keep what is known of them, as long as they stay where they are.
+    /// Sets the peers. A peer with the same name and address keeps its state.
     pub(crate) fn set(&mut self, replicas: Vec<Replica>, now: Instant) {
         let mut others: Vec<Member> = Vec::new();
         for replica in replicas {
             let twice = others.iter().any(|other| other.replica.id == replica.id);
-            if replica.id == self.own || twice || others.len() >= MOST {
+            if replica.id == self.own || twice || others.len() >= MAX_PEERS {
                 continue;
             }
             let known = self.others.iter().position(|other| other.replica == replica);
             others.push(match known {
                 Some(place) => self.others.swap_remove(place),
-                None => Member { replica, heard: None, since: now, problem: None },
+                None => Member { replica, last_response: None, since: now, problem: None },
             });
         }
         self.others = others;
@@ -64,40 +64,40 @@ impl Members {
         &self.others
     }
 
-    /// Who this is.
+    /// Name of this replica.
     pub(crate) fn own(&self) -> &str {
         &self.own
     }
 
-    /// One of them answered.
-    pub(crate) fn heard(&mut self, id: &str, now: Instant) {
+    /// A peer responded.
+    pub(crate) fn mark_alive(&mut self, id: &str, now: Instant) {
         let silence = self.silence;
         if let Some(member) = self.find(id) {
-            if !member.lives(now, silence) {
+            if !member.is_alive(now, silence) {
                 member.since = now;
             }
-            member.heard = Some(now);
+            member.last_response = Some(now);
             member.problem = None;
         }
     }
 
-    /// One of them did not.
-    pub(crate) fn failed(&mut self, id: &str, cause: String, remedy: &'static str) {
+    /// A request to a peer failed.
+    pub(crate) fn mark_failed(&mut self, id: &str, cause: String, remedy: &'static str) {
         if let Some(member) = self.find(id) {
             member.problem = Some((cause, remedy));
         }
     }
 
-    pub(crate) fn lives(&self, member: &Member, now: Instant) -> bool {
-        member.lives(now, self.silence)
+    pub(crate) fn is_alive(&self, member: &Member, now: Instant) -> bool {
+        member.is_alive(now, self.silence)
     }
 
-    /// Whose a node is.
+    /// Owner of a node.
     pub(crate) fn owner(&self, node: &str, now: Instant) -> &str {
         rendezvous::owner(node, self.living(now)).unwrap_or(&self.own)
     }
 
-    /// How many of those who live come before us: 0 if the node is ours.
+    /// Number of live peers that rank before this replica; 0 if it owns the node.
     pub(crate) fn rank(&self, node: &str, now: Instant) -> usize {
         self.living(now)
             .filter(|other| *other != self.own && rendezvous::before(node, other, &self.own))
@@ -105,7 +105,7 @@ impl Members {
     }
 
     fn living(&self, now: Instant) -> impl Iterator<Item = &str> {
-        let others = self.others.iter().filter(move |other| other.lives(now, self.silence));
+        let others = self.others.iter().filter(move |other| other.is_alive(now, self.silence));
         others.map(|other| other.replica.id.as_str()).chain(std::iter::once(self.own.as_str()))
     }
 
@@ -115,8 +115,8 @@ impl Members {
 }
 
 impl Member {
-    fn lives(&self, now: Instant, silence: Duration) -> bool {
-        self.heard.is_some_and(|heard| now.saturating_duration_since(heard) <= silence)
+    fn is_alive(&self, now: Instant, silence: Duration) -> bool {
+        self.last_response.is_some_and(|at| now.saturating_duration_since(at) <= silence)
     }
 }
 
@@ -138,45 +138,45 @@ mod tests {
         let mut members = Members::new(own.to_owned(), SILENCE);
         members.set(others.iter().map(|id| replica(id)).collect(), now);
         for id in heard {
-            members.heard(id, now);
+            members.mark_alive(id, now);
         }
         members
     }
 
     #[test]
-    fn whoever_is_silent_loses_his_nodes_until_he_is_back() {
+    fn silent_replica_loses_its_nodes_until_it_responds() {
         let start = Instant::now();
         let mut members = members("a", &["a", "b", "b", "c"], &[], start);
         assert_eq!(members.others().len(), 2);
         let nodes: Vec<String> = (0..50).map(|n| format!("node-{n}")).collect();
         let ours = |members: &Members, now| nodes.iter().filter(|node| members.rank(node, now) == 0).count();
         assert_eq!(ours(&members, start), 50, "nobody was heard of yet");
-        members.heard("b", start);
-        members.heard("c", start);
+        members.mark_alive("b", start);
+        members.mark_alive("c", start);
         let third = ours(&members, start);
         assert!((8..26).contains(&third), "{third}");
         let later = start + SILENCE + Duration::from_secs(1);
-        members.heard("b", later);
+        members.mark_alive("b", later);
         assert!(ours(&members, later) > third);
         assert!(nodes.iter().all(|node| members.owner(node, later) != "c"));
-        members.heard("c", later);
+        members.mark_alive("c", later);
         assert_eq!(ours(&members, later), third);
-        // At another address it is another one.
+        // A new address makes it another peer.
         members.set(vec![replica("b"), Replica { id: "c".into(), address: "elsewhere:443".into() }], later);
         assert!(ours(&members, later) > third);
     }
 
     #[test]
-    fn there_are_never_too_many() {
+    fn number_of_peers_is_bounded() {
         let mut members = Members::new("a".into(), SILENCE);
         members.set((0..1000).map(|n| replica(&n.to_string())).collect(), Instant::now());
-        assert_eq!(members.others().len(), MOST);
+        assert_eq!(members.others().len(), MAX_PEERS);
     }
 
     proptest! {
-        /// Whoever hears whom: every node is scraped by somebody who runs.
+        /// For any reachability between replicas, every node is scraped by a running replica.
         #[test]
-        fn no_node_is_left_alone(
+        fn every_node_has_a_scraper(
             heard in proptest::collection::vec(any::<u8>(), 5),
             running in 1..32_u8,
             node in "[a-z]{1,8}",
@@ -190,7 +190,7 @@ mod tests {
             });
             let count = scrapers.count();
             prop_assert!(count >= 1);
-            // Those who all hear each other divide them exactly.
+            // Replicas that all reach each other shard the nodes exactly.
             if heard.iter().all(|set| set & running == running) {
                 prop_assert_eq!(count, 1);
             }

@@ -1,75 +1,75 @@
-//! Patterns for names: `*` for any text, `?` for one character, `[0-9]` for one of several.
+//! Glob patterns: `*` for any text, `?` for one character, `[0-9]` for one of several.
 
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// Characters of a pattern at most.
-const LONGEST: usize = 256;
+/// Maximum length of a pattern in characters.
+const MAX_PATTERN_CHARS: usize = 256;
 
-/// A pattern that a whole name must fit.
+/// A pattern that a whole name must match.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pattern {
+pub struct GlobPattern {
     text: Box<str>,
-    parts: Box<[Part]>,
+    parts: Box<[GlobToken]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum GlobToken {
     One(char),
     AnyOne,
     OneOf { ranges: Vec<(char, char)>, not: bool },
     Any,
 }
 
-/// Why a text is no pattern.
+/// Why a pattern is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
-    /// It is empty, and no name is.
-    #[error("the pattern is empty; `*` fits all names")]
+pub enum GlobError {
+    /// The pattern is empty.
+    #[error("the pattern is empty; `*` matches all names")]
     Empty,
-    /// It is too long.
-    #[error("the pattern has more than {LONGEST} characters")]
+    /// The pattern is too long.
+    #[error("the pattern has more than {MAX_PATTERN_CHARS} characters")]
     TooLong,
-    /// A bracket does not end, or there is nothing in it.
+    /// A bracket is not closed or is empty.
     #[error("`[` needs characters and a `]` after it, as in `[0-9]`")]
     Bracket,
 }
 
-impl Pattern {
-    /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, PatternError> {
+impl GlobPattern {
+    /// Parses a pattern.
+    pub fn parse(text: &str) -> Result<Self, GlobError> {
         if text.is_empty() {
-            return Err(PatternError::Empty);
+            return Err(GlobError::Empty);
         }
-        if text.chars().count() > LONGEST {
-            return Err(PatternError::TooLong);
+        if text.chars().count() > MAX_PATTERN_CHARS {
+            return Err(GlobError::TooLong);
         }
         let mut parts = Vec::new();
         let mut rest = text.chars();
         while let Some(character) = rest.next() {
             match character {
-                '*' if parts.last() == Some(&Part::Any) => {}
-                '*' => parts.push(Part::Any),
-                '?' => parts.push(Part::AnyOne),
+                '*' if parts.last() == Some(&GlobToken::Any) => {}
+                '*' => parts.push(GlobToken::Any),
+                '?' => parts.push(GlobToken::AnyOne),
                 '[' => parts.push(bracket(&mut rest)?),
-                other => parts.push(Part::One(other)),
+                other => parts.push(GlobToken::One(other)),
             }
         }
         Ok(Self { text: text.into(), parts: parts.into() })
     }
 
-    /// Whether the whole name fits. Takes no more steps than the lengths of pattern and name multiplied.
-    pub fn fits(&self, name: &str) -> bool {
+    /// Whether the whole name matches. The number of steps is bounded by the product of both lengths.
+    pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut part, mut at) = (0, 0);
-        // Where to go on when the last `*` takes one character more.
+        // Where to continue if the last `*` takes one more character.
         let mut again: Option<(usize, usize)> = None;
         loop {
             match (self.parts.get(part), name.get(at)) {
                 (None, None) => return true,
-                (Some(Part::Any), _) => {
+                (Some(GlobToken::Any), _) => {
                     again = Some((part, at));
                     part += 1;
                 }
@@ -86,10 +86,10 @@ impl Pattern {
     }
 }
 
-/// Reads what is in brackets, after the first one.
-fn bracket(rest: &mut std::str::Chars<'_>) -> Result<Part, PatternError> {
-    let end = rest.as_str().find(']').ok_or(PatternError::Bracket)?;
-    let (inside, after) = rest.as_str().split_at_checked(end).ok_or(PatternError::Bracket)?;
+/// Parses the characters after an opening bracket.
+fn bracket(rest: &mut std::str::Chars<'_>) -> Result<GlobToken, GlobError> {
+    let end = rest.as_str().find(']').ok_or(GlobError::Bracket)?;
+    let (inside, after) = rest.as_str().split_at_checked(end).ok_or(GlobError::Bracket)?;
     *rest = after.get(1..).unwrap_or_default().chars();
     let (not, inside) = match inside.strip_prefix(['!', '^']) {
         Some(inside) => (true, inside),
@@ -104,14 +104,14 @@ fn bracket(rest: &mut std::str::Chars<'_>) -> Result<Part, PatternError> {
                 ranges.push((first, last));
                 characters = ahead;
             }
-            (Some('-'), Some(_)) => return Err(PatternError::Bracket),
+            (Some('-'), Some(_)) => return Err(GlobError::Bracket),
             _ => ranges.push((first, first)),
         }
     }
-    if ranges.is_empty() { Err(PatternError::Bracket) } else { Ok(Part::OneOf { ranges, not }) }
+    if ranges.is_empty() { Err(GlobError::Bracket) } else { Ok(GlobToken::OneOf { ranges, not }) }
 }
 
-impl Part {
+impl GlobToken {
     fn is(&self, character: char) -> bool {
         match self {
             Self::One(own) => *own == character,
@@ -124,19 +124,19 @@ impl Part {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for GlobPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for GlobPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pattern({})", self.text)
     }
 }
 
-impl<'de> Deserialize<'de> for Pattern {
+impl<'de> Deserialize<'de> for GlobPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
@@ -151,12 +151,12 @@ mod tests {
 
     use super::*;
 
-    fn fits(pattern: &str, name: &str) -> bool {
-        Pattern::parse(pattern).unwrap().fits(name)
+    fn matches(pattern: &str, name: &str) -> bool {
+        GlobPattern::parse(pattern).unwrap().matches(name)
     }
 
     #[test]
-    fn patterns_fit_whole_names() {
+    fn patterns_match_whole_names() {
         for (pattern, good, bad) in [
             ("qps", "qps", "qps_total"),
             ("s[0-9]*-*", "s12-prometheus-queue", "sx-prometheus"),
@@ -167,43 +167,43 @@ mod tests {
             ("[a-]", "-", "b"),
             ("a**b", "ab", "a"),
         ] {
-            assert!(fits(pattern, good), "{pattern} {good}");
-            assert!(!fits(pattern, bad), "{pattern} {bad}");
+            assert!(matches(pattern, good), "{pattern} {good}");
+            assert!(!matches(pattern, bad), "{pattern} {bad}");
         }
-        assert!(fits("*", "") && fits("*", "anything"));
+        assert!(matches("*", "") && matches("*", "anything"));
     }
 
     #[test]
-    fn what_is_no_pattern_says_why() {
-        assert_eq!(Pattern::parse(""), Err(PatternError::Empty));
-        assert_eq!(Pattern::parse(&"a".repeat(257)), Err(PatternError::TooLong));
+    fn invalid_patterns_are_rejected() {
+        assert_eq!(GlobPattern::parse(""), Err(GlobError::Empty));
+        assert_eq!(GlobPattern::parse(&"a".repeat(257)), Err(GlobError::TooLong));
         for broken in ["[", "a[", "[]", "[!]", "[b-a]", "[a"] {
-            assert_eq!(Pattern::parse(broken), Err(PatternError::Bracket), "{broken}");
+            assert_eq!(GlobPattern::parse(broken), Err(GlobError::Bracket), "{broken}");
         }
     }
 
     #[test]
-    fn many_stars_end() {
-        assert!(!fits(&"*a".repeat(100), &"a".repeat(99)));
-        assert!(!fits(&("*a".repeat(100) + "b"), &"a".repeat(5000)));
+    fn many_stars_terminate() {
+        assert!(!matches(&"*a".repeat(100), &"a".repeat(99)));
+        assert!(!matches(&("*a".repeat(100) + "b"), &"a".repeat(5000)));
     }
 
     proptest! {
         #[test]
-        fn they_mean_what_the_expression_means(pattern in "[ab*?]{1,8}", name in "[abc]{0,8}") {
+        fn globs_agree_with_regexes(pattern in "[ab*?]{1,8}", name in "[abc]{0,8}") {
             let expression: String = pattern.chars().map(|c| match c {
                 '*' => ".*".to_owned(),
                 '?' => ".".to_owned(),
                 other => other.to_string(),
             }).collect();
             let expected = Regex::new(&format!("^(?:{expression})$")).unwrap().is_match(&name);
-            prop_assert_eq!(fits(&pattern, &name), expected);
+            prop_assert_eq!(matches(&pattern, &name), expected);
         }
 
         #[test]
-        fn nothing_breaks_them(pattern in ".{0,40}", name in ".{0,40}") {
-            if let Ok(pattern) = Pattern::parse(&pattern) {
-                pattern.fits(&name);
+        fn arbitrary_patterns_do_not_panic(pattern in ".{0,40}", name in ".{0,40}") {
+            if let Ok(pattern) = GlobPattern::parse(&pattern) {
+                pattern.matches(&name);
             }
         }
     }

@@ -4,37 +4,37 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::pair::Rate;
-use super::sample::Sample;
-use super::{State, Store};
+use super::pair::CpuRate;
+use super::sample::PodSample;
+use super::{Store, StoreState};
 use crate::inventory::{Inventory, Pod};
-use crate::kubelet::Lack;
+use crate::kubelet::MissingUsage;
 
 /// Why a running pod has no metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
-    /// No kubelet that could be asked has told anything about it.
+pub enum MissingReason {
+    /// No scraped kubelet has reported the pod.
     NotReported,
-    /// Its node cannot be scraped, and has not been for too long.
+    /// Scrapes of its node have failed for too long.
     NodeNotScraped {
-        /// The node, whose report tells the cause.
+        /// The node; its scrape status has the cause.
         node: Arc<str>,
     },
-    /// Its node does not tell enough about one of its containers.
+    /// The kubelet reports incomplete data for a container.
     Incomplete {
         /// The node.
         node: Arc<str>,
         /// The container.
         container: Box<str>,
-        /// What is missing.
-        lacks: Lack,
+        /// The missing value.
+        lacks: MissingUsage,
     },
-    /// There is only one point of a container so far, and a rate needs two.
+    /// A container has one point so far, and a rate needs two.
     OnePoint {
         /// The container.
         container: Arc<str>,
     },
-    /// A counter of a container went backwards (strict mode).
+    /// A CPU counter went backwards (strict mode).
     Backwards {
         /// The container.
         container: Arc<str>,
@@ -48,25 +48,25 @@ pub struct MissingPod {
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
-    /// Why.
-    pub reason: Reason,
+    /// Reason.
+    pub reason: MissingReason,
 }
 
 /// The running pods without metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Missing {
-    /// How many there are for each [`Reason::code`].
+pub struct MissingPods {
+    /// Number of pods per [`MissingReason::code`].
     pub counts: BTreeMap<&'static str, u64>,
-    /// Some of them, ascending by namespace and name.
+    /// Some of the pods, ascending by namespace and name.
     pub pods: Vec<MissingPod>,
 }
 
-impl Reason {
-    /// All codes: labels of a counter that is zero where there is nothing to complain about.
+impl MissingReason {
+    /// All codes, so that the metric exposes zero for unused ones.
     pub const CODES: [&'static str; 5] =
         ["NotReported", "NodeNotScraped", "Incomplete", "OnePoint", "Backwards"];
 
-    /// One word for it.
+    /// Label value of the reason.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotReported => "NotReported",
@@ -78,16 +78,16 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for MissingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReported => f.write_str("no kubelet has reported it yet"),
             Self::NodeNotScraped { node } => write!(f, "its node {node} cannot be scraped"),
             Self::Incomplete { node, container, lacks } => {
                 let lacks = match lacks {
-                    Lack::Cpu => "processor time",
-                    Lack::Memory => "memory",
-                    Lack::Both => "processor time and memory",
+                    MissingUsage::Cpu => "processor time",
+                    MissingUsage::Memory => "memory",
+                    MissingUsage::Both => "processor time and memory",
                 };
                 write!(f, "the kubelet of {node} reports no {lacks} for container {container}")
             }
@@ -100,10 +100,10 @@ impl fmt::Display for Reason {
 }
 
 /// All running pods without metrics, `limit` of them by name.
-pub(super) fn missing(store: &Store, inventory: &Inventory, limit: usize) -> Missing {
+pub(super) fn missing(store: &Store, inventory: &Inventory, limit: usize) -> MissingPods {
     let pods = inventory.pods(None);
     let samples = store.samples(&pods);
-    let without: Vec<(&Arc<Pod>, Option<Reason>)> = pods
+    let without: Vec<(&Arc<Pod>, Option<MissingReason>)> = pods
         .iter()
         .zip(&samples)
         .filter_map(|(pod, sample)| match sample {
@@ -111,9 +111,9 @@ pub(super) fn missing(store: &Store, inventory: &Inventory, limit: usize) -> Mis
             None => Some((pod, None)),
         })
         .collect();
-    let mut missing = Missing::default();
+    let mut missing = MissingPods::default();
     let state = store.read();
-    let unreported = Unreported::of(&state);
+    let unreported = UnreportedPods::of(&state);
     for (pod, reason) in without {
         let reason = reason.unwrap_or_else(|| unreported.reason(pod));
         *missing.counts.entry(reason.code()).or_default() += 1;
@@ -125,43 +125,44 @@ pub(super) fn missing(store: &Store, inventory: &Inventory, limit: usize) -> Mis
     missing
 }
 
-/// Why one running pod has no metrics; none if it has.
-pub(super) fn of_pod(store: &Store, pod: &Pod) -> Option<Reason> {
+/// Why one running pod has no metrics; `None` if it has.
+pub(super) fn of_pod(store: &Store, pod: &Pod) -> Option<MissingReason> {
     match store.sample(&pod.namespace, &pod.name) {
         Some(sample) => of_sample(&sample),
-        None => Some(Unreported::of(&store.read()).reason(pod)),
+        None => Some(UnreportedPods::of(&store.read()).reason(pod)),
     }
 }
 
-fn of_sample(sample: &Sample) -> Option<Reason> {
+fn of_sample(sample: &PodSample) -> Option<MissingReason> {
     sample.containers.iter().find_map(|(name, pair)| match pair.rate() {
-        Rate::Known { .. } => None,
-        Rate::OnePoint => Some(Reason::OnePoint { container: Arc::clone(name) }),
-        Rate::Backwards => Some(Reason::Backwards { container: Arc::clone(name) }),
+        CpuRate::Known { .. } => None,
+        CpuRate::OnePoint => Some(MissingReason::OnePoint { container: Arc::clone(name) }),
+        CpuRate::Backwards => Some(MissingReason::Backwards { container: Arc::clone(name) }),
     })
 }
 
-/// Pods of which there is a reason for having no sample.
-struct Unreported<'a>(HashMap<(&'a str, &'a str), Reason>);
+/// Known reasons of pods without a sample.
+struct UnreportedPods<'a>(HashMap<(&'a str, &'a str), MissingReason>);
 
-impl<'a> Unreported<'a> {
-    fn of(state: &'a State) -> Self {
+impl<'a> UnreportedPods<'a> {
+    fn of(state: &'a StoreState) -> Self {
         let mut reasons = HashMap::new();
         for (node, reported) in &state.nodes {
             for (namespace, name) in &reported.lost {
-                let reason = Reason::NodeNotScraped { node: Arc::clone(node) };
+                let reason = MissingReason::NodeNotScraped { node: Arc::clone(node) };
                 reasons.insert((&**namespace, &**name), reason);
             }
             for pod in &reported.left_out {
                 let node = Arc::clone(node);
-                let reason = Reason::Incomplete { node, container: pod.container.clone(), lacks: pod.lacks };
+                let reason =
+                    MissingReason::Incomplete { node, container: pod.container.clone(), lacks: pod.lacks };
                 reasons.insert((&*pod.namespace, &*pod.name), reason);
             }
         }
         Self(reasons)
     }
 
-    fn reason(&self, pod: &Pod) -> Reason {
-        self.0.get(&(&*pod.namespace, &*pod.name)).cloned().unwrap_or(Reason::NotReported)
+    fn reason(&self, pod: &Pod) -> MissingReason {
+        self.0.get(&(&*pod.namespace, &*pod.name)).cloned().unwrap_or(MissingReason::NotReported)
     }
 }

@@ -1,20 +1,21 @@
-//! Which replica scrapes which node, and what replicas tell each other.
+//! Sharding of nodes over replicas, and the exchange of samples between replicas.
 //!
 //! ```text
-//! rendezvous  to whom a node belongs
-//! members     who lives, and whose a node is at this moment
-//! newest      of what several say, the newest counts
-//! journal     what we scraped, ready to be told
-//! code        how it travels
-//! peer        another replica, asked
-//! route       what answers the others
+//! rendezvous  rendezvous hashing: owner of a node
+//! members     live replicas, and the current owner of a node
+//! newest      deduplication: the newest scrape of a node wins
+//! journal     encoded scrapes of this replica, for its peers
+//! codec       binary encoding of samples
+//! peer        client of another replica
+//! route       HTTP handler for the other replicas
 //! ```
 //!
-//! Each replica scrapes its own nodes and gets the samples of the others from them, so each answers for all. A replica that
-//! is not heard of for two thirds of a period loses its nodes to the next in line until it is back. At first, and while its
-//! owner tells nothing about a node, the next in line scrapes it too: then two do it, never nobody.
+//! Each replica scrapes its own nodes and fetches the samples of the others, so each can serve all nodes. A replica
+//! without a response for two thirds of a period loses its nodes to the next in rank until it responds again.
+//! Initially, and while the owner reports no sample of a node, the next in rank scrapes the node too: two replicas
+//! may scrape a node, but never none.
 
-mod code;
+mod codec;
 mod journal;
 mod members;
 mod newest;
@@ -37,88 +38,91 @@ use tokio::time::Instant;
 
 pub use members::Replica;
 
+use crate::Clock;
 use crate::http::Endpoint;
 use crate::inventory::{Inventory, Node};
 use crate::kubelet::Scrape;
-use crate::kubelet::scraper::{Scraper, Sink};
+use crate::kubelet::scraper::{ScrapeSink, Scraper};
 use crate::store::Store;
-use code::Page;
+use codec::SamplesPage;
 use journal::Journal;
 use members::Members;
-use newest::Newest;
-use peer::{Peer, Silence};
+use newest::NewestScrapes;
+use peer::{Peer, PeerError};
 
-/// Where replicas are asked what they scraped.
+/// Path that replicas fetch samples from.
 pub const PATH: &str = "/plimsoll/samples";
 
-/// Pages that are fetched from one replica without a pause.
-const PAGES: usize = 64;
+/// Pages fetched from one peer without a pause.
+const MAX_PAGES_PER_FETCH: usize = 64;
 
-/// What the division is told once.
+/// Settings of sharding.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What this replica calls itself: the name of its pod.
+pub struct ShardingSettings {
+    /// Name of this replica: its pod name.
     pub id: String,
-    /// Time between two scrapes of a node.
+    /// Scrape interval of a node.
     pub resolution: Duration,
-    /// How the other replicas are asked: whom we trust, the name in their certificates, our token. Its URL is not used.
+    /// TLS and credentials for the other replicas; the URL is not used.
     pub endpoint: Endpoint,
+    /// The wall clock.
+    pub clock: Clock,
 }
 
-/// The division of nodes between replicas. Cheap to clone; all clones are the same.
+/// Sharding of nodes over replicas. Cheap to clone; clones share their data.
 #[derive(Clone)]
-pub struct Shares(Arc<Inner>);
+pub struct Sharding(Arc<ShardingInner>);
 
-struct Inner {
-    settings: Settings,
+struct ShardingInner {
+    settings: ShardingSettings,
     inventory: Inventory,
     store: Store,
-    state: Mutex<State>,
+    state: Mutex<ShardingState>,
     peers: Mutex<Arc<Vec<Arc<Peer>>>>,
     changed: Notify,
 }
 
-struct State {
+struct ShardingState {
     members: Members,
-    newest: Newest,
+    newest: NewestScrapes,
     journal: Journal,
     received: u64,
 }
 
-/// How a replica fares.
+/// Status of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaReport {
-    /// Which.
+    /// Name of the replica.
     pub id: String,
-    /// Where; empty for ourselves.
+    /// Address; empty for this replica.
     pub address: String,
-    /// Whether it is heard of.
+    /// Whether it responds.
     pub alive: bool,
-    /// For how long it is, or is not.
-    pub lasting: Duration,
-    /// Nodes that it scrapes.
+    /// Duration of the current state.
+    pub duration: Duration,
+    /// Number of nodes it owns.
     pub nodes: u64,
-    /// What is wrong with it, and what to do about it.
+    /// Error and remedy.
     pub problem: Option<(String, String)>,
 }
 
-impl fmt::Debug for Shares {
+impl fmt::Debug for Sharding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shares").field("settings", &self.0.settings).finish_non_exhaustive()
     }
 }
 
-impl Shares {
-    /// Alone at first: all nodes are ours until [`set`](Self::set) tells of others.
-    pub fn new(settings: Settings, inventory: Inventory, store: Store) -> Self {
+impl Sharding {
+    /// Starts without peers: this replica owns all nodes until [`set`](Self::set).
+    pub fn new(settings: ShardingSettings, inventory: Inventory, store: Store) -> Self {
         let incarnation = RandomState::new().hash_one(&settings.id);
-        let state = State {
+        let state = ShardingState {
             members: Members::new(settings.id.clone(), settings.resolution * 2 / 3),
-            newest: Newest::default(),
+            newest: NewestScrapes::default(),
             journal: Journal::new(incarnation),
             received: 0,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(ShardingInner {
             settings,
             inventory,
             store,
@@ -128,7 +132,7 @@ impl Shares {
         }))
     }
 
-    /// The replicas are these now; whether we are among them does not matter.
+    /// Sets the replicas; this replica may be among them.
     pub fn set(&self, replicas: Vec<Replica>) {
         let mut state = self.state();
         state.members.set(replicas, Instant::now());
@@ -147,28 +151,28 @@ impl Shares {
         self.0.changed.notify_one();
     }
 
-    /// Whether we scrape this node.
-    pub fn is_ours(&self, node: &str) -> bool {
+    /// Whether this replica scrapes a node.
+    pub fn owns(&self, node: &str) -> bool {
         let (state, now) = (self.state(), Instant::now());
         match state.members.rank(node, now) {
             0 => true,
-            1 => !state.newest.is_told(node, now, self.0.settings.resolution * 2),
+            1 => !state.newest.is_reported(node, now, self.0.settings.resolution * 2),
             _ => false,
         }
     }
 
-    /// Lets a scraper ask only those nodes that pass and are ours, and tell us what they say.
-    pub fn divide(
+    /// Restricts a scraper to the nodes that pass `filter` and belong to this replica, and receives its scrapes.
+    pub fn shard_scraper(
         &self,
         scraper: Scraper,
         filter: impl Fn(&Node) -> bool + Send + Sync + 'static,
     ) -> Scraper {
-        let shares = self.clone();
-        let both = move |node: &Node| filter(node) && shares.is_ours(&node.name);
+        let sharding = self.clone();
+        let both = move |node: &Node| filter(node) && sharding.owns(&node.name);
         scraper.only(Arc::new(both)).into_sink(Arc::new(self.clone()))
     }
 
-    /// We scraped a node.
+    /// Stores a scrape of this replica.
     pub fn take(&self, node: &str, scrape: Scrape, time: Timestamp) {
         let now = Instant::now();
         let mut state = self.state();
@@ -176,26 +180,26 @@ impl Shares {
             state.journal.record(node, &scrape, now);
         }
         if state.newest.admit(node, &scrape, true, now, self.0.settings.resolution * 2) {
-            // Under the lock: what was admitted first must be stored first.
+            // Under the lock, because scrapes must be stored in the order of admission.
             self.0.store.take(node, scrape, time);
         }
     }
 
-    /// Asks the others what they scraped, again and again; never ends.
+    /// Fetches samples from all peers periodically; never returns.
     pub async fn run(&self) {
         let tidying = async {
             loop {
                 tokio::time::sleep(self.0.settings.resolution).await;
-                self.tidy(Timestamp::now());
+                self.prune(self.0.settings.clock.now());
             }
         };
         let asking = async {
             loop {
                 let peers = Arc::clone(&locked(&self.0.peers));
-                let all = join_all(peers.iter().map(|peer| self.keep_asking(peer)));
+                let all = join_all(peers.iter().map(|peer| self.poll_peer(peer)));
                 tokio::select! {
                     () = self.0.changed.notified() => {}
-                    // Without others this ends at once.
+                    // Without peers the future is ready immediately.
                     () = async { all.await; std::future::pending().await } => {}
                 }
             }
@@ -203,7 +207,7 @@ impl Shares {
         tokio::join!(tidying, asking);
     }
 
-    /// How all replicas fare, ourselves first.
+    /// Status of all replicas, this one first.
     pub fn report(&self) -> Vec<ReplicaReport> {
         let (now, nodes) = (Instant::now(), self.0.inventory.nodes());
         let state = self.state();
@@ -213,19 +217,19 @@ impl Shares {
             id: state.members.own().to_owned(),
             address: String::new(),
             alive: true,
-            lasting: Duration::ZERO,
+            duration: Duration::ZERO,
             nodes: count(state.members.own()),
             problem: None,
         };
         let others = state.members.others().iter().map(|other| {
-            let alive = state.members.lives(other, now);
+            let alive = state.members.is_alive(other, now);
             let problem = other.problem.as_ref().map(|(cause, remedy)| (cause.clone(), (*remedy).to_owned()));
-            let since = if alive { other.since } else { other.heard.unwrap_or(other.since) };
+            let since = if alive { other.since } else { other.last_response.unwrap_or(other.since) };
             ReplicaReport {
                 id: other.replica.id.clone(),
                 address: other.replica.address.clone(),
                 alive,
-                lasting: now.saturating_duration_since(since),
+                duration: now.saturating_duration_since(since),
                 nodes: count(&other.replica.id),
                 problem,
             }
@@ -233,58 +237,59 @@ impl Shares {
         std::iter::once(own).chain(others).collect()
     }
 
-    /// How many scrapes of others were taken.
+    /// Number of scrapes received from peers.
     pub fn received(&self) -> u64 {
         self.state().received
     }
 
-    /// Time between two questions to a replica, and how long it may take to answer.
+    /// Interval of fetches from a peer, and their timeout.
     fn pause(&self) -> Duration {
         self.0.settings.resolution / 5
     }
 
-    async fn keep_asking(&self, peer: &Peer) {
+    async fn poll_peer(&self, peer: &Peer) {
         loop {
-            self.ask(peer).await;
+            self.fetch(peer).await;
             tokio::time::sleep(self.pause()).await;
         }
     }
 
-    /// Asks a replica for all that is new.
-    async fn ask(&self, peer: &Peer) {
-        for _ in 0..PAGES {
-            let result = peer.ask().await.and_then(|page| self.hear(peer, page, Timestamp::now()));
+    /// Fetches all new samples of a peer.
+    async fn fetch(&self, peer: &Peer) {
+        for _ in 0..MAX_PAGES_PER_FETCH {
+            let result = peer.fetch().await;
+            let result = result.and_then(|page| self.apply_page(peer, page, self.0.settings.clock.now()));
             match result {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(Silence { cause, remedy }) => {
-                    tracing::debug!(replica = %peer.replica.id, %cause, "replica tells nothing");
-                    self.state().members.failed(&peer.replica.id, cause, remedy);
+                Err(PeerError { cause, remedy }) => {
+                    tracing::debug!(replica = %peer.replica.id, %cause, "cannot fetch samples of a replica");
+                    self.state().members.mark_failed(&peer.replica.id, cause, remedy);
                     return;
                 }
             }
         }
     }
 
-    /// Takes what a replica told; whether it has more to tell.
-    fn hear(&self, peer: &Peer, page: Page, time: Timestamp) -> Result<bool, Silence> {
+    /// Stores the entries of a page; whether there are more pages.
+    fn apply_page(&self, peer: &Peer, page: SamplesPage, time: Timestamp) -> Result<bool, PeerError> {
         let (now, period) = (Instant::now(), self.0.settings.resolution);
         if page.incarnation == self.state().journal.incarnation() {
             let remedy = "check the addresses of the replicas: they must be those of pods";
-            return Err(Silence { cause: "its address leads to ourselves".into(), remedy });
+            return Err(PeerError { cause: "its address leads to this replica itself".into(), remedy });
         }
-        peer.known(&page);
-        self.state().members.heard(&peer.replica.id, now);
+        peer.acknowledge(&page);
+        self.state().members.mark_alive(&peer.replica.id, now);
         for entry in page.entries {
             let age = Duration::from_millis(entry.age);
-            // What is not known here is not kept, and what is old is told again by whoever scrapes the node now.
+            // Entries of unknown nodes are skipped, and old ones too, because the current owner delivers newer ones.
             if age > period * 4 || self.0.inventory.node(&entry.node).is_none() {
                 continue;
             }
             let taken = SignedDuration::try_from(age).ok().and_then(|age| time.checked_sub(age).ok());
             let mut state = self.state();
             if age <= period * 2 {
-                state.newest.tell(&entry.node, now);
+                state.newest.mark_reported(&entry.node, now);
             }
             if state.newest.admit(&entry.node, &entry.scrape, false, now, period * 2) {
                 state.received += 1;
@@ -294,13 +299,13 @@ impl Shares {
         Ok(page.more)
     }
 
-    /// What the route answers.
+    /// Page for the HTTP handler.
     fn page(&self, since: u64, of: u64) -> Vec<u8> {
         self.state().journal.page(since, of, Instant::now())
     }
 
-    /// Once per period: forgets what is gone, and lets the store know of whom nothing was told.
-    fn tidy(&self, time: Timestamp) {
+    /// Once per period: forgets removed nodes and marks nodes without a recent scrape as failed.
+    fn prune(&self, time: Timestamp) {
         let (now, period) = (Instant::now(), self.0.settings.resolution);
         let nodes = self.0.inventory.nodes();
         let names: HashSet<&str> = nodes.iter().map(|node| &*node.name).collect();
@@ -318,34 +323,34 @@ impl Shares {
         let late: Vec<&Arc<Node>> = nodes.iter().filter(is_late).collect();
         drop(state);
         for node in gone {
-            self.0.store.forget(&node);
+            self.0.store.forget_node(&node);
         }
         for node in late {
-            self.0.store.missed(&node.name, time);
+            self.0.store.scrape_failed(&node.name, time);
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ShardingState> {
         locked(&self.0.state)
     }
 }
 
-impl Sink for Shares {
+impl ScrapeSink for Sharding {
     fn take(&self, node: &str, scrape: Scrape, now: Timestamp) {
-        Shares::take(self, node, scrape, now);
+        Sharding::take(self, node, scrape, now);
     }
 
-    fn missed(&self, node: &str, now: Timestamp) {
-        self.0.store.missed(node, now);
+    fn scrape_failed(&self, node: &str, now: Timestamp) {
+        self.0.store.scrape_failed(node, now);
     }
 
-    fn forget(&self, node: &str) {
-        self.0.store.forget(node);
+    fn forget_node(&self, node: &str) {
+        self.0.store.forget_node(node);
     }
 
-    /// As metrics-server has it, which divides nothing.
-    fn replace(&self, tick: Vec<(Arc<str>, Scrape)>) {
-        self.0.store.replace(tick);
+    /// Strict mode has no sharding, as in metrics-server.
+    fn replace_all(&self, tick: Vec<(Arc<str>, Scrape)>) {
+        self.0.store.replace_all(tick);
     }
 }
 

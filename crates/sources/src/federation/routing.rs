@@ -1,35 +1,35 @@
-//! Whom to ask, in which order, and what their answers make together. Pure.
+//! Routing of queries: candidates, their order, and the combination of their responses.
 //!
-//! 1. Who has `metrics` or `namespaces` and fits all of them owns the question: the first such one (by priority, then by
-//!    place) is asked, and nobody else.
-//! 2. If nobody owns it, all who have neither are asked in turn: first those who announced the metric, then by priority, then
-//!    by place. Whoever has values ends the turn.
-//! 3. If nobody has values: a failure is the answer, else an empty list, else that there is no such metric.
+//! 1. A candidate with `metrics` or `namespaces` that match the query owns it: only the first such candidate (by priority,
+//!    then by position) is queried.
+//! 2. Without an owner, all candidates without patterns are queried one after the other: first those that announced the
+//!    metric, then by priority, then by position. The first values end the search.
+//! 3. Without values the result is a failure, else an empty list, else that there is no such metric.
 
 use api::provider::Failure;
 
-use super::pattern::Pattern;
+use super::glob::GlobPattern;
 
-/// What somebody may be asked.
+/// Metrics and namespaces of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scope {
-    pub(crate) metrics: Vec<Pattern>,
-    pub(crate) namespaces: Vec<Pattern>,
+pub(crate) struct UpstreamScope {
+    pub(crate) metrics: Vec<GlobPattern>,
+    pub(crate) namespaces: Vec<GlobPattern>,
     pub(crate) priority: i32,
 }
 
-/// Whether a question is somebody's.
+/// Relation of a candidate to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// His alone.
+    /// The candidate owns the query exclusively.
     Owned,
-    /// His among others.
+    /// The candidate is one of several.
     Open,
-    /// Not his.
+    /// The query is outside the scope of the candidate.
     Foreign,
 }
 
-/// Somebody who could be asked.
+/// A provider that may be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) claim: Claim,
@@ -37,26 +37,26 @@ pub(crate) struct Candidate {
     pub(crate) priority: i32,
 }
 
-impl Scope {
-    /// Whether a question about this metric in this namespace is in it.
+impl UpstreamScope {
+    /// Relation of this scope to a query of a metric in a namespace.
     pub(crate) fn claim(&self, metric: &str, namespace: Option<&str>) -> Claim {
         if self.metrics.is_empty() && self.namespaces.is_empty() {
             return Claim::Open;
         }
-        let name_fits = self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.fits(metric));
+        let name_fits = self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.matches(metric));
         let place_fits = self.namespaces.is_empty()
             || namespace
-                .is_some_and(|namespace| self.namespaces.iter().any(|pattern| pattern.fits(namespace)));
+                .is_some_and(|namespace| self.namespaces.iter().any(|pattern| pattern.matches(namespace)));
         if name_fits && place_fits { Claim::Owned } else { Claim::Foreign }
     }
 
-    /// Whether a metric of this name can be asked for in some namespace.
+    /// Whether the scope includes this metric in some namespace.
     pub(crate) fn admits(&self, metric: &str) -> bool {
-        self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.fits(metric))
+        self.metrics.is_empty() || self.metrics.iter().any(|pattern| pattern.matches(metric))
     }
 }
 
-/// Whom to ask, by their places in `candidates`.
+/// Candidates in query order, as indices of `candidates`.
 pub(crate) fn order(candidates: &[Candidate]) -> Vec<usize> {
     let with = |claim: Claim| candidates.iter().enumerate().filter(move |(_, one)| one.claim == claim);
     if let Some((owner, _)) = with(Claim::Owned).min_by_key(|(place, one)| (-i64::from(one.priority), *place))
@@ -64,27 +64,27 @@ pub(crate) fn order(candidates: &[Candidate]) -> Vec<usize> {
         return vec![owner];
     }
     let mut open: Vec<(usize, &Candidate)> = with(Claim::Open).collect();
-    // Stable: equals stay in their places.
+    // A stable sort keeps the order of equal candidates.
     open.sort_by_key(|(_, one)| (!one.announced, -i64::from(one.priority)));
     open.into_iter().map(|(place, _)| place).collect()
 }
 
-/// What was heard so far.
+/// Responses so far.
 #[derive(Debug)]
-pub(crate) struct Tally<T> {
+pub(crate) struct ResponseCollector<T> {
     failed: Option<Failure>,
     empty: Option<Vec<T>>,
     missing: Option<Failure>,
 }
 
-impl<T> Tally<T> {
+impl<T> ResponseCollector<T> {
     pub(crate) fn new() -> Self {
         Self { failed: None, empty: None, missing: None }
     }
 
-    /// Takes one answer; gives back values that end the turn. An empty list ends it only if whoever sent it surely has the
-    /// metric: some servers answer so for every name.
-    pub(crate) fn hear(&mut self, answer: Result<Vec<T>, Failure>, has_metric: bool) -> Option<Vec<T>> {
+    /// Adds a response; returns values that end the search. An empty list ends it only if the provider surely has the
+    /// metric, because some servers return an empty list for every name.
+    pub(crate) fn add(&mut self, answer: Result<Vec<T>, Failure>, has_metric: bool) -> Option<Vec<T>> {
         match answer {
             Ok(values) if has_metric || !values.is_empty() => return Some(values),
             Ok(values) => self.empty = Some(values),
@@ -98,8 +98,9 @@ impl<T> Tally<T> {
         None
     }
 
-    /// The answer if nobody ended the turn: what failed must not look like what is not there.
-    pub(crate) fn close(self, missing: impl FnOnce() -> Failure) -> Result<Vec<T>, Failure> {
+    /// Result if no response ended the search: a failure takes precedence over an empty list and over a missing
+    /// metric.
+    pub(crate) fn finish(self, missing: impl FnOnce() -> Failure) -> Result<Vec<T>, Failure> {
         match (self.failed, self.empty) {
             (Some(failure), _) => Err(failure),
             (None, Some(empty)) => Ok(empty),
@@ -116,9 +117,9 @@ mod tests {
 
     use super::*;
 
-    fn scope(metrics: &[&str], namespaces: &[&str]) -> Scope {
-        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::parse(text).unwrap()).collect();
-        Scope { metrics: patterns(metrics), namespaces: patterns(namespaces), priority: 0 }
+    fn scope(metrics: &[&str], namespaces: &[&str]) -> UpstreamScope {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| GlobPattern::parse(text).unwrap()).collect();
+        UpstreamScope { metrics: patterns(metrics), namespaces: patterns(namespaces), priority: 0 }
     }
 
     #[test]
@@ -157,17 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_not_hidden() {
+    fn failure_takes_precedence_over_empty_list() {
         let none = || Failure::NoMetric("nobody".into());
         let down = || Failure::Unavailable("down".into());
         let close = |answers: Vec<Result<Vec<u8>, Failure>>| {
-            let mut tally = Tally::new();
+            let mut collector = ResponseCollector::new();
             for answer in answers {
-                if let Some(values) = tally.hear(answer, false) {
+                if let Some(values) = collector.add(answer, false) {
                     return Ok(values);
                 }
             }
-            tally.close(none)
+            collector.finish(none)
         };
         let missing = || Failure::NoMetric("first".into());
         assert_eq!(close(vec![]), Err(none()));
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(close(vec![Ok(vec![]), Err(none())]), Ok(vec![]));
         assert_eq!(close(vec![Err(none()), Err(down()), Ok(vec![])]), Err(down()));
         assert_eq!(close(vec![Err(none()), Err(down()), Ok(vec![1])]), Ok(vec![1]));
-        assert_eq!(Tally::<u8>::new().hear(Ok(vec![]), true), Some(vec![]));
+        assert_eq!(ResponseCollector::<u8>::new().add(Ok(vec![]), true), Some(vec![]));
     }
 
     fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
@@ -188,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_follows_the_rule(candidates in candidates()) {
+        fn order_follows_claims_and_priorities(candidates in candidates()) {
             let order = order(&candidates);
             let owned = candidates.iter().any(|one| one.claim == Claim::Owned);
             let open = candidates.iter().filter(|one| one.claim == Claim::Open).count();
@@ -205,8 +206,8 @@ mod tests {
         }
 
         #[test]
-        fn no_outage_looks_like_nothing(answers in proptest::collection::vec(0..4_u8, 0..6)) {
-            let mut tally = Tally::new();
+        fn outage_is_never_reported_as_missing_metric(answers in proptest::collection::vec(0..4_u8, 0..6)) {
+            let mut collector = ResponseCollector::new();
             let mut ended = None;
             for answer in &answers {
                 let answer = match answer {
@@ -215,12 +216,12 @@ mod tests {
                     2 => Err(Failure::NoMetric(String::new())),
                     _ => Err(Failure::Internal("broken".into())),
                 };
-                ended = tally.hear(answer, false);
+                ended = collector.add(answer, false);
                 if ended.is_some() {
                     break;
                 }
             }
-            let answer = ended.map_or_else(|| tally.close(|| Failure::NoMetric(String::new())), Ok);
+            let answer = ended.map_or_else(|| collector.finish(|| Failure::NoMetric(String::new())), Ok);
             let expected = match () {
                 () if answers.contains(&0) => Ok(vec![1]),
                 () if answers.contains(&3) => Err(Failure::Internal("broken".into())),

@@ -1,7 +1,7 @@
-//! Every node at its own place in the period; what it says is stored at once.
+//! Scrapes every node at its own offset in the period and stores the result immediately.
 //!
-//! Nodes with a connection are asked within this task: handing each of them to another thread and back would cost more
-//! than asking it. Those without are asked in tasks of their own, as greeting is what takes time.
+//! Scrapes over an open connection run inside this task, because moving each to another thread costs more than the
+//! request. Scrapes that must connect first run in tasks of their own, because the TLS handshake is expensive.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -14,49 +14,50 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::schedule::{Rhythm, Schedule};
-use super::scrape::{Outcome, scrape};
-use super::{SILENT_TIMES, Scraper};
-use crate::kubelet::address::Rules;
-use crate::kubelet::client::Peer;
-use crate::kubelet::report::Report;
+use super::schedule::{Schedule, ScheduleLimits};
+use super::scrape::{ScrapeOutcome, scrape};
+use super::{SILENT_REQUESTS_FACTOR, Scraper};
+use crate::kubelet::address::AddressRules;
+use crate::kubelet::client::KubeletConnection;
+use crate::kubelet::report::ScrapeReport;
 
-/// How often it is looked whether nodes came or went.
-const LOOK: Duration = Duration::from_millis(250);
-/// How often the filter is asked about all nodes again.
-const FILTER: Duration = Duration::from_secs(5);
+/// Interval of checks for added and removed nodes.
+const NODE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval after which the filter is evaluated again for all nodes.
+const FILTER_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The loop and what it remembers.
-struct Steady<'a> {
+/// The scrape loop and its state.
+struct StaggeredLoop<'a> {
     scraper: &'a Scraper,
-    rules: Arc<Rules>,
+    rules: Arc<AddressRules>,
     schedule: Schedule,
-    /// Those that must be connected to, and those that are connected.
-    running: JoinSet<(Duration, Outcome)>,
-    connected: FuturesUnordered<BoxFuture<'static, (Duration, Outcome)>>,
-    /// Open connections of nodes that are not being asked.
-    peers: HashMap<Arc<str>, Peer>,
+    /// Scrapes that connect first, and scrapes over open connections.
+    running: JoinSet<(Duration, ScrapeOutcome)>,
+    connected: FuturesUnordered<BoxFuture<'static, (Duration, ScrapeOutcome)>>,
+    /// Open connections of nodes without a running scrape.
+    peers: HashMap<Arc<str>, KubeletConnection>,
     began: Instant,
     generation: Option<u64>,
     filtered: Instant,
-    period: Period,
+    period: PeriodSummary,
 }
 
-/// What is told about each period.
-struct Period {
+/// Summary of the current period.
+struct PeriodSummary {
     ends: Duration,
     slowest: Duration,
-    /// The causes that were told last; how many suffer from each changes all the time in a large cluster.
+    /// Causes logged last. Their node counts are left out because they change constantly in large clusters.
     told: Vec<&'static str>,
 }
 
-/// Runs until it is dropped.
+/// Runs until the future is dropped.
 pub(super) async fn run(scraper: &Scraper) {
     let settings = &scraper.settings;
     let parallel = settings.parallel.max(1);
-    let rhythm = Rhythm { period: settings.resolution, parallel, open: parallel * SILENT_TIMES };
+    let rhythm =
+        ScheduleLimits { period: settings.resolution, parallel, open: parallel * SILENT_REQUESTS_FACTOR };
     let began = Instant::now();
-    let mut steady = Steady {
+    let mut staggered = StaggeredLoop {
         scraper,
         rules: Arc::new(settings.address.clone()),
         schedule: Schedule::new(rhythm),
@@ -66,44 +67,44 @@ pub(super) async fn run(scraper: &Scraper) {
         began,
         generation: None,
         filtered: began,
-        period: Period { ends: settings.resolution, slowest: Duration::ZERO, told: Vec::new() },
+        period: PeriodSummary { ends: settings.resolution, slowest: Duration::ZERO, told: Vec::new() },
     };
     let mut sleep = pin!(tokio::time::sleep_until(began));
     loop {
-        steady.look();
-        let until = steady.ask();
+        staggered.look();
+        let until = staggered.ask();
         if sleep.deadline() != until {
             sleep.as_mut().reset(until);
         }
         tokio::select! {
-            // Nobody cancels these, and they do not panic.
-            Some(Ok((due, outcome))) = steady.running.join_next() => steady.done(due, outcome),
-            Some((due, outcome)) = steady.connected.next() => steady.done(due, outcome),
+            // The tasks are never cancelled and do not panic.
+            Some(Ok((due, outcome))) = staggered.running.join_next() => staggered.done(due, outcome),
+            Some((due, outcome)) = staggered.connected.next() => staggered.done(due, outcome),
             () = &mut sleep => {}
         }
-        // All that is there already, before anything else is thought about.
-        while let Some(done) = steady.running.try_join_next() {
+        // Drains all finished scrapes before the next step.
+        while let Some(done) = staggered.running.try_join_next() {
             if let Ok((due, outcome)) = done {
-                steady.done(due, outcome);
+                staggered.done(due, outcome);
             }
         }
-        while let Some(Some((due, outcome))) = steady.connected.next().now_or_never() {
-            steady.done(due, outcome);
+        while let Some(Some((due, outcome))) = staggered.connected.next().now_or_never() {
+            staggered.done(due, outcome);
         }
     }
 }
 
-impl Steady<'_> {
+impl StaggeredLoop<'_> {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Which nodes there are, and how the period went.
+    /// Updates the node set and the summary of the period.
     fn look(&mut self) {
         let (now, report) = (self.now(), &self.scraper.report);
         report.beat(Instant::now());
         let generation = self.scraper.inventory.nodes_generation();
-        if self.generation != Some(generation) || self.filtered.elapsed() >= FILTER {
+        if self.generation != Some(generation) || self.filtered.elapsed() >= FILTER_CHECK_INTERVAL {
             self.generation = Some(generation);
             self.filtered = Instant::now();
             let (came, gone) = self.schedule.set(&self.scraper.nodes(), now);
@@ -111,18 +112,18 @@ impl Steady<'_> {
                 report.expect(name);
             }
             for name in &gone {
-                report.forget(name);
+                report.forget_node(name);
                 self.peers.remove(name);
-                // Nodes that only do not pass the filter any more are another replica's.
+                // A node that only fails the filter now belongs to another replica.
                 if self.scraper.inventory.node(name).is_none() {
-                    self.scraper.sink.forget(name);
+                    self.scraper.sink.forget_node(name);
                 }
             }
         }
         self.period.look(now, self.scraper.settings.resolution, report);
     }
 
-    /// Asks those who are due; when to look again.
+    /// Starts due scrapes; returns when to check again.
     fn ask(&mut self) -> Instant {
         let now = self.now();
         let step = self.schedule.step(now);
@@ -139,11 +140,11 @@ impl Steady<'_> {
                 self.running.spawn(asked);
             }
         }
-        let look = now + LOOK;
+        let look = now + NODE_CHECK_INTERVAL;
         self.began + step.until.map_or(look, |until| until.min(look))
     }
 
-    fn done(&mut self, due: Duration, Outcome { node, peer, took, scrape }: Outcome) {
+    fn done(&mut self, due: Duration, ScrapeOutcome { node, peer, took, scrape }: ScrapeOutcome) {
         let now = self.now();
         if !self.schedule.done(&node.name, scrape.is_ok(), now) {
             return;
@@ -157,16 +158,16 @@ impl Steady<'_> {
                 report.good(&node.name, took, time);
             }
             Err(failure) => {
-                sink.missed(&node.name, time);
+                sink.scrape_failed(&node.name, time);
                 report.failed(&node.name, node.ready, failure.cause, &failure.error, took, time);
             }
         }
     }
 }
 
-impl Period {
-    /// At the end of a period: how long it took, and what is wrong, if that is another thing than before.
-    fn look(&mut self, now: Duration, length: Duration, report: &Report) {
+impl PeriodSummary {
+    /// At the end of a period: records its duration and logs the problems if their causes changed.
+    fn look(&mut self, now: Duration, length: Duration, report: &ScrapeReport) {
         if now < self.ends {
             return;
         }
@@ -179,9 +180,9 @@ impl Period {
         told.sort_unstable();
         if told != self.told {
             if told.is_empty() {
-                tracing::info!("all kubelets answer with metrics");
+                tracing::info!("all kubelets are scraped successfully");
             } else {
-                tracing::warn!("not all kubelets answer with metrics: {}", problems.lines().join("; "));
+                tracing::warn!("some kubelets cannot be scraped: {}", problems.lines().join("; "));
             }
             self.told = told;
         }

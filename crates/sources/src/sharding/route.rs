@@ -1,21 +1,21 @@
-//! `GET /plimsoll/samples?since=GENERATION&of=INCARNATION`: what this replica scraped. Whoever may ask is `serve`'s matter.
+//! `GET /plimsoll/samples?since=GENERATION&of=INCARNATION`: scrapes of this replica. `serve` authorizes the request.
 
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use tower::util::BoxCloneSyncService;
 
-use super::{PATH, Shares};
+use super::{PATH, Sharding};
 use crate::federation::{Body, Route, full};
 
-const SAMPLES: HeaderValue = HeaderValue::from_static("application/vnd.plimsoll.samples");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const SAMPLES_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/vnd.plimsoll.samples");
+const TEXT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-impl Shares {
-    /// What answers the other replicas, for the path [`PATH`].
+impl Sharding {
+    /// HTTP handler for the path [`PATH`].
     pub fn route(&self) -> Route {
-        let shares = self.clone();
+        let sharding = self.clone();
         BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
-            let answer = shares.answer(&request);
+            let answer = sharding.answer(&request);
             async move { Ok(answer) }
         }))
     }
@@ -34,12 +34,12 @@ impl Shares {
             return plain(StatusCode::BAD_REQUEST, "since and of must be numbers\n");
         };
         let mut answer = Response::new(full(self.page(since, of)));
-        answer.headers_mut().insert(CONTENT_TYPE, SAMPLES);
+        answer.headers_mut().insert(CONTENT_TYPE, SAMPLES_CONTENT_TYPE);
         answer
     }
 }
 
-/// A number of the query; 0 if it is not given, none if it is something else.
+/// A numeric query parameter; 0 if it is missing, `None` if it is malformed.
 fn number(query: &str, name: &str) -> Option<u64> {
     let given = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     given.map_or(Some(0), |text| text.parse().ok())
@@ -48,6 +48,6 @@ fn number(query: &str, name: &str) -> Option<u64> {
 fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut answer = Response::new(full(text));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, TEXT);
+    answer.headers_mut().insert(CONTENT_TYPE, TEXT_CONTENT_TYPE);
     answer
 }

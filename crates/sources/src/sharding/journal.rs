@@ -1,4 +1,4 @@
-//! What we scraped ourselves, ready to be told: the last scrape of every node, already written.
+//! Journal of the scrapes of this replica: the last encoded scrape of every node.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,37 +6,37 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::code;
+use super::codec;
 use crate::kubelet::Scrape;
 
-/// Bytes of one page at least before another one begins.
-const PAGE: usize = 4 << 20;
+/// A page is closed once it has this many bytes.
+const MIN_PAGE_BYTES: usize = 4 << 20;
 
-/// The last scrapes of our nodes, by the order in which they came.
+/// Last scrapes by generation.
 #[derive(Debug)]
 pub(crate) struct Journal {
     incarnation: u64,
     generation: u64,
-    by_generation: BTreeMap<u64, Record>,
+    by_generation: BTreeMap<u64, JournalRecord>,
     by_node: HashMap<Arc<str>, u64>,
 }
 
 #[derive(Debug)]
-struct Record {
+struct JournalRecord {
     node: Arc<str>,
     at: Instant,
     scrape: Box<[u8]>,
 }
 
 impl Journal {
-    /// An empty one. No two runs of a replica may have the same `incarnation`.
+    /// An empty journal. Every process run needs another `incarnation`.
     pub(crate) fn new(incarnation: u64) -> Self {
         Self { incarnation, generation: 0, by_generation: BTreeMap::new(), by_node: HashMap::new() }
     }
 
-    /// Remembers a scrape in the place of the one before. One that is too large to be told is forgotten.
+    /// Replaces the scrape of a node. A scrape above the size limit is dropped.
     pub(crate) fn record(&mut self, node: &str, scrape: &Scrape, now: Instant) {
-        let written = code::scrape(scrape);
+        let written = codec::scrape(scrape);
         let node: Arc<str> = match self.by_node.remove_entry(node) {
             Some((node, old)) => {
                 self.by_generation.remove(&old);
@@ -44,16 +44,16 @@ impl Journal {
             }
             None => node.into(),
         };
-        if written.len() > code::SCRAPE {
+        if written.len() > codec::MAX_SCRAPE_BYTES {
             return;
         }
         self.generation += 1;
         self.by_node.insert(Arc::clone(&node), self.generation);
-        let record = Record { node, at: now, scrape: written.into_boxed_slice() };
+        let record = JournalRecord { node, at: now, scrape: written.into_boxed_slice() };
         self.by_generation.insert(self.generation, record);
     }
 
-    /// Forgets what is older than `keep`: whoever scrapes those nodes by now tells it.
+    /// Drops scrapes older than `keep`; the current owner of those nodes delivers newer ones.
     pub(crate) fn prune(&mut self, now: Instant, keep: Duration) {
         while let Some(first) = self.by_generation.first_entry() {
             if now.saturating_duration_since(first.get().at) <= keep {
@@ -63,32 +63,32 @@ impl Journal {
         }
     }
 
-    /// Forgets everything, when there is nobody to tell it.
+    /// Drops everything, when there are no peers.
     pub(crate) fn clear(&mut self) {
         self.by_generation.clear();
         self.by_node.clear();
     }
 
-    /// What changed after a generation of this run; all of it, if the generation is of another run.
+    /// Page of the changes after a generation of this run; of everything if the generation is of another run.
     pub(crate) fn page(&self, since: u64, of: u64, now: Instant) -> Vec<u8> {
         let since = if of == self.incarnation && since <= self.generation { since } else { 0 };
         let mut entries = Vec::new();
         let (mut last, mut count, mut more) = (since, 0, false);
         for (generation, record) in self.by_generation.range(since.saturating_add(1)..) {
-            if entries.len() >= PAGE {
+            if entries.len() >= MIN_PAGE_BYTES {
                 more = true;
                 break;
             }
             let age = now.saturating_duration_since(record.at).as_millis();
-            code::entry(&mut entries, &record.node, u64::try_from(age).unwrap_or(u64::MAX), &record.scrape);
+            codec::entry(&mut entries, &record.node, u64::try_from(age).unwrap_or(u64::MAX), &record.scrape);
             (last, count) = (*generation, count + 1);
         }
-        let mut page = code::head(self.incarnation, last, more, count);
+        let mut page = codec::head(self.incarnation, last, more, count);
         page.extend_from_slice(&entries);
         page
     }
 
-    /// Which run this is.
+    /// Number of this process run.
     pub(crate) fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -99,19 +99,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::kubelet::{PodPoints, Point};
+    use crate::kubelet::{MetricsPoint, PodPoints};
 
     fn scrape(cpu: u64) -> Scrape {
-        Scrape { node: Some(Point { start: None, time: 1, cpu, memory: 1 }), ..Scrape::default() }
+        Scrape { node: Some(MetricsPoint { start: None, time: 1, cpu, memory: 1 }), ..Scrape::default() }
     }
 
     fn nodes(page: &[u8]) -> (Vec<String>, u64) {
-        let page = code::read(page).unwrap();
+        let page = codec::read(page).unwrap();
         (page.entries.iter().map(|entry| entry.node.to_string()).collect(), page.generation)
     }
 
     #[test]
-    fn only_what_changed_is_told() {
+    fn page_contains_only_changes() {
         let start = Instant::now();
         let mut journal = Journal::new(42);
         journal.record("a", &scrape(1), start);
@@ -120,12 +120,12 @@ mod tests {
         let now = start + Duration::from_secs(3);
         let all = journal.page(0, 0, now);
         assert_eq!(nodes(&all), (vec!["b".into(), "a".into()], 3));
-        let page = code::read(&all).unwrap();
+        let page = codec::read(&all).unwrap();
         assert_eq!((page.incarnation, page.more), (42, false));
         assert_eq!(page.entries.iter().map(|entry| entry.age).collect::<Vec<_>>(), [3000, 2000]);
         assert_eq!(nodes(&journal.page(2, 42, now)), (vec!["a".into()], 3));
         assert_eq!(nodes(&journal.page(3, 42, now)), (vec![], 3));
-        // Another run, or a generation that never was: everything.
+        // Another run or an unknown generation returns everything.
         assert_eq!(nodes(&journal.page(3, 41, now)).0.len(), 2);
         assert_eq!(nodes(&journal.page(u64::MAX, 42, now)).0.len(), 2);
         journal.prune(start + Duration::from_secs(11), Duration::from_secs(10));
@@ -135,19 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn much_is_told_in_pages() {
+    fn large_journals_are_paged() {
         let now = Instant::now();
         let pod = |n: usize| PodPoints {
             namespace: "namespace".into(),
             name: format!("{n:0200}").into(),
-            containers: vec![("c".into(), Point { start: None, time: 1, cpu: 1, memory: 1 })],
+            containers: vec![("c".into(), MetricsPoint { start: None, time: 1, cpu: 1, memory: 1 })],
         };
         let large = Scrape { pods: (0..5000).map(pod).collect(), ..Scrape::default() };
         let mut journal = Journal::new(1);
         (0..10).for_each(|n| journal.record(&format!("n{n}"), &large, now));
         let (mut since, mut seen, mut pages) = (0, Vec::new(), 0);
         loop {
-            let page = code::read(&journal.page(since, 1, now)).unwrap();
+            let page = codec::read(&journal.page(since, 1, now)).unwrap();
             seen.extend(page.entries.into_iter().map(|entry| entry.node));
             (since, pages) = (page.generation, pages + 1);
             if !page.more {
@@ -156,7 +156,7 @@ mod tests {
         }
         assert_eq!((seen.len(), since), (10, 10));
         assert!((2..=5).contains(&pages), "{pages}");
-        // Larger than anybody would read: not told at all.
+        // A scrape above the size limit is not delivered.
         let huge = Scrape { pods: (0..30_000).map(pod).collect(), ..Scrape::default() };
         journal.record("n0", &huge, now);
         assert_eq!(nodes(&journal.page(0, 1, now)).0.iter().filter(|node| *node == "n0").count(), 0);

@@ -1,64 +1,66 @@
-//! How samples travel between replicas: small, versioned, and refused as a whole if anything in it is wrong.
+//! Binary encoding of samples between replicas: compact, versioned, and rejected as a whole if any part is invalid.
 //!
 //! ```text
 //! page    "plS1" incarnation generation more count entry…
 //! entry   node age(ms) length scrape
 //! scrape  point? pods… left out…
 //! ```
-//! Numbers are variable-length, times are differences to the one before, texts have their length in front.
+//! Numbers are varints, times are deltas, texts are length-prefixed. The encoding is private to plimsoll and not JSON
+//! or protobuf, because replicas exchange all samples of the cluster every few seconds: delta-encoded points are a
+//! fraction of their size, and a page decodes without intermediate objects.
 
-use crate::kubelet::{Lack, LeftOut, PodPoints, Point, Scrape};
+use crate::kubelet::{IncompletePod, MetricsPoint, MissingUsage, PodPoints, Scrape};
 
-/// What a page begins with; the digit is the version.
+/// Prefix of a page; the digit is the version.
 const MAGIC: &[u8; 4] = b"plS1";
-/// Bytes of a name at most, as Kubernetes has it.
-const NAME: usize = 253;
-/// Nodes on one page, and bytes of one node.
-const NODES: u64 = 20_000;
-pub(crate) const SCRAPE: usize = 4 << 20;
+/// Maximum length of a name in bytes, as in Kubernetes.
+const MAX_NAME_BYTES: usize = 253;
+/// Limits of nodes per page and bytes per encoded scrape.
+const MAX_NODES_PER_PAGE: u64 = 20_000;
+pub(crate) const MAX_SCRAPE_BYTES: usize = 4 << 20;
 
-/// What a replica tells another at one time.
+/// One page of samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Page {
-    /// Which run of the replica this is; generations of two runs have nothing to do with each other.
+pub(crate) struct SamplesPage {
+    /// Random number of this process run; generations of two runs are unrelated.
     pub(crate) incarnation: u64,
-    /// The last generation that is on it.
+    /// Last generation on the page.
     pub(crate) generation: u64,
-    /// Whether there is another page after it.
+    /// Whether more pages follow.
     pub(crate) more: bool,
-    /// What was scraped.
-    pub(crate) entries: Vec<Entry>,
+    /// Scrapes.
+    pub(crate) entries: Vec<NodeEntry>,
 }
 
-/// What was scraped from one node.
+/// Scrape of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct NodeEntry {
     pub(crate) node: Box<str>,
-    /// How long ago, in milliseconds: clocks of replicas may differ.
+    /// Age in milliseconds, because clocks of replicas may differ.
     pub(crate) age: u64,
     pub(crate) scrape: Scrape,
 }
 
-/// Why a page is refused.
+/// Why a page is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
-    #[error("it is not a page of samples, or of another version")]
+pub(crate) enum DecodeError {
+    #[error("it is not a page of samples, or has another version")]
     Magic,
-    #[error("it ends too early")]
+    #[error("it is truncated")]
     Short,
-    #[error("it does not end where it should")]
+    #[error("it has trailing bytes")]
     Long,
     #[error("a number is too large")]
     Number,
-    #[error("a name is no name")]
+    #[error("a name is not valid")]
     Name,
-    #[error("there is too much of something")]
+    #[error("a count or length exceeds its limit")]
     Much,
-    #[error("a mark is unknown")]
+    #[error("an enum value is unknown")]
     Mark,
 }
 
-/// Writes a scrape.
+/// Encodes a scrape.
 pub(crate) fn scrape(scrape: &Scrape) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + scrape.pods.len() * 64);
     let mut time = 0;
@@ -85,15 +87,15 @@ pub(crate) fn scrape(scrape: &Scrape) -> Vec<u8> {
         text(&mut out, &left.name);
         text(&mut out, &left.container);
         out.push(match left.lacks {
-            Lack::Cpu => 0,
-            Lack::Memory => 1,
-            Lack::Both => 2,
+            MissingUsage::Cpu => 0,
+            MissingUsage::Memory => 1,
+            MissingUsage::Both => 2,
         });
     }
     out
 }
 
-/// Writes the beginning of a page.
+/// Encodes the head of a page.
 pub(crate) fn head(incarnation: u64, generation: u64, more: bool, count: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&incarnation.to_le_bytes());
@@ -103,7 +105,7 @@ pub(crate) fn head(incarnation: u64, generation: u64, more: bool, count: usize) 
     out
 }
 
-/// Writes an entry whose scrape is already written.
+/// Appends an entry with an encoded scrape.
 pub(crate) fn entry(out: &mut Vec<u8>, node: &str, age: u64, scrape: &[u8]) {
     text(out, node);
     number(out, age);
@@ -111,27 +113,30 @@ pub(crate) fn entry(out: &mut Vec<u8>, node: &str, age: u64, scrape: &[u8]) {
     out.extend_from_slice(scrape);
 }
 
-/// Reads a page; whatever it is, no more is allocated than a few times its length.
-pub(crate) fn read(bytes: &[u8]) -> Result<Page, Broken> {
-    let mut rest = Reader(bytes.strip_prefix(MAGIC).ok_or(Broken::Magic)?);
-    let (incarnation, after) = rest.0.split_first_chunk().ok_or(Broken::Short)?;
+/// Decodes a page. Allocations are bounded by a small multiple of its length.
+pub(crate) fn read(bytes: &[u8]) -> Result<SamplesPage, DecodeError> {
+    let mut rest = ByteReader(bytes.strip_prefix(MAGIC).ok_or(DecodeError::Magic)?);
+    let (incarnation, after) = rest.0.split_first_chunk().ok_or(DecodeError::Short)?;
     rest.0 = after;
-    let mut page =
-        Page { incarnation: u64::from_le_bytes(*incarnation), generation: rest.number()?, ..Page::default() };
+    let mut page = SamplesPage {
+        incarnation: u64::from_le_bytes(*incarnation),
+        generation: rest.number()?,
+        ..SamplesPage::default()
+    };
     page.more = rest.flag()?;
     let count = rest.number()?;
-    if count > NODES {
-        return Err(Broken::Much);
+    if count > MAX_NODES_PER_PAGE {
+        return Err(DecodeError::Much);
     }
     for _ in 0..count {
         let node = rest.name()?;
         let age = rest.number()?;
-        let length = usize::try_from(rest.number()?).map_err(|_| Broken::Number)?;
-        if length > SCRAPE {
-            return Err(Broken::Much);
+        let length = usize::try_from(rest.number()?).map_err(|_| DecodeError::Number)?;
+        if length > MAX_SCRAPE_BYTES {
+            return Err(DecodeError::Much);
         }
-        let mut inside = Reader(rest.take(length)?);
-        page.entries.push(Entry { node, age, scrape: inside.scrape()? });
+        let mut inside = ByteReader(rest.take(length)?);
+        page.entries.push(NodeEntry { node, age, scrape: inside.scrape()? });
         inside.end()?;
     }
     rest.end()?;
@@ -146,7 +151,7 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Small positive and negative numbers become small ones.
+/// Zigzag encoding: small magnitudes become small numbers.
 fn signed(out: &mut Vec<u8>, value: i64) {
     number(out, ((value << 1) ^ (value >> 63)) as u64);
 }
@@ -156,7 +161,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn point(out: &mut Vec<u8>, point: &Point, last: &mut i64) {
+fn point(out: &mut Vec<u8>, point: &MetricsPoint, last: &mut i64) {
     signed(out, point.time.wrapping_sub(*last));
     *last = point.time;
     match point.start {
@@ -170,68 +175,68 @@ fn point(out: &mut Vec<u8>, point: &Point, last: &mut i64) {
     number(out, point.memory);
 }
 
-/// What is left to read.
-struct Reader<'a>(&'a [u8]);
+/// Remaining input.
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Result<u8, Broken> {
-        let (first, rest) = self.0.split_first().ok_or(Broken::Short)?;
+impl<'a> ByteReader<'a> {
+    fn byte(&mut self) -> Result<u8, DecodeError> {
+        let (first, rest) = self.0.split_first().ok_or(DecodeError::Short)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Broken::Short)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(DecodeError::Short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<u64, Broken> {
+    fn number(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && bits > 1 {
-                return Err(Broken::Number);
+                return Err(DecodeError::Number);
             }
             value |= bits << shift;
             if byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(Broken::Number)
+        Err(DecodeError::Number)
     }
 
-    fn signed(&mut self) -> Result<i64, Broken> {
+    fn signed(&mut self) -> Result<i64, DecodeError> {
         let value = self.number()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    fn flag(&mut self) -> Result<bool, Broken> {
+    fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Broken::Mark),
+            _ => Err(DecodeError::Mark),
         }
     }
 
-    fn name(&mut self) -> Result<Box<str>, Broken> {
-        let length = usize::try_from(self.number()?).map_err(|_| Broken::Number)?;
-        if length == 0 || length > NAME {
-            return Err(Broken::Name);
+    fn name(&mut self) -> Result<Box<str>, DecodeError> {
+        let length = usize::try_from(self.number()?).map_err(|_| DecodeError::Number)?;
+        if length == 0 || length > MAX_NAME_BYTES {
+            return Err(DecodeError::Name);
         }
-        let text = str::from_utf8(self.take(length)?).map_err(|_| Broken::Name)?;
-        if text.chars().any(char::is_control) { Err(Broken::Name) } else { Ok(text.into()) }
+        let text = str::from_utf8(self.take(length)?).map_err(|_| DecodeError::Name)?;
+        if text.chars().any(char::is_control) { Err(DecodeError::Name) } else { Ok(text.into()) }
     }
 
-    fn point(&mut self, last: &mut i64) -> Result<Point, Broken> {
+    fn point(&mut self, last: &mut i64) -> Result<MetricsPoint, DecodeError> {
         let time = last.wrapping_add(self.signed()?);
         *last = time;
         let start = if self.flag()? { Some(time.wrapping_sub(self.signed()?)) } else { None };
-        Ok(Point { start, time, cpu: self.number()?, memory: self.number()? })
+        Ok(MetricsPoint { start, time, cpu: self.number()?, memory: self.number()? })
     }
 
-    fn scrape(&mut self) -> Result<Scrape, Broken> {
+    fn scrape(&mut self) -> Result<Scrape, DecodeError> {
         let mut scrape = Scrape::default();
         let mut time = 0;
         if self.flag()? {
@@ -248,18 +253,18 @@ impl<'a> Reader<'a> {
         for _ in 0..self.number()? {
             let (namespace, name, container) = (self.name()?, self.name()?, self.name()?);
             let lacks = match self.byte()? {
-                0 => Lack::Cpu,
-                1 => Lack::Memory,
-                2 => Lack::Both,
-                _ => return Err(Broken::Mark),
+                0 => MissingUsage::Cpu,
+                1 => MissingUsage::Memory,
+                2 => MissingUsage::Both,
+                _ => return Err(DecodeError::Mark),
             };
-            scrape.left_out.push(LeftOut { namespace, name, container, lacks });
+            scrape.left_out.push(IncompletePod { namespace, name, container, lacks });
         }
         Ok(scrape)
     }
 
-    fn end(&self) -> Result<(), Broken> {
-        if self.0.is_empty() { Ok(()) } else { Err(Broken::Long) }
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Long) }
     }
 }
 
@@ -271,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    fn page(entries: &[Entry]) -> Vec<u8> {
+    fn page(entries: &[NodeEntry]) -> Vec<u8> {
         let mut out = head(7, 9, true, entries.len());
         for one in entries {
             entry(&mut out, &one.node, one.age, &scrape(&one.scrape));
@@ -279,9 +284,9 @@ mod tests {
         out
     }
 
-    fn points() -> impl Strategy<Value = Point> {
+    fn points() -> impl Strategy<Value = MetricsPoint> {
         (any::<Option<i64>>(), any::<i64>(), any::<u64>(), any::<u64>())
-            .prop_map(|(start, time, cpu, memory)| Point { start, time, cpu, memory })
+            .prop_map(|(start, time, cpu, memory)| MetricsPoint { start, time, cpu, memory })
     }
 
     fn names() -> impl Strategy<Value = Box<str>> {
@@ -291,9 +296,10 @@ mod tests {
     fn scrapes() -> impl Strategy<Value = Scrape> {
         let pod = (names(), names(), proptest::collection::vec((names(), points()), 0..3));
         let pod = pod.prop_map(|(namespace, name, containers)| PodPoints { namespace, name, containers });
-        let lack = prop_oneof![Just(Lack::Cpu), Just(Lack::Memory), Just(Lack::Both)];
-        let left = (names(), names(), names(), lack)
-            .prop_map(|(namespace, name, container, lacks)| LeftOut { namespace, name, container, lacks });
+        let lack = prop_oneof![Just(MissingUsage::Cpu), Just(MissingUsage::Memory), Just(MissingUsage::Both)];
+        let left = (names(), names(), names(), lack).prop_map(|(namespace, name, container, lacks)| {
+            IncompletePod { namespace, name, container, lacks }
+        });
         (
             proptest::option::of(points()),
             proptest::collection::vec(pod, 0..4),
@@ -302,16 +308,19 @@ mod tests {
             .prop_map(|(node, pods, left_out)| Scrape { node, pods, left_out })
     }
 
-    fn entries() -> impl Strategy<Value = Vec<Entry>> {
-        let one =
-            (names(), any::<u64>(), scrapes()).prop_map(|(node, age, scrape)| Entry { node, age, scrape });
+    fn entries() -> impl Strategy<Value = Vec<NodeEntry>> {
+        let one = (names(), any::<u64>(), scrapes()).prop_map(|(node, age, scrape)| NodeEntry {
+            node,
+            age,
+            scrape,
+        });
         proptest::collection::vec(one, 0..4)
     }
 
     #[test]
-    fn an_ordinary_node_is_small() {
+    fn ordinary_node_encodes_compactly() {
         let time = 1_763_000_000_000_000_000;
-        let point = |n: i64| Point {
+        let point = |n: i64| MetricsPoint {
             start: Some(time - 86_400_000_000_000),
             time: time + n * 1_000_000,
             cpu: 3_600_000_000_000,
@@ -327,37 +336,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_refused() {
+    fn malformed_pages_are_rejected() {
         let good = page(&[]);
-        assert_eq!(read(b""), Err(Broken::Magic));
-        assert_eq!(read(b"<html>"), Err(Broken::Magic));
-        assert_eq!(read(&[&good[..], b"x"].concat()), Err(Broken::Long));
-        assert_eq!(read(&good[..good.len() - 1]), Err(Broken::Short));
+        assert_eq!(read(b""), Err(DecodeError::Magic));
+        assert_eq!(read(b"<html>"), Err(DecodeError::Magic));
+        assert_eq!(read(&[&good[..], b"x"].concat()), Err(DecodeError::Long));
+        assert_eq!(read(&good[..good.len() - 1]), Err(DecodeError::Short));
         let mut many = head(0, 0, false, 0);
         many.pop();
         number(&mut many, u64::MAX);
-        assert_eq!(read(&many), Err(Broken::Much));
+        assert_eq!(read(&many), Err(DecodeError::Much));
         let mut nameless = head(0, 0, false, 1);
         entry(&mut nameless, "", 0, &scrape(&Scrape::default()));
-        assert_eq!(read(&nameless), Err(Broken::Name));
-        // A scrape that claims endless pods.
+        assert_eq!(read(&nameless), Err(DecodeError::Name));
+        // A scrape that announces an endless number of pods.
         let mut endless = head(0, 0, false, 1);
         entry(&mut endless, "n", 0, &[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]);
-        assert_eq!(read(&endless), Err(Broken::Short));
+        assert_eq!(read(&endless), Err(DecodeError::Short));
         let mut large = head(0, 0, false, 1);
-        entry(&mut large, "n", 0, &vec![0; SCRAPE + 1]);
-        assert_eq!(read(&large), Err(Broken::Much));
+        entry(&mut large, "n", 0, &vec![0; MAX_SCRAPE_BYTES + 1]);
+        assert_eq!(read(&large), Err(DecodeError::Much));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(entries in entries()) {
+        fn pages_round_trip(entries in entries()) {
             let read = read(&page(&entries)).unwrap();
-            prop_assert_eq!(read, Page { incarnation: 7, generation: 9, more: true, entries });
+            prop_assert_eq!(read, SamplesPage { incarnation: 7, generation: 9, more: true, entries });
         }
 
         #[test]
-        fn nothing_breaks_the_reader(
+        fn corrupted_pages_do_not_panic(
             entries in entries(),
             changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             cut in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Why an upstream could not be asked, and what to do about it.
+//! Errors of upstreams, each with a remedy.
 
 use std::fmt;
 
@@ -6,42 +6,42 @@ use api::provider::Failure;
 
 use crate::http;
 
-/// Characters of somebody else's message that are kept.
-const KEPT: usize = 512;
+/// Maximum characters of an upstream message in errors.
+const MAX_MESSAGE_CHARS: usize = 512;
 
-/// Why an upstream did not answer a question.
+/// Why a request to an upstream failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// There is none at all, or not in time, or too much of it.
-    NoAnswer(http::Cause),
-    /// So many questions wait for it that another one was not sent.
+pub enum UpstreamError {
+    /// No response, not in time, or too large.
+    NoAnswer(http::HttpErrorCause),
+    /// Too many requests to this upstream are in flight.
     Busy,
-    /// It wants to know who we are (401), or we may not ask (403).
+    /// It answered 401 or 403.
     Denied {
-        /// 401 or 403.
+        /// Status code.
         code: u16,
-        /// What it said.
+        /// Message of the response.
         message: String,
     },
     /// It answered with another error.
     Status {
-        /// HTTP code.
+        /// Status code.
         code: u16,
-        /// What it said.
+        /// Message of the response.
         message: String,
     },
-    /// What it said makes no sense.
+    /// The response is not valid.
     Garbage(String),
-    /// It is our own server.
+    /// The upstream is this server itself.
     Ourselves,
 }
 
-impl Cause {
-    /// Whether the next question will probably meet the same: then the upstream is left alone for a while.
+impl UpstreamError {
+    /// Whether the next request will probably fail too; such errors open the circuit breaker.
     pub(crate) fn is_of_server(&self) -> bool {
         match self {
-            // What is too large is that of one metric; so is what is broken, and a right may be lacking for one metric.
-            Self::NoAnswer(http::Cause::TooLarge(_))
+            // These errors concern one metric: its size, its syntax or the permission to read it.
+            Self::NoAnswer(http::HttpErrorCause::TooLarge(_))
             | Self::Denied { .. }
             | Self::Garbage(_)
             | Self::Busy => false,
@@ -50,33 +50,35 @@ impl Cause {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::NoAnswer(http::Cause::UnknownAuthority) => {
+            Self::NoAnswer(http::HttpErrorCause::UnknownAuthority) => {
                 "give the CA that signed its certificate in tls.caFile"
             }
-            Self::NoAnswer(http::Cause::WrongName(_)) => "give the name in its certificate in tls.serverName",
-            Self::NoAnswer(http::Cause::TimedOut(_)) => {
+            Self::NoAnswer(http::HttpErrorCause::WrongName(_)) => {
+                "give the name in its certificate in tls.serverName"
+            }
+            Self::NoAnswer(http::HttpErrorCause::TimedOut(_)) => {
                 "look at the adapter's load and logs; raise its timeout if it is just slow"
             }
-            Self::NoAnswer(http::Cause::TooLarge(_)) => "ask with a narrower selector",
+            Self::NoAnswer(http::HttpErrorCause::TooLarge(_)) => "ask with a narrower selector",
             Self::NoAnswer(cause) => cause.remedy(),
             Self::Busy => "look at the adapter's load and logs; give it more replicas",
             Self::Denied { code: 401, .. } => "give it a token it accepts in auth.tokenFile",
             Self::Denied { .. } => {
-                "bind our service account to a role that may get and list this API group's resources"
+                "bind the service account of plimsoll to a role that may get and list this API group's resources"
             }
             Self::Status { code: 429 | 502..=504, .. } => {
                 "look at the adapter: it says itself that it is overloaded or not ready"
             }
-            Self::Status { .. } => "look at the adapter's logs for this question",
+            Self::Status { .. } => "look at the adapter's logs for this request",
             Self::Garbage(_) => "check that url leads to a metrics API server",
-            Self::Ourselves => "remove this upstream: it is our own Service",
+            Self::Ourselves => "remove this upstream: it is the Service of this server",
         }
     }
 
-    /// The answer to whoever asked us.
+    /// Failure returned to the client.
     pub(crate) fn failure(&self, upstream: &str) -> Failure {
         let message = format!("upstream {upstream}: {self}");
         match self {
@@ -88,7 +90,7 @@ impl Cause {
     }
 }
 
-/// The word that Kubernetes has for a code.
+/// Kubernetes reason of a status code.
 fn reason(code: u16) -> &'static str {
     match code {
         400 => "BadRequest",
@@ -105,26 +107,26 @@ fn reason(code: u16) -> &'static str {
     }
 }
 
-/// The beginning of somebody else's words, fit for a log.
+/// Shortens a message and removes control characters.
 pub(crate) fn shortened(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut kept: String = clean.take(KEPT).collect();
-    if text.chars().nth(KEPT).is_some() {
+    let mut kept: String = clean.take(MAX_MESSAGE_CHARS).collect();
+    if text.chars().nth(MAX_MESSAGE_CHARS).is_some() {
         kept.push('…');
     }
     kept.trim().to_owned()
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer(cause) => cause.fmt(f),
-            Self::Busy => f.write_str("too many questions wait for it"),
+            Self::Busy => f.write_str("too many requests to it are in flight"),
             Self::Denied { code, message } | Self::Status { code, message } => {
                 write!(f, "answered {code}: {message}")
             }
-            Self::Garbage(why) => write!(f, "the answer makes no sense: {why}"),
-            Self::Ourselves => f.write_str("it is our own server"),
+            Self::Garbage(why) => write!(f, "its response is not valid: {why}"),
+            Self::Ourselves => f.write_str("it is this server itself"),
         }
     }
 }

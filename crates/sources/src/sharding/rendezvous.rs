@@ -1,11 +1,12 @@
-//! Which replica a node belongs to. Pure, and the same in all replicas and versions.
+//! Rendezvous hashing: which replica owns a node. The same in all replicas and versions.
 //!
-//! Every pair of node and replica has a weight; a node belongs to the replica with the greatest. A replica that leaves moves
-//! only its own nodes, and one that comes takes an equal part from each.
+//! Every pair of node and replica has a weight; the replica with the greatest weight owns the node. A replica that
+//! leaves moves only its own nodes, and one that joins takes an equal share from each.
 
-/// The weight of a pair.
+/// Weight of a pair.
 pub(crate) fn weight(node: &str, replica: &str) -> u64 {
-    // FNV-1a over both names, then a final mix (that of splitmix64), since the last bytes of names hardly reach the high bits.
+    // FNV-1a over both names with the finalizer of splitmix64, because the last bytes of names hardly reach the high
+    // bits.
     let separated = node.bytes().chain(std::iter::once(0)).chain(replica.bytes());
     let hash = separated.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -15,12 +16,12 @@ pub(crate) fn weight(node: &str, replica: &str) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Whether `a` comes before `b` for this node. Equal weights are ordered by name.
+/// Whether `a` ranks before `b` for this node. Equal weights are ordered by name.
 pub(crate) fn before(node: &str, a: &str, b: &str) -> bool {
     (weight(node, a), a) > (weight(node, b), b)
 }
 
-/// To whom of these a node belongs.
+/// Owner of a node among these replicas.
 pub(crate) fn owner<'a>(node: &str, replicas: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     replicas.into_iter().max_by_key(|replica| (weight(node, replica), *replica))
 }
@@ -36,15 +37,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_never_change() {
-        // Replicas of two versions share nodes during a rollout: these numbers are part of what they agree upon.
+    fn weights_are_stable() {
+        // Replicas of two versions share nodes during a rollout, so these weights are part of the protocol.
         assert_eq!(weight("node-a", "plimsoll-0"), 0x116C_D5D4_812C_3EC9);
         assert_eq!(weight("node-b", "plimsoll-0"), 0xF2F2_0DE7_A229_776A);
         assert_ne!(weight("a", "bc"), weight("ab", "c"));
     }
 
     #[test]
-    fn parts_are_about_equal() {
+    fn shards_are_about_equal() {
         let replicas = ["plimsoll-7d9f-abcde", "plimsoll-7d9f-fghij", "plimsoll-7d9f-klmno"];
         let mut counts = BTreeMap::new();
         for node in 0..3000 {
@@ -55,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_the_nodes_of_who_leaves_move(
+        fn only_nodes_of_a_leaving_replica_move(
             replicas in proptest::collection::btree_set("[a-d]{1,3}", 2..6),
             node in "[a-z0-9-]{1,12}",
             leaver in any::<prop::sample::Index>(),

@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn sample(labels: &[(&str, &str)], time: i64, value: f64) -> Sample {
+fn sample(labels: &[(&str, &str)], time: i64, value: f64) -> VectorSample {
     let labels = labels.iter().map(|(name, value)| (Arc::from(*name), Box::from(*value))).collect();
-    Sample { labels, time, value: Some(value) }
+    VectorSample { labels, time, value: Some(value) }
 }
 
-fn reply(samples: Vec<Sample>) -> Reply {
-    let result = Outcome::Vector(Some(samples));
-    Reply { result, warnings: Vec::new(), infos: Vec::new(), size: 0 }
+fn reply(samples: Vec<VectorSample>) -> QueryResponse {
+    let result = QueryValue::Vector(Some(samples));
+    QueryResponse { result, warnings: Vec::new(), infos: Vec::new(), size: 0 }
 }
 
 fn milli_of(value: f64, compat: Compat) -> Result<Option<i64>, &'static str> {
@@ -17,7 +17,7 @@ fn milli_of(value: f64, compat: Compat) -> Result<Option<i64>, &'static str> {
 }
 
 #[test]
-fn numbers_are_cut_off_and_never_wrap_around() {
+fn values_are_truncated_and_saturate() {
     for (value, expected) in
         [(0.0015, 1), (-0.0001, 0), (2.9999, 2999), (-1.5, -1500), (9.22e15, 9_220_000_000_000_000_000)]
     {
@@ -28,14 +28,14 @@ fn numbers_are_cut_off_and_never_wrap_around() {
     assert_eq!(milli_of(-1e300, Compat::Better), Ok(Some(i64::MIN)));
     assert_eq!(milli_of(f64::NAN, Compat::Better), Ok(None));
     assert_eq!(milli_of(f64::NEG_INFINITY, Compat::Better), Err("-Inf"));
-    // As recorded.
+    // Strict mode.
     assert_eq!(milli_of(1e300, Compat::Strict), Ok(Some(i64::MIN)));
     assert_eq!(milli_of(9.223_372_036_854_775e15, Compat::Strict), Ok(Some(i64::MIN)));
     assert_eq!(milli_of(f64::INFINITY, Compat::Strict), Ok(Some(i64::MIN)));
 }
 
 #[test]
-fn the_last_of_several_samples_counts_and_the_others_are_counted() {
+fn last_duplicate_sample_wins_and_others_are_counted() {
     let answer = reply(vec![
         sample(&[("pod", "a")], 1000, 1.0),
         sample(&[("pod", "a")], 2000, 2.0),
@@ -51,7 +51,7 @@ fn the_last_of_several_samples_counts_and_the_others_are_counted() {
 }
 
 #[test]
-fn nothing_is_served_as_zero() {
+fn missing_values_are_not_served_as_zero() {
     let nan = reply(vec![sample(&[("queue", "a")], 0, f64::NAN), sample(&[("queue", "b")], 0, 3.0)]);
     let read = external(&nan, "m", Compat::Better).unwrap();
     assert_eq!(read.found.len(), 1);
@@ -61,7 +61,7 @@ fn nothing_is_served_as_zero() {
 }
 
 #[test]
-fn what_is_not_known_of_a_container_is_left_out() {
+fn unknown_container_values_are_omitted() {
     let cpu = reply(vec![
         sample(&[("pod", "a"), ("c", "app")], 2000, 0.25),
         sample(&[("pod", "b"), ("c", "x")], 0, 1.0),
@@ -71,7 +71,8 @@ fn what_is_not_known_of_a_container_is_left_out() {
         sample(&[("pod", "a"), ("c", "new")], 3000, 2048.0),
         sample(&[("pod", "b"), ("c", "x")], 0, f64::INFINITY),
     ]);
-    let part = |resource, format, reply| Part { resource, format, label: "pod", container: "c", reply };
+    let part =
+        |resource, format, reply| ResourceResponse { resource, format, label: "pod", container: "c", reply };
     let parts = [part("cpu", Format::DecimalSi, &cpu), part("memory", Format::BinarySi, &memory)];
     let shown = |compat| -> Vec<String> {
         pods(&parts, compat)
@@ -94,10 +95,11 @@ fn what_is_not_known_of_a_container_is_left_out() {
 }
 
 #[test]
-fn the_first_sample_of_a_node_counts() {
+fn first_sample_of_a_node_wins() {
     let cpu = reply(vec![sample(&[("node", "a")], 5000, 1.0), sample(&[("node", "a")], 1000, 9.0)]);
     let memory = reply(vec![sample(&[("node", "a")], 4000, -5.0)]);
-    let part = |resource, format, reply| Part { resource, format, label: "node", container: "", reply };
+    let part =
+        |resource, format, reply| ResourceResponse { resource, format, label: "node", container: "", reply };
     let parts = [part("cpu", Format::DecimalSi, &cpu), part("memory", Format::BinarySi, &memory)];
     let (time, usage) = nodes(&parts, Compat::Better).unwrap().remove("a").unwrap();
     assert_eq!(

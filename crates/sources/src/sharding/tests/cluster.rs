@@ -1,4 +1,4 @@
-//! Three replicas over TLS: all serve everything, one dies, one returns.
+//! Three replicas over TLS: all serve all nodes, one dies, one returns.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,13 +12,13 @@ use crate::federation::tests::server::Server;
 use crate::store::Served;
 
 const PERIOD: Duration = Duration::from_secs(3);
-const NODES: usize = 30;
+const MAX_NODES_PER_PAGE: usize = 30;
 
-/// Who scraped which node when.
+/// Log of replica, node and time of each scrape.
 type Log = Arc<Mutex<Vec<(String, String, Instant)>>>;
 
 struct Running {
-    shares: Shares,
+    sharding: Sharding,
     store: Store,
     inventory: Inventory,
     address: SocketAddr,
@@ -26,13 +26,16 @@ struct Running {
     _tasks: JoinSet<()>,
 }
 
-/// Scrapes as the scraper does: looks now and then which nodes are ours, new ones at once, the others once per period.
-async fn scrape(shares: Shares, id: String, log: Log) {
+/// Simulates the scraper: checks the owned nodes regularly, scrapes new ones at once and the others once per period.
+async fn scrape(sharding: Sharding, id: String, log: Log) {
     let mut last: HashMap<String, Instant> = HashMap::new();
     let mut ours: Vec<String> = Vec::new();
     for turn in 0_u32.. {
         if turn.is_multiple_of(10) {
-            ours = (0..NODES).map(|n| format!("node-{n}")).filter(|node| shares.is_ours(node)).collect();
+            ours = (0..MAX_NODES_PER_PAGE)
+                .map(|n| format!("node-{n}"))
+                .filter(|node| sharding.owns(node))
+                .collect();
             last.retain(|node, _| ours.contains(node));
         }
         let now = Instant::now();
@@ -40,7 +43,7 @@ async fn scrape(shares: Shares, id: String, log: Log) {
             if last.get(node).is_none_or(|last| now - *last >= PERIOD) {
                 last.insert(node.clone(), now);
                 let time = Timestamp::now();
-                shares.take(node, kubelet(node, time.as_nanosecond() as i64), time);
+                sharding.take(node, kubelet(node, time.as_nanosecond() as i64), time);
                 locked(&log).push((id.clone(), node.clone(), now));
             }
         }
@@ -49,16 +52,16 @@ async fn scrape(shares: Shares, id: String, log: Log) {
 }
 
 async fn start(id: &str, address: SocketAddr, ca: &str, tls: &TlsAcceptor, log: &Log) -> Running {
-    let (shares, store, inventory) = shares(id, PERIOD, endpoint(ca, "right"), NODES);
-    let server = Server::at(address, with_token(shares.route()), Some(tls.clone())).await;
+    let (sharding, store, inventory) = sharding(id, PERIOD, endpoint(ca, "right"), MAX_NODES_PER_PAGE);
+    let server = Server::at(address, with_token(sharding.route()), Some(tls.clone())).await;
     let mut tasks = JoinSet::new();
-    let asking = shares.clone();
+    let asking = sharding.clone();
     tasks.spawn(async move { asking.run().await });
-    tasks.spawn(scrape(shares.clone(), id.to_owned(), Arc::clone(log)));
-    Running { shares, store, inventory, address: server.address, _server: server, _tasks: tasks }
+    tasks.spawn(scrape(sharding.clone(), id.to_owned(), Arc::clone(log)));
+    Running { sharding, store, inventory, address: server.address, _server: server, _tasks: tasks }
 }
 
-fn tell(running: &[&Running]) {
+fn mark_reported(running: &[&Running]) {
     let replica =
         |one: &&Running| Replica { id: one.shares.report()[0].id.clone(), address: one.address.to_string() };
     for one in running {
@@ -82,7 +85,7 @@ async fn serves_all(running: &Running) {
         let oldest = nodes.iter().map(|node| node.timestamp.unwrap()).min();
         let fresh = oldest
             .is_some_and(|oldest| Timestamp::now().duration_since(oldest).unsigned_abs() < PERIOD * 5 / 2);
-        if right == 2 * NODES && fresh {
+        if right == 2 * MAX_NODES_PER_PAGE && fresh {
             return;
         }
         let so_far = (nodes.len(), pods.len(), right, fresh);
@@ -91,17 +94,18 @@ async fn serves_all(running: &Running) {
     }
 }
 
-/// Waits until replicas divide all nodes exactly as the first of them says.
+/// Waits until replicas shard all nodes exactly as the first of them computes.
 async fn divided(running: &[&Running]) -> Vec<u64> {
     let start = Instant::now();
     loop {
         let counts: Vec<u64> = running[0].shares.report().iter().map(|one| one.nodes).collect();
-        let ours = |one: &Running| (0..NODES).filter(|n| one.shares.is_ours(&format!("node-{n}"))).count();
+        let ours =
+            |one: &Running| (0..MAX_NODES_PER_PAGE).filter(|n| one.shares.owns(&format!("node-{n}"))).count();
         let each: Vec<usize> = running.iter().map(|one| ours(one)).collect();
         let agree = running
             .iter()
             .all(|one| one.shares.report().iter().filter(|other| other.alive).count() == running.len());
-        if agree && each.iter().sum::<usize>() == NODES {
+        if agree && each.iter().sum::<usize>() == MAX_NODES_PER_PAGE {
             return counts;
         }
         assert!(start.elapsed() < PERIOD * 20, "{each:?} {:?}", running[0].shares.report());
@@ -110,7 +114,7 @@ async fn divided(running: &[&Running]) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_serve_everything_while_one_dies_and_returns() {
+async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
     let (ca, tls) = tls();
     let log = Log::default();
     let anywhere = ([127, 0, 0, 1], 0).into();
@@ -123,16 +127,16 @@ async fn all_serve_everything_while_one_dies_and_returns() {
         serves_all(one).await;
         assert!(one.shares.received() > 0);
     }
-    // Divided: in one period every node is scraped about once, and by everybody some.
+    // Sharded: in one period every node is scraped about once, and each replica scrapes some.
     locked(&log).clear();
     tokio::time::sleep(PERIOD * 2).await;
     let scraped = locked(&log).clone();
-    assert!((NODES..=NODES * 3).contains(&scraped.len()), "{}", scraped.len());
+    assert!((MAX_NODES_PER_PAGE..=MAX_NODES_PER_PAGE * 3).contains(&scraped.len()), "{}", scraped.len());
     for id in ["a", "b", "c"] {
         assert!(scraped.iter().any(|(by, _, _)| by == id), "{id} scraped nothing");
     }
 
-    // It dies without a word; nobody tells the others.
+    // A replica dies; its peers are not notified.
     let (dead, at) = (c.address, Instant::now());
     drop(c);
     let start_of_wait = Instant::now();
@@ -147,9 +151,9 @@ async fn all_serve_everything_while_one_dies_and_returns() {
         let lost = report.iter().find(|other| other.id == "c").unwrap();
         assert!(!lost.alive && lost.nodes == 0 && lost.problem.is_some(), "{lost:?}");
     }
-    // No node was left alone for longer than two periods (and what the test's own clock is late).
+    // No node was without a scrape for longer than two periods (plus the delay of the test itself).
     let scraped = locked(&log).clone();
-    for n in 0..NODES {
+    for n in 0..MAX_NODES_PER_PAGE {
         let node = format!("node-{n}");
         let times: Vec<Instant> =
             scraped.iter().filter(|(_, of, _)| *of == node).map(|(_, _, at)| *at).collect();
@@ -157,7 +161,7 @@ async fn all_serve_everything_while_one_dies_and_returns() {
         assert!(longest <= PERIOD * 5 / 2, "{node}: {longest:?}, died {:?} ago", at.elapsed());
     }
 
-    // It comes back, at the same address and as another run of itself.
+    // The replica returns at the same address with a new incarnation.
     let c = start("c", dead, &ca, &tls, &log).await;
     tell(&[&a, &b, &c]);
     let counts = divided(&[&a, &b, &c]).await;
@@ -165,7 +169,7 @@ async fn all_serve_everything_while_one_dies_and_returns() {
     serves_all(&c).await;
     assert!(c.shares.received() > 0, "what others scraped was told");
 
-    // It leaves and says so: its nodes move at once.
+    // A replica leaves the membership: its nodes move at once.
     drop(c);
     tell(&[&a, &b]);
     assert_eq!(a.shares.report().len(), 2);

@@ -1,4 +1,4 @@
-//! Of what several replicas say about one node, the newest counts, and nothing counts twice. Pure.
+//! Deduplication of scrapes: the newest scrape of a node wins, and none is stored twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 
 use crate::kubelet::Scrape;
 
-/// What was last taken of every node.
+/// Last accepted scrape of every node.
 #[derive(Debug, Default)]
-pub(crate) struct Newest {
-    taken: HashMap<Arc<str>, Last>,
-    /// When another replica last told about a node, newer or not.
+pub(crate) struct NewestScrapes {
+    taken: HashMap<Arc<str>, AcceptedScrape>,
+    /// When a peer last reported a node, newer or not.
     told: HashMap<Arc<str>, Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Last {
-    /// The latest time in the scrape, as the kubelet tells it.
+struct AcceptedScrape {
+    /// Latest sample time in the scrape, by the kubelet clock.
     time: i64,
-    /// When it was taken.
+    /// When the scrape was accepted.
     at: Instant,
     own: bool,
 }
 
-impl Newest {
-    /// Whether a scrape is to be taken: our own always (the store knows what to do with kubelets whose clock jumps) unless
-    /// another replica's is newer; another replica's if it is newer than what is known. What is older than `stale` does not
-    /// count any more.
+impl NewestScrapes {
+    /// Whether to store a scrape. A scrape of this replica is accepted unless a peer has a newer one (the store
+    /// handles kubelets whose clock jumps); a scrape of a peer must be newer than the last one. Scrapes accepted
+    /// longer than `stale` ago are ignored.
     pub(crate) fn admit(
         &mut self,
         node: &str,
@@ -38,7 +38,7 @@ impl Newest {
         stale: Duration,
     ) -> bool {
         let Some(time) = latest(scrape) else {
-            // Nothing was measured; only whoever scrapes the node may say that.
+            // An empty scrape counts only from the replica that scrapes the node.
             return own && self.taken.get(node).is_none_or(|last| last.own || is_old(last, now, stale));
         };
         let good = match self.taken.get(node) {
@@ -46,7 +46,7 @@ impl Newest {
             Some(last) => (own && last.own) || time > last.time || is_old(last, now, stale),
         };
         if good {
-            let last = Last { time, at: now, own };
+            let last = AcceptedScrape { time, at: now, own };
             match self.taken.get_mut(node) {
                 Some(known) => *known = last,
                 None => {
@@ -57,13 +57,13 @@ impl Newest {
         good
     }
 
-    /// When something was last taken of a node.
+    /// When a scrape of a node was last accepted.
     pub(crate) fn taken(&self, node: &str) -> Option<Instant> {
         self.taken.get(node).map(|last| last.at)
     }
 
-    /// Another replica told about a node.
-    pub(crate) fn tell(&mut self, node: &str, now: Instant) {
+    /// A peer reported a node.
+    pub(crate) fn mark_reported(&mut self, node: &str, now: Instant) {
         match self.told.get_mut(node) {
             Some(told) => *told = now,
             None => {
@@ -72,19 +72,19 @@ impl Newest {
         }
     }
 
-    /// Whether another replica told about a node within this time.
-    pub(crate) fn is_told(&self, node: &str, now: Instant, within: Duration) -> bool {
+    /// Whether a peer reported a node within this time.
+    pub(crate) fn is_reported(&self, node: &str, now: Instant, within: Duration) -> bool {
         self.told.get(node).is_some_and(|told| now.saturating_duration_since(*told) <= within)
     }
 
-    /// Forgets nodes that are gone, and says which they were.
+    /// Forgets removed nodes and returns them.
     pub(crate) fn retain(&mut self, is_known: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
         self.told.retain(|node, _| is_known(node));
         self.taken.extract_if(|node, _| !is_known(node)).map(|(node, _)| node).collect()
     }
 }
 
-fn is_old(last: &Last, now: Instant, stale: Duration) -> bool {
+fn is_old(last: &AcceptedScrape, now: Instant, stale: Duration) -> bool {
     now.saturating_duration_since(last.at) > stale
 }
 
@@ -98,18 +98,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kubelet::Point;
+    use crate::kubelet::MetricsPoint;
 
     const STALE: Duration = Duration::from_secs(30);
 
     fn at(time: i64) -> Scrape {
-        Scrape { node: Some(Point { start: None, time, cpu: 1, memory: 1 }), ..Scrape::default() }
+        Scrape { node: Some(MetricsPoint { start: None, time, cpu: 1, memory: 1 }), ..Scrape::default() }
     }
 
     #[test]
-    fn the_newest_counts() {
+    fn newest_scrape_wins() {
         let start = Instant::now();
-        let mut newest = Newest::default();
+        let mut newest = NewestScrapes::default();
         let mut admit = |time, own, seconds| {
             newest.admit("n", &at(time), own, start + Duration::from_secs(seconds), STALE)
         };
@@ -126,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_hides_nothing_of_others() {
+    fn empty_scrape_does_not_hide_samples_of_peers() {
         let start = Instant::now();
-        let mut newest = Newest::default();
+        let mut newest = NewestScrapes::default();
         let empty = Scrape::default();
         assert!(newest.admit("n", &empty, true, start, STALE));
         assert!(!newest.admit("n", &empty, false, start, STALE));
@@ -140,10 +140,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order the scrapes of two others come in, what is taken only goes forward.
+        /// For any order of scrapes of two peers, accepted times only increase.
         #[test]
-        fn time_goes_forward(times in proptest::collection::vec((0..20_i64, any::<bool>()), 1..50)) {
-            let (now, mut newest, mut last) = (Instant::now(), Newest::default(), i64::MIN);
+        fn accepted_times_only_increase(times in proptest::collection::vec((0..20_i64, any::<bool>()), 1..50)) {
+            let (now, mut newest, mut last) = (Instant::now(), NewestScrapes::default(), i64::MIN);
             for (time, _) in times {
                 let taken = newest.admit("n", &at(time), false, now, STALE);
                 prop_assert_eq!(taken, time > last);

@@ -1,4 +1,4 @@
-//! How often Prometheus was asked, how long it took, how many questions failed.
+//! Request counters, latencies and health of a Prometheus server.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -6,89 +6,89 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Error;
+use super::PrometheusError;
 
-/// Upper bounds of the buckets of latencies in seconds; the last, without a bound, is not listed.
-const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Upper bounds of latency buckets in seconds, without the infinite one.
+const LATENCY_BOUNDS_SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// What is asked.
+/// API path.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path {
+pub(super) enum ApiPath {
     Query,
     Series,
 }
 
-/// Counters of one Prometheus.
+/// Counters of one server.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RequestStats {
     sent: AtomicU64,
     shared: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicUsize,
-    query: Histogram,
-    series: Histogram,
-    health: Mutex<Health>,
+    query: LatencyHistogram,
+    series: LatencyHistogram,
+    health: Mutex<BackendHealth>,
 }
 
-/// How the last question went.
+/// Health by the last request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    /// When it last answered well.
+pub struct BackendHealth {
+    /// Time of the last success.
     pub last_good: Option<Timestamp>,
-    /// What went wrong last, and what to do about it; none if it answered well since.
+    /// Last error and its remedy; `None` after a success.
     pub error: Option<(String, &'static str)>,
 }
 
 #[derive(Debug, Default)]
-struct Histogram {
-    buckets: [AtomicU64; BOUNDS.len() + 1],
+struct LatencyHistogram {
+    buckets: [AtomicU64; LATENCY_BOUNDS_SECONDS.len() + 1],
     nanoseconds: AtomicU64,
 }
 
-/// How often one Prometheus was asked, and how that went.
+/// Snapshot of the counters of one server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BackendReport {
+pub struct PrometheusReport {
     /// Base URL.
     pub server: String,
-    /// Queries that were sent.
+    /// Number of queries sent.
     pub sent: u64,
-    /// Questions that were answered without sending a query.
+    /// Number of queries record_latency from the cache or by a query in flight.
     pub shared: u64,
-    /// Queries and requests for series that failed.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Queries on their way.
+    /// Number of queries in flight.
     pub in_flight: usize,
-    /// Answers that are remembered.
+    /// Number of cached responses.
     pub remembered: usize,
-    /// How the last question went.
-    pub health: Health,
-    /// How long answers took, by path.
-    pub latency: [Latency; 2],
+    /// Health by the last request.
+    pub health: BackendHealth,
+    /// Latencies by path.
+    pub latency: [LatencyReport; 2],
 }
 
-/// How long answers took.
+/// Latencies of one path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Latency {
-    /// Path of the API.
+pub struct LatencyReport {
+    /// API path.
     pub path: &'static str,
-    /// Upper bounds in seconds, and how many answers took at most so long.
+    /// Upper bounds in seconds with cumulative counts.
     pub buckets: Vec<(f64, u64)>,
-    /// How many answers there were.
+    /// Number of responses.
     pub count: u64,
-    /// All of them together.
+    /// Sum of latencies.
     pub sum: Duration,
 }
 
-impl Latency {
-    /// The mean, if there was any answer.
+impl LatencyReport {
+    /// Mean latency, if there is any response.
     pub fn mean(&self) -> Option<Duration> {
         let count = u32::try_from(self.count).ok()?;
         self.sum.checked_div(count)
     }
 }
 
-impl BackendReport {
-    /// The latencies as prometheus-adapter exposes them, in the text format of Prometheus.
+impl PrometheusReport {
+    /// Latencies as prometheus-adapter exposes them, in the Prometheus text format.
     pub fn exposition(&self) -> String {
         let name = "prometheus_adapter_prometheus_client_request_duration_seconds";
         let server = api::gotext::quote(&self.server);
@@ -96,7 +96,9 @@ impl BackendReport {
             "# HELP {name} Prometheus client query latency in seconds.  Broken down by target prometheus endpoint and \
              target server\n# TYPE {name} histogram\n"
         );
-        for Latency { path, buckets, count, sum } in self.latency.iter().filter(|latency| latency.count > 0) {
+        for LatencyReport { path, buckets, count, sum } in
+            self.latency.iter().filter(|latency| latency.count > 0)
+        {
             for (bound, up_to) in buckets {
                 out.push_str(&format!(
                     "{name}_bucket{{path=\"{path}\",server={server},le=\"{bound}\"}} {up_to}\n"
@@ -110,7 +112,7 @@ impl BackendReport {
     }
 }
 
-/// Counts a query as being on its way while it is kept.
+/// Guard that counts a query as in flight.
 pub(super) struct InFlight<'a>(&'a AtomicUsize);
 
 impl Drop for InFlight<'_> {
@@ -119,7 +121,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-impl Counts {
+impl RequestStats {
     pub(super) fn sent(&self) -> InFlight<'_> {
         self.sent.fetch_add(1, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
@@ -130,39 +132,38 @@ impl Counts {
         self.shared.fetch_add(1, Relaxed);
     }
 
-    /// Notes how a question went that was asked at this time. A query that Prometheus does not like says nothing about
-    /// Prometheus itself.
-    pub(super) fn judged(&self, error: Option<&Error>, server: &str, now: Timestamp) {
+    /// Records the outcome of a request. An error about the query itself does not affect health.
+    pub(super) fn record_outcome(&self, error: Option<&PrometheusError>, server: &str, now: Timestamp) {
         if error.is_some() {
             self.failed.fetch_add(1, Relaxed);
         }
-        let ill = error.filter(|error| !error.is_about_the_question());
+        let failure = error.filter(|error| !error.is_about_the_question());
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_ill = health.error.is_some();
-        match ill {
-            None => *health = Health { last_good: Some(now), error: None },
+        let was_failing = health.error.is_some();
+        match failure {
+            None => *health = BackendHealth { last_good: Some(now), error: None },
             Some(error) => health.error = Some((error.to_string(), error.remedy())),
         }
         drop(health);
-        // Once per change, not once per query.
-        match (was_ill, ill) {
+        // Logged once per change, not per query.
+        match (was_failing, failure) {
             (false, Some(error)) => {
-                tracing::warn!(server, %error, remedy = error.remedy(), "Prometheus does not answer");
+                tracing::warn!(server, %error, remedy = error.remedy(), "requests to Prometheus fail");
             }
-            (true, None) => tracing::info!(server, "Prometheus answers again"),
+            (true, None) => tracing::info!(server, "requests to Prometheus succeed again"),
             _ => {}
         }
     }
 
-    pub(super) fn answered(&self, path: Path, took: Duration) {
+    pub(super) fn record_latency(&self, path: ApiPath, took: Duration) {
         match path {
-            Path::Query => self.query.observe(took),
-            Path::Series => self.series.observe(took),
+            ApiPath::Query => self.query.observe(took),
+            ApiPath::Series => self.series.observe(took),
         }
     }
 
-    pub(super) fn report(&self, server: String, remembered: usize) -> BackendReport {
-        BackendReport {
+    pub(super) fn report(&self, server: String, remembered: usize) -> PrometheusReport {
+        PrometheusReport {
             server,
             sent: self.sent.load(Relaxed),
             shared: self.shared.load(Relaxed),
@@ -175,25 +176,28 @@ impl Counts {
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn observe(&self, took: Duration) {
         let seconds = took.as_secs_f64();
-        let place = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
+        let place = LATENCY_BOUNDS_SECONDS
+            .iter()
+            .position(|bound| seconds <= *bound)
+            .unwrap_or(LATENCY_BOUNDS_SECONDS.len());
         if let Some(bucket) = self.buckets.get(place) {
             bucket.fetch_add(1, Relaxed);
         }
         self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    fn latency(&self, path: &'static str) -> Latency {
+    fn latency(&self, path: &'static str) -> LatencyReport {
         let mut count = 0;
-        let mut buckets = Vec::with_capacity(BOUNDS.len());
+        let mut buckets = Vec::with_capacity(LATENCY_BOUNDS_SECONDS.len());
         for (place, bucket) in self.buckets.iter().enumerate() {
             count += bucket.load(Relaxed);
-            if let Some(bound) = BOUNDS.get(place) {
+            if let Some(bound) = LATENCY_BOUNDS_SECONDS.get(place) {
                 buckets.push((*bound, count));
             }
         }
-        Latency { path, buckets, count, sum: Duration::from_nanos(self.nanoseconds.load(Relaxed)) }
+        LatencyReport { path, buckets, count, sum: Duration::from_nanos(self.nanoseconds.load(Relaxed)) }
     }
 }

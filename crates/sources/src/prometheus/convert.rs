@@ -1,7 +1,7 @@
-//! What Prometheus said becomes values.
+//! Converts query results to metric values.
 //!
-//! As recorded, missing numbers are zero and numbers that no integer can hold become the smallest one. Unless that is
-//! asked for, a sample without a number is no sample, `NaN` neither, and infinity is an error.
+//! In strict mode, as prometheus-adapter does, missing values are zero and values outside the integer range become
+//! the smallest integer. Otherwise a sample without a value or with `NaN` is ignored, and infinity is an error.
 
 #[cfg(test)]
 mod tests;
@@ -13,96 +13,103 @@ use api::provider::{Compat, ContainerUsage, ExternalValue, Failure, Usage};
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
-use super::client::{Outcome, Reply, Sample};
+use super::client::{QueryResponse, QueryValue, VectorSample};
 
-/// A value and when it was measured.
+/// A value and its sample time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredValue {
     /// The value.
     pub value: Quantity,
-    /// When it was measured; none if that is no time at all.
+    /// Sample time; `None` if it is out of range.
     pub time: Option<Timestamp>,
 }
 
-/// Why an answer has no use.
+/// Why a result cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Useless {
-    /// Something else than samples.
+pub enum UnusableResult {
+    /// The result is not a vector.
     #[error("expected a vector, got a {0}")]
     NoVector(&'static str),
-    /// A number that cannot be a value.
+    /// The value is infinite.
     #[error("the value of {whose} is {value}; check the query for a division by zero")]
     Infinite {
-        /// Of what.
+        /// Object or series.
         whose: String,
         /// `+Inf` or `-Inf`.
         value: &'static str,
     },
 }
 
-/// What was found in an answer, and what was odd about it.
+/// Extracted values, and counts of ignored samples.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read<T> {
-    /// What was found.
+pub struct Extracted<T> {
+    /// Extracted values.
     pub found: T,
-    /// How many samples were of no use because another had the same labels that matter.
+    /// Number of samples overridden by another with the same relevant labels.
     pub duplicates: usize,
-    /// How many samples had no number.
+    /// Number of samples without a value.
     pub without_value: usize,
 }
 
-/// The samples of an answer.
-fn samples(reply: &Reply) -> Result<&[Sample], Useless> {
+/// Samples of a vector result.
+fn samples(reply: &QueryResponse) -> Result<&[VectorSample], UnusableResult> {
     match &reply.result {
-        Outcome::Vector(samples) => Ok(samples.as_deref().unwrap_or_default()),
-        Outcome::Scalar(_) => Err(Useless::NoVector("scalar")),
-        Outcome::Matrix => Err(Useless::NoVector("matrix")),
+        QueryValue::Vector(samples) => Ok(samples.as_deref().unwrap_or_default()),
+        QueryValue::Scalar(_) => Err(UnusableResult::NoVector("scalar")),
+        QueryValue::Matrix => Err(UnusableResult::NoVector("matrix")),
     }
 }
 
-/// Values of objects, in the order of their names: those that a label names. Of several the last counts.
+/// Values of objects in the order of `names`, matched by a label. The last of several samples wins.
 pub fn of_objects(
-    reply: &Reply,
+    reply: &QueryResponse,
     label: &str,
     names: &[&str],
     compat: Compat,
-) -> Result<Read<Vec<Option<Measured>>>, Useless> {
+) -> Result<Extracted<Vec<Option<MeasuredValue>>>, UnusableResult> {
     let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
-    let mut read = Read { found: vec![None; names.len()], duplicates: 0, without_value: 0 };
+    let mut read = Extracted { found: vec![None; names.len()], duplicates: 0, without_value: 0 };
     for sample in samples(reply)? {
         let name = sample.label(label);
         let Some(slot) = places.get(name).and_then(|place| read.found.get_mut(*place)) else { continue };
         let number = milli(sample.value, compat, 0)
-            .map_err(|value| Useless::Infinite { whose: name.to_owned(), value })?;
+            .map_err(|value| UnusableResult::Infinite { whose: name.to_owned(), value })?;
         let Some(number) = number else {
             read.without_value += 1;
             continue;
         };
         read.duplicates += usize::from(slot.is_some());
         let value = Quantity::from_milli(number, Format::DecimalSi);
-        *slot = Some(Measured { value, time: time(sample) });
+        *slot = Some(MeasuredValue { value, time: time(sample) });
     }
     Ok(read)
 }
 
 /// Values of an external metric, one per sample.
-pub fn external(reply: &Reply, metric: &str, compat: Compat) -> Result<Read<Vec<ExternalValue>>, Failure> {
-    let mut read = Read::<Vec<ExternalValue>>::default();
+pub fn external(
+    reply: &QueryResponse,
+    metric: &str,
+    compat: Compat,
+) -> Result<Extracted<Vec<ExternalValue>>, Failure> {
+    let mut read = Extracted::<Vec<ExternalValue>>::default();
     let all = match &reply.result {
-        Outcome::Vector(Some(samples)) => &samples[..],
-        Outcome::Vector(None) => {
+        QueryValue::Vector(Some(samples)) => &samples[..],
+        QueryValue::Vector(None) => {
             return Err(Failure::Plain("the provided input did not contain vector query results".to_owned()));
         }
-        Outcome::Scalar(sample) => std::slice::from_ref(sample),
-        Outcome::Matrix => {
+        QueryValue::Scalar(sample) => std::slice::from_ref(sample),
+        QueryValue::Matrix => {
             return Err(Failure::Plain("encountered an unexpected query result type".to_owned()));
         }
     };
-    let scalar = matches!(reply.result, Outcome::Scalar(_));
+    let scalar = matches!(reply.result, QueryValue::Scalar(_));
     for sample in all {
         let number = milli(sample.value, compat, i64::MIN).map_err(|value| {
             let whose = format!("{metric}{}", shown(sample));
-            Failure::Internal(format!("unable to fetch metrics: {}", Useless::Infinite { whose, value }))
+            Failure::Internal(format!(
+                "unable to fetch metrics: {}",
+                UnusableResult::Infinite { whose, value }
+            ))
         })?;
         let Some(number) = number else {
             read.without_value += 1;
@@ -121,33 +128,33 @@ pub fn external(reply: &Reply, metric: &str, compat: Compat) -> Result<Read<Vec<
     Ok(read)
 }
 
-/// Labels as Prometheus writes them.
-fn shown(sample: &Sample) -> String {
+/// Labels in the syntax of Prometheus.
+fn shown(sample: &VectorSample) -> String {
     let labels: Vec<String> =
         sample.labels.iter().map(|(name, value)| format!("{name}={}", api::gotext::quote(value))).collect();
     if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) }
 }
 
-/// What the containers of pods use, and since when at the latest that is known.
+/// Usage of containers by pod name, and the time of the oldest sample.
 pub type Containers = BTreeMap<String, (Option<Timestamp>, Vec<ContainerUsage>)>;
 
-/// An answer of one resource: its name, its format, the label of the object, and the label of the container.
+/// Result for one resource.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct ResourceResponse<'a> {
     /// `cpu` or `memory`.
     pub resource: &'a str,
-    /// How it is written.
+    /// Quantity format.
     pub format: Format,
-    /// Which label names the object.
+    /// Label that names the object.
     pub label: &'a str,
-    /// Which label names the container.
+    /// Label that names the container.
     pub container: &'a str,
-    /// The answer.
-    pub reply: &'a Reply,
+    /// The query response.
+    pub reply: &'a QueryResponse,
 }
 
-/// What pods use, by name. A pod is left out unless every resource is known of at least one of its containers.
-pub fn pods(parts: &[Part<'_>], compat: Compat) -> Result<Containers, Useless> {
+/// Usage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
+pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers, UnusableResult> {
     type Pod = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
     let mut all: BTreeMap<&str, Pod> = BTreeMap::new();
     for (place, part) in parts.iter().enumerate() {
@@ -181,12 +188,12 @@ pub fn pods(parts: &[Part<'_>], compat: Compat) -> Result<Containers, Useless> {
         .collect())
 }
 
-/// What nodes use, by name, and when that was. The first sample of a node counts; a node is left out unless every
-/// resource is known of it.
+/// Usage of nodes by name, with the time of the oldest sample. The first sample of a node wins; a node is omitted
+/// unless every resource is known.
 pub fn nodes(
-    parts: &[Part<'_>],
+    parts: &[ResourceResponse<'_>],
     compat: Compat,
-) -> Result<BTreeMap<String, (Option<Timestamp>, Usage)>, Useless> {
+) -> Result<BTreeMap<String, (Option<Timestamp>, Usage)>, UnusableResult> {
     let mut all: BTreeMap<&str, (i64, Vec<Option<i64>>)> = BTreeMap::new();
     for (place, part) in parts.iter().enumerate() {
         for sample in samples(part.reply)? {
@@ -207,8 +214,8 @@ pub fn nodes(
         .collect())
 }
 
-fn written(parts: &[Part<'_>], numbers: &[Option<i64>], compat: Compat) -> Usage {
-    // As recorded, what is not known of one container is zero if it is known of another.
+fn written(parts: &[ResourceResponse<'_>], numbers: &[Option<i64>], compat: Compat) -> Usage {
+    // In strict mode a resource unknown for one container is zero if it is known for another.
     let unknown = if compat.is_strict() { Some(0) } else { None };
     parts
         .iter()
@@ -218,15 +225,15 @@ fn written(parts: &[Part<'_>], numbers: &[Option<i64>], compat: Compat) -> Usage
         .collect()
 }
 
-/// A number of something that is used: never negative.
+/// Usage in thousandths; never negative.
 fn usage(value: Option<f64>, compat: Compat) -> Option<i64> {
     let value =
         value.map(|value| if value < 0.0 && (value.is_finite() || compat.is_strict()) { 0.0 } else { value });
-    // An infinite usage is as good as none.
+    // Infinite usage counts as unknown.
     milli(value, compat, 0).ok().flatten()
 }
 
-/// Thousandths, cut off. `nan` is what is recorded for `NaN`.
+/// Truncates to thousandths. `nan` is the recorded result for `NaN`.
 fn milli(value: Option<f64>, compat: Compat, nan: i64) -> Result<Option<i64>, &'static str> {
     if compat.is_strict() {
         let thousandths = value.unwrap_or(0.0) * 1000.0;
@@ -243,14 +250,14 @@ fn milli(value: Option<f64>, compat: Compat, nan: i64) -> Result<Option<i64>, &'
         Some(value) if value.is_nan() => Ok(None),
         Some(f64::INFINITY) => Err("+Inf"),
         Some(f64::NEG_INFINITY) => Err("-Inf"),
-        // What is too large becomes the largest there is.
+        // Values that are too large saturate.
         Some(value) => Ok(Some((value * 1000.0) as i64)),
     }
 }
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-fn time(sample: &Sample) -> Option<Timestamp> {
+fn time(sample: &VectorSample) -> Option<Timestamp> {
     timestamp(sample.time)
 }
 

@@ -1,19 +1,19 @@
-//! Who we are, so that we do not ask ourselves.
+//! Identity of this server, to avoid querying itself.
 
-/// Our own Service, as others see it.
+/// Service of this server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Own {
-    /// Its namespace; empty if it is not known.
+pub struct OwnService {
+    /// Namespace; empty if unknown.
     pub namespace: String,
-    /// Its name; empty if it is not known.
+    /// Name; empty if unknown.
     pub service: String,
-    /// What all our replicas have in common and nobody else has: for example the UID of the namespace `kube-system`, a
-    /// slash, and namespace and name of the Service. Sent to upstreams, to find out that one of them is us.
+    /// Identifier shared by all replicas of this server only, such as the UID of the namespace `kube-system` plus
+    /// namespace and name of the Service. Sent to upstreams to detect loops.
     pub id: String,
 }
 
-impl Own {
-    /// Whether a host is the name of our Service inside the cluster.
+impl OwnService {
+    /// Whether a host is the in-cluster name of this Service.
     pub fn is_at(&self, host: &str) -> bool {
         if self.namespace.is_empty() || self.service.is_empty() {
             return false;
