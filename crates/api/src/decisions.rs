@@ -11,7 +11,7 @@
 //! ```
 
 use engine::explain::{Explanation, explain, explain_round, sentence_of};
-use engine::{Decision, Round, Spec};
+use engine::{Decision, Spec, TriggerPoll};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub const OPERATOR_API_VERSION: &str = "operator.plimsoll.dev/v1alpha1";
 /// Names a record: `hpa.web` in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Meta {
+pub struct DecisionMeta {
     /// Kind (in short), a dot, name: `hpa.web`.
     pub name: String,
     /// Namespace.
@@ -46,9 +46,9 @@ pub struct DecisionRecord {
     /// `Decision`.
     pub kind: String,
     /// Whose decision.
-    pub metadata: Meta,
+    pub metadata: DecisionMeta,
     /// What the controller does with decisions on this object.
-    pub mode: Mode,
+    pub mode: DecisionMode,
     /// When it was first made.
     pub first: Timestamp,
     /// When it was last made.
@@ -63,7 +63,7 @@ pub struct DecisionRecord {
     pub decision: Decision,
     /// What triggers said before it, where the target is scaled by events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<Round>,
+    pub round: Option<TriggerPoll>,
 }
 
 impl DecisionRecord {
@@ -84,7 +84,7 @@ impl DecisionRecord {
 /// What the controller does with decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum DecisionMode {
     /// Acts on them.
     #[default]
     Active,
@@ -105,7 +105,7 @@ pub struct DifferenceRecord {
     /// `Difference`.
     pub kind: String,
     /// Whose.
-    pub metadata: Meta,
+    pub metadata: DecisionMeta,
     /// Since when.
     pub since: Timestamp,
     /// When it was last seen.

@@ -10,7 +10,7 @@ pub struct FieldError {
     /// Dotted path with list indices, e.g. `spec.metrics[0].resource.name`.
     pub field: String,
     /// What kind of fault it is.
-    pub kind: Kind,
+    pub kind: FieldErrorKind,
     /// The offending value as the API server prints it; empty where the kind shows none.
     pub value: String,
     /// The sentence after the value; may be empty.
@@ -19,7 +19,7 @@ pub struct FieldError {
 
 /// The kinds of fault that occur here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FieldErrorKind {
     /// A value is missing.
     Required,
     /// A value breaks a rule.
@@ -40,7 +40,7 @@ pub enum Kind {
     NotFound,
 }
 
-impl Kind {
+impl FieldErrorKind {
     /// The machine-readable reason in the causes of an API error.
     pub fn reason(self) -> &'static str {
         match self {
@@ -73,42 +73,47 @@ impl Kind {
 impl FieldError {
     /// A missing value.
     pub fn required(field: impl fmt::Display, detail: impl Into<String>) -> Self {
-        Self::new(Kind::Required, field, String::new(), detail)
+        Self::new(FieldErrorKind::Required, field, String::new(), detail)
     }
 
     /// A value that breaks a rule.
-    pub fn invalid(field: impl fmt::Display, value: impl Shown, detail: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, field, value.shown(), detail)
+    pub fn invalid(field: impl fmt::Display, value: impl FieldErrorValue, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Invalid, field, value.shown(), detail)
     }
 
     /// A value outside an enumeration; `supported` is listed as given.
-    pub fn not_supported(field: impl fmt::Display, value: impl Shown, supported: &[&str]) -> Self {
+    pub fn not_supported(field: impl fmt::Display, value: impl FieldErrorValue, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|word| gotext::quote(word)).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        Self::new(Kind::NotSupported, field, value.shown(), detail)
+        Self::new(FieldErrorKind::NotSupported, field, value.shown(), detail)
     }
 
     /// A field that may not be set.
     pub fn forbidden(field: impl fmt::Display, detail: impl Into<String>) -> Self {
-        Self::new(Kind::Forbidden, field, String::new(), detail)
+        Self::new(FieldErrorKind::Forbidden, field, String::new(), detail)
     }
 
     /// A value longer than `limit` bytes.
     pub fn too_long(field: impl fmt::Display, limit: usize) -> Self {
-        Self::new(Kind::TooLong, field, String::new(), format!("may not be more than {limit} bytes"))
+        Self::new(
+            FieldErrorKind::TooLong,
+            field,
+            String::new(),
+            format!("may not be more than {limit} bytes"),
+        )
     }
 
     /// A value that occurs twice.
-    pub fn duplicate(field: impl fmt::Display, value: impl Shown) -> Self {
-        Self::new(Kind::Duplicate, field, value.shown(), "")
+    pub fn duplicate(field: impl fmt::Display, value: impl FieldErrorValue) -> Self {
+        Self::new(FieldErrorKind::Duplicate, field, value.shown(), "")
     }
 
     /// A value that names something that is not there.
-    pub fn not_found(field: impl fmt::Display, value: impl Shown) -> Self {
-        Self::new(Kind::NotFound, field, value.shown(), "")
+    pub fn not_found(field: impl fmt::Display, value: impl FieldErrorValue) -> Self {
+        Self::new(FieldErrorKind::NotFound, field, value.shown(), "")
     }
 
-    fn new(kind: Kind, field: impl fmt::Display, value: String, detail: impl Into<String>) -> Self {
+    fn new(kind: FieldErrorKind, field: impl fmt::Display, value: String, detail: impl Into<String>) -> Self {
         Self { field: field.to_string(), kind, value, detail: detail.into() }
     }
 
@@ -134,46 +139,46 @@ impl fmt::Display for FieldError {
 impl std::error::Error for FieldError {}
 
 /// A value as it is printed inside a fault: numbers bare, plain strings quoted, the rest as JSON.
-pub trait Shown {
+pub trait FieldErrorValue {
     /// The printed form.
     fn shown(self) -> String;
 }
 
-impl Shown for i32 {
+impl FieldErrorValue for i32 {
     fn shown(self) -> String {
         self.to_string()
     }
 }
 
-impl Shown for i64 {
+impl FieldErrorValue for i64 {
     fn shown(self) -> String {
         self.to_string()
     }
 }
 
-impl Shown for &str {
+impl FieldErrorValue for &str {
     fn shown(self) -> String {
         gotext::quote(self)
     }
 }
 
-impl Shown for &String {
+impl FieldErrorValue for &String {
     fn shown(self) -> String {
         gotext::quote(self)
     }
 }
 
 /// A value of one of Go's named string types, a quantity or a structure: printed as JSON.
-pub struct Json<'a, T: ?Sized>(pub &'a T);
+pub struct AsJson<'a, T: ?Sized>(pub &'a T);
 
-impl<T: serde::Serialize + ?Sized> Shown for Json<'_, T> {
+impl<T: serde::Serialize + ?Sized> FieldErrorValue for AsJson<'_, T> {
     fn shown(self) -> String {
         gotext::json(self.0).unwrap_or_default()
     }
 }
 
 /// An empty list prints as `null`, since Go's JSON does so for a list never filled.
-impl Shown for &[String] {
+impl FieldErrorValue for &[String] {
     fn shown(self) -> String {
         if self.is_empty() { "null".to_owned() } else { gotext::json(self).unwrap_or_default() }
     }

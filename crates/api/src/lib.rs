@@ -22,6 +22,6 @@ pub mod reports;
 pub mod scale;
 pub mod selector;
 pub mod table;
-pub mod text;
 pub mod time;
 mod wire;
+pub mod yaml;

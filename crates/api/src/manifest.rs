@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::autoscaling::{self, Defaults, FeatureGates, Version, Versioned, v2, validation};
 use crate::field::FieldError;
 use crate::plimsoll::{self, Autoscaler, proposal};
-use crate::text::{Document, Node, Problem, nearest};
+use crate::yaml::{Diagnostic, Document, Node, nearest};
 
 /// What a document turned out to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub enum Manifest {
 
 impl Manifest {
     /// Reads a document. Unknown fields, wrong types and kinds of ours in versions that do not exist are problems.
-    pub fn read(document: &Document) -> Result<Self, Vec<Problem>> {
+    pub fn read(document: &Document) -> Result<Self, Vec<Diagnostic>> {
         let api_version = text_of(document, "apiVersion")?;
         let kind = text_of(document, "kind")?;
         if kind == autoscaling::KIND && api_version == proposal::PROPOSAL_API_VERSION {
@@ -51,8 +51,8 @@ impl Manifest {
     }
 }
 
-fn decode_hpa(document: &Document, version: Version) -> Result<Versioned, Vec<Problem>> {
-    fn read<T: DeserializeOwned>(document: &Document) -> Result<T, Vec<Problem>> {
+fn decode_hpa(document: &Document, version: Version) -> Result<Versioned, Vec<Diagnostic>> {
+    fn read<T: DeserializeOwned>(document: &Document) -> Result<T, Vec<Diagnostic>> {
         document.decode()
     }
     Ok(match version {
@@ -68,7 +68,7 @@ pub fn admit_hpa(
     document: &Document,
     mut hpa: Versioned,
     gates: FeatureGates,
-) -> Result<v2::HorizontalPodAutoscaler, Vec<Problem>> {
+) -> Result<v2::HorizontalPodAutoscaler, Vec<Diagnostic>> {
     hpa.set_defaults();
     let mut stored =
         hpa.into_v2().map_err(|e| vec![document.problem("metadata.annotations", e.to_string())])?;
@@ -85,7 +85,10 @@ pub fn admit_hpa(
 }
 
 /// An Autoscaler as it would be stored, or what would be complained about.
-pub fn admit_autoscaler(document: &Document, mut autoscaler: Autoscaler) -> Result<Autoscaler, Vec<Problem>> {
+pub fn admit_autoscaler(
+    document: &Document,
+    mut autoscaler: Autoscaler,
+) -> Result<Autoscaler, Vec<Diagnostic>> {
     if autoscaler.metadata.namespace.is_empty() {
         autoscaler.metadata.namespace = "default".into();
     }
@@ -102,18 +105,18 @@ pub fn admit_autoscaler(document: &Document, mut autoscaler: Autoscaler) -> Resu
 pub fn admit_proposal(
     document: &Document,
     proposed: proposal::HorizontalPodAutoscaler,
-) -> Result<Autoscaler, Vec<Problem>> {
+) -> Result<Autoscaler, Vec<Diagnostic>> {
     let placed =
         |faults: Vec<FieldError>| faults.iter().map(|fault| placed(document, fault)).collect::<Vec<_>>();
     admit_autoscaler(document, proposed.into_autoscaler().map_err(placed)?)
 }
 
 /// A complaint of the API at the place it is about.
-pub fn placed(document: &Document, fault: &FieldError) -> Problem {
+pub fn placed(document: &Document, fault: &FieldError) -> Diagnostic {
     document.problem(&fault.field, fault.message()).in_path(&fault.field)
 }
 
-fn text_of(document: &Document, name: &str) -> Result<String, Vec<Problem>> {
+fn text_of(document: &Document, name: &str) -> Result<String, Vec<Diagnostic>> {
     match document.root.get(name) {
         Some(node) => match Node::as_str(node) {
             Some(text) if !text.is_empty() => Ok(text.to_owned()),
@@ -125,7 +128,7 @@ fn text_of(document: &Document, name: &str) -> Result<String, Vec<Problem>> {
     }
 }
 
-fn unknown_version(document: &Document, api_version: &str) -> Problem {
+fn unknown_version(document: &Document, api_version: &str) -> Diagnostic {
     let known = [Version::V2, Version::V1, Version::V2beta2, Version::V2beta1].map(Version::api_version);
     let problem = document.problem(
         "apiVersion",

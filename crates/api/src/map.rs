@@ -15,7 +15,7 @@ use serde::ser::{Serialize, Serializer};
 pub struct Map<V>(Vec<(String, V)>);
 
 /// Labels and annotations, for instance.
-pub type Texts = Map<String>;
+pub type StringMap = Map<String>;
 
 impl<V> Map<V> {
     /// Empty.
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn there_is_no_room_for_more() {
-        let map: Texts = [("a".to_owned(), String::new()), ("b".to_owned(), String::new())].into();
+        let map: StringMap = [("a".to_owned(), String::new()), ("b".to_owned(), String::new())].into();
         assert_eq!((map.0.len(), map.0.capacity()), (2, 2));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::observe::NamedSample;
-use engine::spec::{Metric, Source};
-use engine::{PodSamples, Sample, Samples};
+use engine::spec::{Metric, MetricSource};
+use engine::{MetricSamples, PodSamples, Sample};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -152,15 +152,15 @@ impl Query {
             return None;
         }
         Some(match &metric.source {
-            Source::Resource { .. } | Source::ContainerResource { .. } => query(
+            MetricSource::Resource { .. } | MetricSource::ContainerResource { .. } => query(
                 format!("/apis/metrics.k8s.io/{}/namespaces/{namespace}/pods", versions.resource),
                 vec![("labelSelector", selector)],
             ),
-            Source::Pods(id) => query(
+            MetricSource::Pods(id) => query(
                 format!("{custom}/pods/*/{}", id.name),
                 vec![("labelSelector", selector), ("metricLabelSelector", id.selector.as_deref().ok()?)],
             ),
-            Source::Object { kind, name, metric: id, .. } => {
+            MetricSource::Object { kind, name, metric: id, .. } => {
                 // Only the kind as it is registered is special; `namespace` is asked for like any other.
                 let path = if object_resource == "namespaces" && kind == "Namespace" {
                     format!("{custom}/metrics/{}", id.name)
@@ -169,14 +169,14 @@ impl Query {
                 };
                 query(path, vec![("metricLabelSelector", id.selector.as_deref().ok()?)])
             }
-            Source::External(id) => query(
+            MetricSource::External(id) => query(
                 format!(
                     "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{}",
                     id.name.to_lowercase()
                 ),
                 vec![("labelSelector", id.selector.as_deref().ok()?)],
             ),
-            Source::Unknown(_) => return None,
+            MetricSource::Unknown(_) => return None,
         })
     }
 }
@@ -213,9 +213,9 @@ pub fn pods_samples(answer: Result<&MetricValueList, &str>) -> Result<Vec<NamedS
 }
 
 /// The one value of an object, or Kubernetes' text why there is none.
-pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<Samples, String> {
+pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<MetricSamples, String> {
     match answer.map_err(custom_failure)?.items.as_slice() {
-        [only] => Ok(Samples::Totals(vec![only.value.milli_value()])),
+        [only] => Ok(MetricSamples::Totals(vec![only.value.milli_value()])),
         other => Err(custom_failure(&format!(
             "the custom metrics API server returned {} results when we asked for exactly one",
             other.len()
@@ -224,17 +224,17 @@ pub fn object_total(answer: Result<&MetricValueList, &str>) -> Result<Samples, S
 }
 
 /// The values of an external metric's series, or Kubernetes' text why there is none.
-pub fn external_totals(answer: Result<&ExternalMetricValueList, &str>) -> Result<Samples, String> {
+pub fn external_totals(answer: Result<&ExternalMetricValueList, &str>) -> Result<MetricSamples, String> {
     let list = answer.map_err(|e| format!("unable to fetch metrics from external metrics API: {e}"))?;
     if list.items.is_empty() {
         return Err("no metrics returned from external metrics API".into());
     }
-    Ok(Samples::Totals(list.items.iter().map(|item| item.value.milli_value()).collect()))
+    Ok(MetricSamples::Totals(list.items.iter().map(|item| item.value.milli_value()).collect()))
 }
 
 /// Samples laid beside the pods of an observation.
-pub fn beside(pods: &[engine::Pod], samples: Vec<NamedSample>) -> Samples {
-    Samples::PerPod(PodSamples::join(pods, samples))
+pub fn beside(pods: &[engine::Pod], samples: Vec<NamedSample>) -> MetricSamples {
+    MetricSamples::PerPod(PodSamples::join(pods, samples))
 }
 
 impl PodMetrics {

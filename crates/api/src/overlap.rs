@@ -6,11 +6,11 @@ use crate::selector::Selector;
 
 /// The selectors of all autoscalers, by namespace and name.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct SelectorRegistry {
     namespaces: BTreeMap<String, BTreeMap<String, Selector>>,
 }
 
-impl Registry {
+impl SelectorRegistry {
     /// Makes an autoscaler known. Until its selector is, it selects nothing.
     pub fn register(&mut self, namespace: &str, name: &str) {
         let names = self.namespaces.entry(namespace.to_owned()).or_default();

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::pod::{Amounts, Container as EngineContainer, Phase, Readiness, Resources, Shape, Truth};
+use engine::pod::{
+    ConditionStatus, Container as EngineContainer, PodPhase, PodTemplate, ReadyCondition, ResourceList,
+    Resources,
+};
 use jiff::Timestamp;
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -116,22 +119,22 @@ pub struct PodCondition {
 
 impl Pod {
     /// The engine's view. `shape` is that of [`PodSpec::shape`], shared by siblings.
-    pub fn view(&self, shape: Arc<Shape>) -> engine::Pod {
-        let ready = self.status.conditions.iter().find(|c| c.kind == "Ready").map(|c| Readiness {
+    pub fn view(&self, shape: Arc<PodTemplate>) -> engine::Pod {
+        let ready = self.status.conditions.iter().find(|c| c.kind == "Ready").map(|c| ReadyCondition {
             status: match c.status.as_str() {
-                "True" => Truth::True,
-                "False" => Truth::False,
-                _ => Truth::Unknown,
+                "True" => ConditionStatus::True,
+                "False" => ConditionStatus::False,
+                _ => ConditionStatus::Unknown,
             },
             since: c.last_transition_time.unwrap_or(crate::time::GO_ZERO),
         });
         engine::Pod {
             name: self.metadata.name.as_str().into(),
             phase: match self.status.phase.as_str() {
-                "Pending" => Phase::Pending,
-                "Running" => Phase::Running,
-                "Failed" => Phase::Failed,
-                _ => Phase::Other,
+                "Pending" => PodPhase::Pending,
+                "Running" => PodPhase::Running,
+                "Failed" => PodPhase::Failed,
+                _ => PodPhase::Other,
             },
             deleting: self.metadata.deletion_timestamp.is_some(),
             started: self.status.start_time,
@@ -143,8 +146,8 @@ impl Pod {
 
 impl PodSpec {
     /// What pods of this spec have in common.
-    pub fn shape(&self) -> Shape {
-        Shape {
+    pub fn shape(&self) -> PodTemplate {
+        PodTemplate {
             containers: self.containers.iter().map(Container::view).collect(),
             init_containers: self.init_containers.iter().map(Container::view).collect(),
             pod: self.resources.view(),
@@ -169,6 +172,6 @@ impl ResourceRequirements {
     }
 }
 
-fn amounts(map: &BTreeMap<String, Quantity>) -> Amounts {
+fn amounts(map: &BTreeMap<String, Quantity>) -> ResourceList {
     map.iter().map(|(name, amount)| (name.clone(), amount.clone())).collect()
 }

@@ -13,17 +13,17 @@ use quantity::Quantity;
 use crate::selector::{FieldSelector, LabelSelector, Selector};
 
 /// An answer that may take a while.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, MetricsError>> + Send + 'a>>;
 
 /// Some objects, made when they are wanted: several can make different ones at the same time.
-pub type Part<T> = Box<dyn FnOnce() -> Vec<T> + Send>;
+pub type ObjectChunk<T> = Box<dyn FnOnce() -> Vec<T> + Send>;
 
 /// Objects, some at a time.
-pub type Parts<T> = Box<dyn Iterator<Item = Part<T>> + Send>;
+pub type ObjectChunks<T> = Box<dyn Iterator<Item = ObjectChunk<T>> + Send>;
 
 /// Objects that are all there, as one part.
-pub fn in_one_part<T: Send + 'static>(all: Vec<T>) -> Parts<T> {
-    let part: Part<T> = Box::new(move || all);
+pub fn single_chunk<T: Send + 'static>(all: Vec<T>) -> ObjectChunks<T> {
+    let part: ObjectChunk<T> = Box::new(move || all);
     Box::new(std::iter::once(part))
 }
 
@@ -46,7 +46,7 @@ impl Compat {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum MetricsError {
     /// 404 without details: there is no such metric, in these words.
     #[error("{0}")]
     NoMetric(String),
@@ -86,7 +86,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl MetricsError {
     /// Nobody knows this metric for this resource (`resource.group`).
     pub fn no_metric(metric: &str, resource: &str) -> Self {
         Self::NoMetric(format!("the server could not find the metric {metric} for {resource}"))
@@ -136,7 +136,7 @@ impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
 }
 
 /// What is used, by resource name in ascending order: `cpu`, `memory`.
-pub type Usage = Vec<(Arc<str>, Quantity)>;
+pub type ResourceUsage = Vec<(Arc<str>, Quantity)>;
 
 /// What a node uses.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +150,7 @@ pub struct NodeUsage {
     /// Length of the measurement in nanoseconds.
     pub window: i64,
     /// What it uses.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
 }
 
 /// What a pod uses.
@@ -176,23 +176,23 @@ pub struct ContainerUsage {
     /// Name.
     pub name: Arc<str>,
     /// What it uses.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
 }
 
 /// What is known about one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found<T> {
+pub enum Lookup<T> {
     /// What it uses.
-    Here(T),
+    Found(T),
     /// The object is known, what it uses is not.
     NoSamples,
     /// There is no such object.
-    Unknown,
+    NotFound,
 }
 
 /// Which objects are listed.
 #[derive(Clone, Debug)]
-pub struct Listing {
+pub struct ListFilter {
     /// Only this namespace.
     pub namespace: Option<String>,
     /// Only objects with such labels.
@@ -202,22 +202,22 @@ pub struct Listing {
 }
 
 /// Who answers `metrics.k8s.io`.
-pub trait ResourceMetrics: Send + Sync {
+pub trait ResourceMetricsProvider: Send + Sync {
     /// Pods in ascending order of namespace and name.
-    fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>>;
+    fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>>;
     /// The same pods, some at a time: whoever can find them while they are sent need not keep them all.
-    fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
+    fn pods_in_parts<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, ObjectChunks<PodUsage>> {
         Box::pin(async move {
-            let all = in_one_part(self.pods(which).await?);
+            let all = single_chunk(self.pods(which).await?);
             Ok(all)
         })
     }
     /// One pod.
-    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>>;
+    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>>;
     /// Nodes in ascending order of name.
-    fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>>;
+    fn nodes<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>>;
     /// One node.
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>>;
+    fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>>;
 }
 
 /// What is asked of `custom.metrics.k8s.io`.
@@ -228,7 +228,7 @@ pub struct CustomMetricQuery {
     /// Namespace; none for a metric of an object without one.
     pub namespace: Option<String>,
     /// Of which objects. A metric of a namespace itself is a question for one object of the resource `namespaces`.
-    pub objects: Objects,
+    pub objects: ObjectSelection,
     /// Name of the metric.
     pub metric: String,
     /// Which series count.
@@ -237,7 +237,7 @@ pub struct CustomMetricQuery {
 
 /// Of which objects a metric is asked.
 #[derive(Clone, Debug)]
-pub enum Objects {
+pub enum ObjectSelection {
     /// One, by name.
     One(String),
     /// All with such labels.
@@ -246,7 +246,7 @@ pub enum Objects {
 
 /// An object, as values refer to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Described {
+pub struct ObjectReference {
     /// Kind.
     pub kind: String,
     /// Namespace; empty for objects without one.
@@ -259,9 +259,9 @@ pub struct Described {
 
 /// Value of a custom metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CustomValue {
+pub struct CustomMetricSample {
     /// Whose.
-    pub object: Described,
+    pub object: ObjectReference,
     /// Name of the metric.
     pub metric: String,
     /// Which series were asked for, if that was said.
@@ -286,9 +286,9 @@ pub struct CustomMetric {
 }
 
 /// Who answers `custom.metrics.k8s.io`.
-pub trait CustomMetrics: Send + Sync {
+pub trait CustomMetricsProvider: Send + Sync {
     /// Values: exactly one for a question about one object.
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>>;
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<CustomMetric>>;
 }
@@ -306,7 +306,7 @@ pub struct ExternalMetricQuery {
 
 /// Value of one series of an external metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ExternalValue {
+pub struct ExternalMetricSample {
     /// Name of the metric.
     pub metric: String,
     /// Labels of the series; none: not said at all (`null`).
@@ -320,9 +320,12 @@ pub struct ExternalValue {
 }
 
 /// Who answers `external.metrics.k8s.io`.
-pub trait ExternalMetrics: Send + Sync {
+pub trait ExternalMetricsProvider: Send + Sync {
     /// Values, one per series.
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>>;
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>>;
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<String>>;
 }

@@ -23,20 +23,20 @@ pub const RESOURCE: &str = "reports";
 /// Name of the only object.
 pub const CURRENT: &str = "current";
 /// No more names are listed of those who share a cause; the count is always whole.
-pub const MOST_NAMES: usize = 20;
+pub const MAX_LISTED_NAMES: usize = 20;
 
 /// How the metrics server fares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Report {
+pub struct ServerReport {
     /// [`API_VERSION`].
     pub api_version: String,
     /// [`KIND`].
     pub kind: String,
     /// Its name, which is [`CURRENT`].
-    pub metadata: Meta,
+    pub metadata: ReportMeta,
     /// Who reports.
-    pub server: Server,
+    pub server: ServerIdentity,
     /// `metrics.k8s.io`; none if we do not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceReport>,
@@ -48,22 +48,22 @@ pub struct Report {
     pub external: Option<MetricsReport>,
     /// Prometheus servers that are asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub prometheus: Vec<Backend>,
+    pub prometheus: Vec<BackendReport>,
     /// Other metrics API servers that are asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub upstreams: Vec<Backend>,
+    pub upstreams: Vec<BackendReport>,
     /// Those who divide the nodes with us.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub replicas: Vec<Replica>,
+    pub replicas: Vec<ReplicaReport>,
     /// What else is wrong: a configuration that could not be read again, a watch that is interrupted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ReportedProblem>,
 }
 
 /// Names an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Meta {
+pub struct ReportMeta {
     /// Name.
     pub name: String,
 }
@@ -71,7 +71,7 @@ pub struct Meta {
 /// Who reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Server {
+pub struct ServerIdentity {
     /// Name of this replica: that of its pod.
     pub instance: String,
     /// Version of the program.
@@ -100,10 +100,10 @@ pub struct ResourceReport {
     pub served_pods: u64,
     /// What is wrong with nodes, by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub node_problems: Vec<Problem>,
+    pub node_problems: Vec<ReportedProblem>,
     /// Why running pods have no metrics, by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pod_problems: Vec<Problem>,
+    pub pod_problems: Vec<ReportedProblem>,
 }
 
 /// How custom or external metrics fare.
@@ -116,15 +116,15 @@ pub struct MetricsReport {
     pub rules: u64,
     /// Rules that find nothing or fail, by cause; names are places in the file: `rules[3]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rule_problems: Vec<Problem>,
+    pub rule_problems: Vec<ReportedProblem>,
 }
 
 /// Something that is wrong, and with whom.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Problem {
+pub struct ReportedProblem {
     /// How bad it is.
-    pub grade: Grade,
+    pub grade: ProblemSeverity,
     /// One word for programs: `CertificateName`.
     pub reason: String,
     /// What is wrong, in a sentence.
@@ -133,7 +133,7 @@ pub struct Problem {
     pub remedy: String,
     /// With how many.
     pub count: u64,
-    /// With whom: at most [`MOST_NAMES`].
+    /// With whom: at most [`MAX_LISTED_NAMES`].
     pub names: Vec<String>,
     /// Since when, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub struct Problem {
 /// How bad something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Grade {
+pub enum ProblemSeverity {
     /// Somebody's autoscaler suffers from it.
     #[default]
     Error,
@@ -160,7 +160,7 @@ pub enum Grade {
 /// Somebody we ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Backend {
+pub struct BackendReport {
     /// What it is called, if it has a name.
     pub name: String,
     /// Where it is, without credentials.
@@ -184,7 +184,7 @@ pub struct Backend {
 /// Somebody who divides the nodes with us.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Replica {
+pub struct ReplicaReport {
     /// Its name or address.
     pub name: String,
     /// Whether it is heard from.
@@ -202,7 +202,7 @@ pub struct ReportList {
     /// `ReportList`.
     pub kind: String,
     /// The reports.
-    pub items: Vec<Report>,
+    pub items: Vec<ServerReport>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -210,26 +210,27 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Report {
+impl ServerReport {
     /// Whether something is wrong, and how bad the worst of it is.
-    pub fn grade(&self) -> Option<Grade> {
+    pub fn grade(&self) -> Option<ProblemSeverity> {
         let resource =
             self.resource.iter().flat_map(|found| found.node_problems.iter().chain(&found.pod_problems));
         let rules = self.custom.iter().chain(&self.external).flat_map(|found| &found.rule_problems);
         let ill = self.prometheus.iter().chain(&self.upstreams).any(|backend| !backend.healthy);
         let lost = self.replicas.iter().any(|replica| !replica.alive);
-        let others = ill.then_some(Grade::Error).into_iter().chain(lost.then_some(Grade::Warning));
+        let others =
+            ill.then_some(ProblemSeverity::Error).into_iter().chain(lost.then_some(ProblemSeverity::Warning));
         resource.chain(rules).chain(&self.problems).map(|problem| problem.grade).chain(others).min()
     }
 }
 
-impl Problem {
+impl ReportedProblem {
     /// Of these names, of which only the first are kept.
     pub fn with(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let mut names: Vec<String> = names.into_iter().collect();
         self.count = u64::try_from(names.len()).unwrap_or(u64::MAX);
         names.sort_unstable();
-        names.truncate(MOST_NAMES);
+        names.truncate(MAX_LISTED_NAMES);
         self.names = names;
         self
     }
@@ -243,27 +244,27 @@ mod tests {
 
     #[test]
     fn the_worst_counts() {
-        let mut report = Report::default();
+        let mut report = ServerReport::default();
         assert_eq!(report.grade(), None);
-        report.replicas.push(Replica::default());
-        assert_eq!(report.grade(), Some(Grade::Warning));
-        let problem = Problem { grade: Grade::Error, ..Problem::default() };
+        report.replicas.push(ReplicaReport::default());
+        assert_eq!(report.grade(), Some(ProblemSeverity::Warning));
+        let problem = ReportedProblem { grade: ProblemSeverity::Error, ..ReportedProblem::default() };
         report.custom = Some(MetricsReport { rule_problems: vec![problem], ..MetricsReport::default() });
-        assert_eq!(report.grade(), Some(Grade::Error));
+        assert_eq!(report.grade(), Some(ProblemSeverity::Error));
     }
 
     #[test]
     fn names_are_few_but_counted() {
-        let problem = Problem::default().with((0..30).map(|n| format!("node-{n:02}")));
+        let problem = ReportedProblem::default().with((0..30).map(|n| format!("node-{n:02}")));
         assert_eq!(
             (problem.count, problem.names.len(), problem.names[0].as_str()),
-            (30, MOST_NAMES, "node-00")
+            (30, MAX_LISTED_NAMES, "node-00")
         );
     }
 
     #[test]
     fn what_an_older_server_does_not_say_is_nothing() {
-        let report: Report =
+        let report: ServerReport =
             serde_json::from_str(r#"{"kind":"Report","resource":{"nodes":3},"new":1}"#).unwrap();
         assert_eq!(report.resource.unwrap().nodes, 3);
     }

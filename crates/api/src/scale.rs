@@ -1,6 +1,6 @@
 //! Finding the object to scale, and reading its scale as client-go does (docs/spec/hpa.md 3.2, C.1).
 
-use engine::ScaleFailure;
+use engine::ScaleReadError;
 
 use crate::autoscaling::v2::CrossVersionObjectReference;
 use crate::gotext;
@@ -49,9 +49,9 @@ pub fn group_of(api_version: &str) -> Result<&str, String> {
 pub fn resolve<'a>(
     known: &'a [ResourceKind],
     target: &CrossVersionObjectReference,
-) -> Result<&'a ResourceKind, ScaleFailure> {
-    let group = group_of(&target.api_version).map_err(ScaleFailure::InvalidApiVersion)?;
-    find_kind(known, group, &target.kind).map_err(ScaleFailure::UnknownKind)
+) -> Result<&'a ResourceKind, ScaleReadError> {
+    let group = group_of(&target.api_version).map_err(ScaleReadError::InvalidApiVersion)?;
+    find_kind(known, group, &target.kind).map_err(ScaleReadError::UnknownKind)
 }
 
 /// The resource an object metric describes: an `apiVersion` that cannot be read counts as the core group.

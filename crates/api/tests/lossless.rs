@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use api::keda::{CloudEventSource, ScaledJob, ScaledObject, State, TriggerAuthentication};
+use api::keda::{CloudEventSource, ConditionStatus, ScaledJob, ScaledObject, TriggerAuthentication};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn what_is_null_or_missing_is_the_empty_value() {
     .unwrap();
     assert_eq!((object.spec.triggers.len(), object.hpa_min(), object.hpa_max()), (0, 1, 100));
     assert_eq!((object.target_api_version(), object.target_kind()), ("apps/v1", "Deployment"));
-    assert_eq!(object.status.conditions.state("Active"), State::Unknown);
+    assert_eq!(object.status.conditions.state("Active"), ConditionStatus::Unknown);
     assert!(object.modifiers().is_none());
     for empty in [json!({}), json!({"spec": null, "status": null, "metadata": null})] {
         serde_json::from_value::<ScaledJob>(empty.clone()).unwrap();

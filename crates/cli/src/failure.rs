@@ -6,13 +6,13 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::text::Problem;
+use api::yaml::Diagnostic;
 
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// What the user gave is wrong, with places in files.
-    Problems(Vec<Problem>),
+    Problems(Vec<Diagnostic>),
     /// What the user gave is wrong.
     Input(String),
     /// Something outside failed: a disk, a pipe.
@@ -72,14 +72,14 @@ impl Display for Failure {
     }
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+impl From<Diagnostic> for Failure {
+    fn from(problem: Diagnostic) -> Self {
         Self::Problems(vec![problem])
     }
 }
 
-impl From<Vec<Problem>> for Failure {
-    fn from(problems: Vec<Problem>) -> Self {
+impl From<Vec<Diagnostic>> for Failure {
+    fn from(problems: Vec<Diagnostic>) -> Self {
         Self::Problems(problems)
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use crate::failure::{self, Failure};
 
@@ -11,20 +11,20 @@ use crate::failure::{self, Failure};
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Reads a file; `-` is standard input.
-pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
+pub(crate) fn read(path: &Path) -> Result<SourceFile, Failure> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::stdin()
             .take(LARGEST)
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::file("read", Path::new("standard input"), &e))?;
-        return Ok(Source::from_bytes("<stdin>", &bytes)?);
+        return Ok(SourceFile::from_bytes("<stdin>", &bytes)?);
     }
-    Ok(Source::from_bytes(path.display().to_string(), &bytes(path)?)?)
+    Ok(SourceFile::from_bytes(path.display().to_string(), &bytes(path)?)?)
 }
 
 /// Reads several files.
-pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Failure> {
     paths.iter().map(|path| read(path)).collect()
 }
 

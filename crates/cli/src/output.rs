@@ -24,7 +24,7 @@ pub(crate) fn value(format: Format, value: &impl Serialize) -> Outcome {
     let json = serde_json::to_value(value)
         .map_err(|e| crate::failure::Failure::Outside(format!("failed to write the output: {e}")))?;
     let text = match format {
-        Format::Yaml => api::text::to_yaml(&json),
+        Format::Yaml => api::yaml::to_yaml(&json),
         _ => format!("{json:#}\n"),
     };
     text_out(&text)

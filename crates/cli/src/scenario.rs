@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::autoscaling::{print, v2};
-use api::text::{Source, nearest};
+use api::yaml::{SourceFile, nearest};
 use api::{convert, plimsoll};
 use engine::Status;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::files;
 
 /// Reads a scenario, changed as the user says; traces it names are read from the disk.
-pub(crate) fn load(sources: &[Source], variation: Variation<'_>) -> Result<Scenario, Failure> {
+pub(crate) fn load(sources: &[SourceFile], variation: Variation<'_>) -> Result<Scenario, Failure> {
     let read = |path: &Path| files::bytes(path).map_err(|failure| failure.to_string());
     Ok(Scenario::load_varied(sources, variation, &read)?)
 }

@@ -10,11 +10,13 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use engine::pod::{Container, Readiness, Resources, Truth};
-use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, MetricId, Share, Source, Spec, TargetRef};
+use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
+use engine::spec::{
+    Aggregator, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, Spec, TargetRef, UtilizationBase,
+};
 use engine::{
-    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, State,
-    Status,
+    ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
+    PodTemplate, Sample, Scale, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
@@ -167,35 +169,35 @@ fn observation(load: Load, pods: u32) -> Observation {
         let sample = |i| {
             (!unsampled(i)).then_some(Sample { at: start(), window: SignedDuration::from_secs(30), milli })
         };
-        Ok(Samples::PerPod(PodSamples { by_pod: (0..pods).map(sample).collect(), stray: Vec::new() }))
+        Ok(MetricSamples::PerPod(PodSamples { by_pod: (0..pods).map(sample).collect(), stray: Vec::new() }))
     };
     let metrics = metrics(load);
     Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         samples: metrics.iter().map(|_| answer()).collect(),
         spec: Arc::new(spec(metrics)),
         status: Status::default(),
         scale: Ok(Scale { spec_replicas: count, status_replicas: count, selector: "app=web".into() }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: (0..pods).map(sibling).collect(),
     }
 }
 
 fn metrics(load: Load) -> Vec<Metric> {
     let metric = |source, goal| Metric { source, goal, on_failure: FailurePolicy::Kubernetes };
-    let resource = |name: &str| Source::Resource { name: name.into(), of: Share::Requests };
+    let resource = |name: &str| MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests };
     let custom = |name: &str| {
-        Source::Pods(MetricId {
+        MetricSource::Pods(MetricId {
             name: name.into(),
             shown_selector: "nil".into(),
             selector: Ok(String::new()),
         })
     };
-    let cpu = metric(resource("cpu"), Goal::Utilization(50));
+    let cpu = metric(resource("cpu"), MetricTarget::Utilization(50));
     if load != Load::FourMetrics {
         return vec![cpu];
     }
-    let average = Goal::AverageValue(500);
+    let average = MetricTarget::AverageValue(500);
     vec![
         cpu,
         metric(resource("memory"), average),
@@ -218,7 +220,7 @@ fn spec(metrics: Vec<Metric>) -> Spec {
 }
 
 /// Two containers that request 500m each.
-fn shape() -> Shape {
+fn shape() -> PodTemplate {
     let half = || Quantity::parse("500m").expect("a quantity");
     let amounts = || vec![("memory".to_owned(), half()), ("cpu".to_owned(), half())];
     let container = |name: &str| Container {
@@ -226,18 +228,18 @@ fn shape() -> Shape {
         restarts: false,
         resources: Resources { requests: amounts(), limits: Vec::new() },
     };
-    Shape { containers: vec![container("web"), container("proxy")], ..Shape::default() }
+    PodTemplate { containers: vec![container("web"), container("proxy")], ..PodTemplate::default() }
 }
 
-fn pod(name: &str, shape: Arc<Shape>, starting: bool) -> Pod {
+fn pod(name: &str, shape: Arc<PodTemplate>, starting: bool) -> Pod {
     let started = start() - SignedDuration::from_hours(1);
     let since = started + SignedDuration::from_secs(10);
     Pod {
         name: name.into(),
-        phase: if starting { Phase::Pending } else { Phase::Running },
+        phase: if starting { PodPhase::Pending } else { PodPhase::Running },
         deleting: false,
         started: Some(started),
-        ready: Some(Readiness { status: Truth::True, since }),
+        ready: Some(ReadyCondition { status: ConditionStatus::True, since }),
         shape,
     }
 }

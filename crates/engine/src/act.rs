@@ -1,4 +1,4 @@
-//! Step 5: the scale write as a small machine. Whoever holds a client carries out each [`Move`] and tells how it went.
+//! Step 5: the scale write as a small machine. Whoever holds a client carries out each [`ScaleWriteAction`] and tells how it went.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -8,21 +8,21 @@ const ATTEMPTS: u32 = 5;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum ScaleWriteAction {
     /// Put the count on the scale object that is held.
     Put,
     /// Read the scale again; if that works it replaces the one held.
     Refetch,
-    /// Wait so long (and up to a tenth more), then [`Write::waited`].
+    /// Wait so long (and up to a tenth more), then [`ScaleWrite::waited`].
     Wait(SignedDuration),
     /// It is over.
-    Done(Result<(), WriteError>),
+    Done(Result<(), ScaleWriteError>),
 }
 
 /// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WriteError {
+pub struct ScaleWriteError {
     /// Text of the client.
     pub text: String,
     /// Whether somebody else wrote in between (409 `Conflict`).
@@ -31,43 +31,43 @@ pub struct WriteError {
 
 /// One scale write and its retries.
 #[derive(Clone, Debug, Default)]
-pub struct Write {
+pub struct ScaleWrite {
     attempts: u32,
-    last: Option<WriteError>,
+    last: Option<ScaleWriteError>,
 }
 
-impl Write {
+impl ScaleWrite {
     /// The first move.
-    pub fn start() -> (Self, Move) {
-        (Self::default(), Move::Put)
+    pub fn start() -> (Self, ScaleWriteAction) {
+        (Self::default(), ScaleWriteAction::Put)
     }
 
-    /// After [`Move::Put`].
-    pub fn put(&mut self, result: Result<(), WriteError>) -> Move {
+    /// After [`ScaleWriteAction::Put`].
+    pub fn put(&mut self, result: Result<(), ScaleWriteError>) -> ScaleWriteAction {
         self.attempts += 1;
         match result {
-            Ok(()) => Move::Done(Ok(())),
+            Ok(()) => ScaleWriteAction::Done(Ok(())),
             Err(error) => {
                 self.last = Some(error);
                 // Whatever the failure, Kubernetes reads once more (T43).
-                Move::Refetch
+                ScaleWriteAction::Refetch
             }
         }
     }
 
-    /// After [`Move::Refetch`], whether it worked or not: a failed read is only logged.
-    pub fn refetched(&mut self) -> Move {
+    /// After [`ScaleWriteAction::Refetch`], whether it worked or not: a failed read is only logged.
+    pub fn refetched(&mut self) -> ScaleWriteAction {
         match self.last.take() {
             Some(error) if error.conflict && self.attempts < ATTEMPTS => {
-                Move::Wait(SignedDuration::from_millis(10))
+                ScaleWriteAction::Wait(SignedDuration::from_millis(10))
             }
-            Some(error) => Move::Done(Err(error)),
-            None => Move::Done(Ok(())),
+            Some(error) => ScaleWriteAction::Done(Err(error)),
+            None => ScaleWriteAction::Done(Ok(())),
         }
     }
 
-    /// After [`Move::Wait`].
-    pub fn waited(&mut self) -> Move {
-        Move::Put
+    /// After [`ScaleWriteAction::Wait`].
+    pub fn waited(&mut self) -> ScaleWriteAction {
+        ScaleWriteAction::Put
     }
 }

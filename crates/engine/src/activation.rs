@@ -6,10 +6,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{Course, Decision, Outcome};
+use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::observe::Observation;
 use crate::state::State;
-use crate::step::{self, Detail};
+use crate::step::{self, DecisionDetail};
 
 /// What activity had to say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +20,13 @@ pub struct Activation {
     /// The count at which nothing is done.
     pub rest: i32,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ActivationVerdict,
 }
 
 /// What follows from activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
+pub enum ActivationVerdict {
     /// There is something to do: rest is left.
     Wakes,
     /// Somebody else scaled below the lower bound.
@@ -73,10 +73,10 @@ impl State {
         decision.reason = activation.reason();
         decision.activation = Some(activation);
         if desired == current {
-            decision.outcome = Outcome::Kept;
+            decision.outcome = ScaleOutcome::Kept;
             decision.store(now, false);
         } else {
-            decision.outcome = Outcome::Pending;
+            decision.outcome = ScaleOutcome::Pending;
         }
         decision
     }
@@ -89,10 +89,10 @@ impl State {
         seen: &Observation,
         activation: Activation,
         least: i32,
-        detail: Detail,
+        detail: DecisionDetail,
     ) -> Decision {
         let by_metrics = self.step_on(now, seen, Some(Course::Metrics), detail);
-        if !matches!(by_metrics.outcome, Outcome::Pending | Outcome::Kept)
+        if !matches!(by_metrics.outcome, ScaleOutcome::Pending | ScaleOutcome::Kept)
             || by_metrics.course != Course::Metrics
             || by_metrics.desired <= least
         {
@@ -111,12 +111,14 @@ impl Activation {
     /// Why the count should change, or stay.
     pub fn reason(&self) -> String {
         match &self.verdict {
-            Verdict::Wakes if self.by.is_empty() => "activated".to_owned(),
-            Verdict::Wakes => format!("activated by {}", self.by.join(", ")),
-            Verdict::Lifts => "below the lower bound".to_owned(),
-            Verdict::Rests { .. } => "nothing active".to_owned(),
-            Verdict::Resting | Verdict::Cooling { .. } | Verdict::Metrics => String::new(),
-            Verdict::Held(why) => why.clone(),
+            ActivationVerdict::Wakes if self.by.is_empty() => "activated".to_owned(),
+            ActivationVerdict::Wakes => format!("activated by {}", self.by.join(", ")),
+            ActivationVerdict::Lifts => "below the lower bound".to_owned(),
+            ActivationVerdict::Rests { .. } => "nothing active".to_owned(),
+            ActivationVerdict::Resting | ActivationVerdict::Cooling { .. } | ActivationVerdict::Metrics => {
+                String::new()
+            }
+            ActivationVerdict::Held(why) => why.clone(),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What applies to every autoscaler that does not say otherwise (docs/spec/hpa.md 2.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Config {
+pub struct ControllerConfig {
     /// How long a higher recommendation holds back a scale-down.
     pub downscale_stabilization: SignedDuration,
     /// How far a ratio may be from 1 before it counts, both directions.
@@ -31,7 +31,7 @@ pub struct Gates {
     pub pod_level_resources: bool,
 }
 
-impl Default for Config {
+impl Default for ControllerConfig {
     fn default() -> Self {
         Self {
             downscale_stabilization: SignedDuration::from_mins(5),

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::activation::Activation;
-use crate::config::Config;
+use crate::config::ControllerConfig;
 use crate::evaluate::Evaluation;
 use crate::normalize::Normalized;
-use crate::observe::{Scale, ScaleFailure};
+use crate::observe::{Scale, ScaleReadError};
 use crate::recommend::Recommendation;
 use crate::report::{Event, Status, condition};
 use crate::spec::{Spec, Tolerances};
@@ -41,7 +41,7 @@ pub struct Decision {
     /// Why the count should change: the words of the event, possibly empty (T8).
     pub reason: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: ScaleOutcome,
     /// The status to store.
     pub status: Status,
     /// Events in order.
@@ -50,7 +50,7 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) late_events: Vec<Event>,
     /// What the step returns as its error.
-    pub error: Option<Failure>,
+    pub error: Option<StepError>,
     /// Errors that are only logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logged: Vec<String>,
@@ -61,7 +61,7 @@ pub struct Decision {
 #[serde(rename_all = "camelCase")]
 pub enum Course {
     /// The scale could not be read.
-    NoScale(ScaleFailure),
+    NoScale(ScaleReadError),
     /// Somebody scaled the target to zero: paused.
     Disabled,
     /// Above the upper bound: straight back, no metrics.
@@ -77,7 +77,7 @@ pub enum Course {
 /// What became of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum ScaleOutcome {
     /// Nothing could be decided; the count stays.
     Failed,
     /// The count stays as it is.
@@ -95,17 +95,17 @@ pub enum Outcome {
 /// The error of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
-pub struct Failure {
+pub struct StepError {
     /// Text.
     pub text: String,
     /// Whose fault it is.
-    pub class: Class,
+    pub class: ErrorClass,
 }
 
 /// Whose fault an error is; the `error` label of metrics (docs/spec/hpa.md 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Class {
+pub enum ErrorClass {
     /// The object's.
     Spec,
     /// Anything else's.
@@ -114,7 +114,7 @@ pub enum Class {
 
 impl Course {
     /// The way a step takes once the scale is known (docs/spec/hpa.md 3.4).
-    pub fn choose(config: &Config, spec: &Spec, status: &Status, scale: &Scale) -> Self {
+    pub fn choose(config: &ControllerConfig, spec: &Spec, status: &Status, scale: &Scale) -> Self {
         let current = scale.spec_replicas;
         if current == 0 {
             let ours = config.gates.scale_to_zero && status.is_true(condition::SCALED_TO_ZERO);
@@ -142,13 +142,13 @@ impl Decision {
 
     /// The count to write to the target's scale, if any.
     pub fn write(&self) -> Option<i32> {
-        (self.outcome == Outcome::Pending).then_some(self.desired)
+        (self.outcome == ScaleOutcome::Pending).then_some(self.desired)
     }
 
     /// The `action` label of metrics: what was really done.
     pub fn action(&self) -> &'static str {
         match self.outcome {
-            Outcome::Scaled => action(self.desired, self.current()),
+            ScaleOutcome::Scaled => action(self.desired, self.current()),
             _ => "none",
         }
     }
@@ -169,10 +169,10 @@ pub(crate) fn action(proposed: i32, current: i32) -> &'static str {
 }
 
 /// The `error` label for an error of this class.
-pub(crate) fn label(class: Option<Class>) -> &'static str {
+pub(crate) fn label(class: Option<ErrorClass>) -> &'static str {
     match class {
         None => "none",
-        Some(Class::Spec) => "spec",
-        Some(Class::Internal) => "internal",
+        Some(ErrorClass::Spec) => "spec",
+        Some(ErrorClass::Internal) => "internal",
     }
 }

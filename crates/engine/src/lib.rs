@@ -28,18 +28,18 @@ pub mod spec;
 pub mod state;
 pub mod step;
 
-pub use activation::{Activation, Verdict};
-pub use config::{Config, Gates};
-pub use decision::{Course, Decision, Outcome};
-pub use memory::Memory;
-pub use observe::{Observation, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection};
-pub use pod::{Phase, Pod, Shape};
+pub use activation::{Activation, ActivationVerdict};
+pub use config::{ControllerConfig, Gates};
+pub use decision::{Course, Decision, ScaleOutcome};
+pub use memory::StateSnapshot;
+pub use observe::{MetricSamples, Observation, PodSamples, PodSelection, Sample, Scale, ScaleReadError};
+pub use pod::{Pod, PodPhase, PodTemplate};
 pub use report::{Condition, Event, Status};
-pub use round::Round;
-pub use settle::Written;
+pub use round::TriggerPoll;
+pub use settle::ScaleWriteResult;
 pub use spec::Spec;
 pub use state::State;
-pub use step::Detail;
+pub use step::DecisionDetail;
 
 /// Text that is usually one of ours (static) and sometimes a user's.
-pub type Text = std::borrow::Cow<'static, str>;
+pub type CowStr = std::borrow::Cow<'static, str>;

@@ -5,32 +5,32 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::ControllerConfig;
 use crate::decision::Course;
 use crate::pod::Pod;
 use crate::report::Status;
-use crate::spec::{Goal, Metric, Source, Spec};
+use crate::spec::{Metric, MetricSource, MetricTarget, Spec};
 
 /// All that one step looks at. Recorded and replayed, it gives the same decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
     /// Settings of the controller.
-    pub config: Arc<Config>,
+    pub config: Arc<ControllerConfig>,
     /// What the user asked for.
     pub spec: Arc<Spec>,
     /// The status stored on the object before this step.
     pub status: Status,
     /// The target's scale.
-    pub scale: Result<Scale, ScaleFailure>,
+    pub scale: Result<Scale, ScaleReadError>,
     /// Which pods belong to the target.
-    pub selection: Selection,
+    pub selection: PodSelection,
     /// The pods selected, in the order of the cache.
     #[serde(default)]
     pub pods: Vec<Pod>,
     /// One answer per metric of the spec; empty when none was needed ([`Observation::needs_metrics`]).
     #[serde(default)]
-    pub samples: Vec<Result<Samples, String>>,
+    pub samples: Vec<Result<MetricSamples, String>>,
 }
 
 /// The target's scale subresource.
@@ -48,7 +48,7 @@ pub struct Scale {
 /// Why the scale could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ScaleFailure {
+pub enum ScaleReadError {
     /// `apiVersion` is not a group and version.
     InvalidApiVersion(String),
     /// No resource has this kind.
@@ -60,7 +60,7 @@ pub enum ScaleFailure {
 /// Whether the target's pods could be told from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Selection {
+pub enum PodSelection {
     /// Yes, or nobody needed to know.
     #[default]
     Ours,
@@ -73,7 +73,7 @@ pub enum Selection {
 /// What a metrics source answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Samples {
+pub enum MetricSamples {
     /// A number per pod.
     PerPod(PodSamples),
     /// Numbers that belong to no pod, in thousandths: one for an object, one per series from outside.
@@ -110,7 +110,7 @@ pub type NamedSample = (Arc<str>, Sample);
 
 impl Observation {
     /// Whether a step with this spec, stored status and scale will look at metrics. Ask before fetching any.
-    pub fn needs_metrics(config: &Config, spec: &Spec, status: &Status, scale: &Scale) -> bool {
+    pub fn needs_metrics(config: &ControllerConfig, spec: &Spec, status: &Status, scale: &Scale) -> bool {
         matches!(Course::choose(config, spec, status, scale), Course::Metrics) && !scale.selector.is_empty()
     }
 }
@@ -119,12 +119,14 @@ impl Metric {
     /// Whether this metric can be asked for at all: its selector and target are in order.
     pub fn can_be_asked(&self) -> bool {
         match &self.source {
-            Source::Resource { .. } | Source::ContainerResource { .. } => self.goal != Goal::Missing,
-            Source::Pods(id) => id.selector.is_ok(),
-            Source::Object { metric, .. } | Source::External(metric) => {
-                metric.selector.is_ok() && self.goal != Goal::Missing
+            MetricSource::Resource { .. } | MetricSource::ContainerResource { .. } => {
+                self.goal != MetricTarget::Missing
             }
-            Source::Unknown(_) => false,
+            MetricSource::Pods(id) => id.selector.is_ok(),
+            MetricSource::Object { metric, .. } | MetricSource::External(metric) => {
+                metric.selector.is_ok() && self.goal != MetricTarget::Missing
+            }
+            MetricSource::Unknown(_) => false,
         }
     }
 }

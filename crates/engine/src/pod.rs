@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Share;
+use crate::spec::UtilizationBase;
 
 /// A pod: what changes in its life, and the shape it shares with its siblings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,21 +15,21 @@ pub struct Pod {
     /// Name, unique in its namespace.
     pub name: Arc<str>,
     /// Where it is in its life.
-    pub phase: Phase,
+    pub phase: PodPhase,
     /// Whether it is being deleted.
     #[serde(default)]
     pub deleting: bool,
     /// When the kubelet took it on.
     pub started: Option<Timestamp>,
     /// Its `Ready` condition.
-    pub ready: Option<Readiness>,
+    pub ready: Option<ReadyCondition>,
     /// Containers and what they request; siblings share one.
-    pub shape: Arc<Shape>,
+    pub shape: Arc<PodTemplate>,
 }
 
 /// Pod phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
+pub enum PodPhase {
     /// Not all containers run yet.
     Pending,
     /// Containers run.
@@ -43,16 +43,16 @@ pub enum Phase {
 /// The `Ready` condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Readiness {
+pub struct ReadyCondition {
     /// What the kubelet says.
-    pub status: Truth,
+    pub status: ConditionStatus,
     /// Since when.
     pub since: Timestamp,
 }
 
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Truth {
+pub enum ConditionStatus {
     /// Yes.
     True,
     /// No.
@@ -64,7 +64,7 @@ pub enum Truth {
 /// What pods of one template have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Shape {
+pub struct PodTemplate {
     /// Regular containers.
     pub containers: Vec<Container>,
     /// Init containers; those that restart run beside the regular ones (sidecars).
@@ -72,7 +72,7 @@ pub struct Shape {
     /// Requests and limits of the pod as a whole.
     pub pod: Resources,
     /// What the runtime adds.
-    pub overhead: Amounts,
+    pub overhead: ResourceList,
 }
 
 /// One container.
@@ -92,17 +92,17 @@ pub struct Container {
 #[serde(rename_all = "camelCase", default)]
 pub struct Resources {
     /// Requests by resource name.
-    pub requests: Amounts,
+    pub requests: ResourceList,
     /// Limits by resource name.
-    pub limits: Amounts,
+    pub limits: ResourceList,
 }
 
 /// A few amounts by resource name.
-pub type Amounts = Vec<(String, Quantity)>;
+pub type ResourceList = Vec<(String, Quantity)>;
 
 /// Why a pod's request is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unrequested<'a> {
+pub enum MissingRequest<'a> {
     /// A container has no request.
     Container(&'a str),
     /// The named container is not in the pod.
@@ -111,24 +111,24 @@ pub enum Unrequested<'a> {
     Pod,
 }
 
-impl Shape {
+impl PodTemplate {
     /// What a pod of this shape requests of `resource` (or `container` in it), in thousandths.
     pub fn request(
         &self,
         resource: &str,
         container: Option<&str>,
-        of: Share,
+        of: UtilizationBase,
         pod_level: bool,
-    ) -> Result<i64, Unrequested<'_>> {
+    ) -> Result<i64, MissingRequest<'_>> {
         if let Some(name) = container {
-            let found = self.running_containers().find(|c| c.name == name).ok_or(Unrequested::Absent)?;
-            return found.amount(resource, of).ok_or(Unrequested::Container(&found.name));
+            let found = self.running_containers().find(|c| c.name == name).ok_or(MissingRequest::Absent)?;
+            return found.amount(resource, of).ok_or(MissingRequest::Container(&found.name));
         }
         if pod_level && self.pod.of(of).iter().any(|(name, _)| is_pod_level_resource(name)) {
-            return self.pod_level_request(resource, of).ok_or(Unrequested::Pod);
+            return self.pod_level_request(resource, of).ok_or(MissingRequest::Pod);
         }
         self.running_containers().try_fold(0_i64, |sum, c| {
-            let amount = c.amount(resource, of).ok_or(Unrequested::Container(&c.name))?;
+            let amount = c.amount(resource, of).ok_or(MissingRequest::Container(&c.name))?;
             Ok(sum.saturating_add(amount))
         })
     }
@@ -139,7 +139,7 @@ impl Shape {
     }
 
     /// The pod's own figure where it has one, else the containers' aggregate; overhead on top.
-    fn pod_level_request(&self, resource: &str, of: Share) -> Option<i64> {
+    fn pod_level_request(&self, resource: &str, of: UtilizationBase) -> Option<i64> {
         let own = lookup(self.pod.of(of), resource).filter(|_| is_pod_level_resource(resource));
         let base = own.cloned().or_else(|| self.aggregate(resource, of));
         let total = match (base, lookup(&self.overhead, resource)) {
@@ -153,7 +153,7 @@ impl Shape {
     }
 
     /// Sum over what runs together, or the neediest init phase if that is more.
-    fn aggregate(&self, resource: &str, of: Share) -> Option<Quantity> {
+    fn aggregate(&self, resource: &str, of: UtilizationBase) -> Option<Quantity> {
         let plus = |sum: Option<Quantity>, more: Option<&Quantity>| match (sum, more) {
             (Some(mut sum), Some(more)) => {
                 sum.add(more);
@@ -180,25 +180,25 @@ impl Shape {
 }
 
 impl Container {
-    fn quantity(&self, resource: &str, of: Share) -> Option<&Quantity> {
+    fn quantity(&self, resource: &str, of: UtilizationBase) -> Option<&Quantity> {
         lookup(self.resources.of(of), resource)
     }
 
-    fn amount(&self, resource: &str, of: Share) -> Option<i64> {
+    fn amount(&self, resource: &str, of: UtilizationBase) -> Option<i64> {
         self.quantity(resource, of).map(Quantity::milli_value)
     }
 }
 
 impl Resources {
-    fn of(&self, share: Share) -> &Amounts {
+    fn of(&self, share: UtilizationBase) -> &ResourceList {
         match share {
-            Share::Requests => &self.requests,
-            Share::Limits => &self.limits,
+            UtilizationBase::Requests => &self.requests,
+            UtilizationBase::Limits => &self.limits,
         }
     }
 }
 
-fn lookup<'a>(amounts: &'a Amounts, resource: &str) -> Option<&'a Quantity> {
+fn lookup<'a>(amounts: &'a ResourceList, resource: &str) -> Option<&'a Quantity> {
     amounts.iter().find(|(name, _)| name == resource).map(|(_, amount)| amount)
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::{Evaluation, MetricFailure};
 use crate::explain::short_name;
 use crate::spec::{Aggregator, FailurePolicy, Metric};
-use crate::state::Stamped;
+use crate::state::TimestampedReplicas;
 
 /// One number from all metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(crate) fn combine(
     aggregator: Aggregator,
     metrics: &[Metric],
     evaluations: &[Evaluation],
-    memory: &mut BTreeMap<String, Stamped>,
+    memory: &mut BTreeMap<String, TimestampedReplicas>,
 ) -> Combined {
     let mut proposals: Vec<(usize, i32)> = Vec::with_capacity(evaluations.len());
     let mut substitutes = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn combine(
                 if matches!(metric.on_failure, FailurePolicy::LastGood(_)) {
                     memory.insert(
                         identity(metrics, metric, evaluation, index),
-                        Stamped { value: proposal.replicas, at: now },
+                        TimestampedReplicas { value: proposal.replicas, at: now },
                     );
                 }
             }
@@ -127,7 +127,11 @@ enum StandIn {
     Holds,
 }
 
-fn stand_in(now: Timestamp, policy: FailurePolicy, last: impl Fn() -> Option<Stamped>) -> StandIn {
+fn stand_in(
+    now: Timestamp,
+    policy: FailurePolicy,
+    last: impl Fn() -> Option<TimestampedReplicas>,
+) -> StandIn {
     match policy {
         FailurePolicy::Kubernetes => StandIn::Blocks,
         FailurePolicy::Hold => StandIn::Holds,

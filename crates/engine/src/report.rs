@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
-use crate::Text;
+use crate::CowStr;
 
 /// Condition types.
 pub mod condition {
@@ -29,7 +29,7 @@ pub struct Status {
     /// When we last changed the count.
     pub last_scale_time: Option<Timestamp>,
     /// One slot per metric of the spec, empty where it could not be read; absent when none was looked at.
-    pub metrics: Option<Vec<Option<Reading>>>,
+    pub metrics: Option<Vec<Option<CurrentMetricValue>>>,
     /// Conditions in the order in which they first appeared.
     pub conditions: Vec<Condition>,
 }
@@ -37,7 +37,7 @@ pub struct Status {
 /// What a metric was found to be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Reading {
+pub struct CurrentMetricValue {
     /// The value itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Quantity>,
@@ -55,15 +55,15 @@ pub struct Reading {
 pub struct Condition {
     /// What it is about.
     #[serde(rename = "type")]
-    pub kind: Text,
+    pub kind: CowStr,
     /// `True`, `False` or `Unknown`.
-    pub status: Text,
+    pub status: CowStr,
     /// When the status last changed.
     pub since: Option<Timestamp>,
     /// One word.
-    pub reason: Text,
+    pub reason: CowStr,
     /// A sentence.
-    pub message: Text,
+    pub message: CowStr,
 }
 
 /// One event on the object.
@@ -73,7 +73,7 @@ pub struct Event {
     /// Normal or warning.
     pub kind: EventKind,
     /// One word.
-    pub reason: Text,
+    pub reason: CowStr,
     /// A sentence.
     pub message: String,
 }
@@ -104,10 +104,10 @@ impl Status {
         now: Timestamp,
         kind: &'static str,
         status: bool,
-        reason: impl Into<Text>,
-        message: impl Into<Text>,
+        reason: impl Into<CowStr>,
+        message: impl Into<CowStr>,
     ) {
-        let status: Text = if status { "True".into() } else { "False".into() };
+        let status: CowStr = if status { "True".into() } else { "False".into() };
         let (reason, message) = (reason.into(), message.into());
         if let Some(found) = self.conditions.iter_mut().find(|c| c.kind == kind) {
             if found.status != status {
@@ -129,12 +129,12 @@ impl Status {
 
 impl Event {
     /// An event that somebody should look at.
-    pub fn warning(reason: impl Into<Text>, message: impl Into<String>) -> Self {
+    pub fn warning(reason: impl Into<CowStr>, message: impl Into<String>) -> Self {
         Self { kind: EventKind::Warning, reason: reason.into(), message: message.into() }
     }
 
     /// An event that is as it should be.
-    pub fn normal(reason: impl Into<Text>, message: impl Into<String>) -> Self {
+    pub fn normal(reason: impl Into<CowStr>, message: impl Into<String>) -> Self {
         Self { kind: EventKind::Normal, reason: reason.into(), message: message.into() }
     }
 }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 /// One look at all triggers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Round {
+pub struct TriggerPoll {
     /// What each trigger said, in the order of the object. After a push, only the one that told of it.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<PolledTrigger>,
     /// The formula that makes one number of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub formula: Option<Formula>,
+    pub formula: Option<FormulaResult>,
     /// How long after the last activity there is rest, where there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooldown: Option<Cooldown>,
@@ -27,7 +27,7 @@ pub struct Round {
 /// What one trigger said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Trigger {
+pub struct PolledTrigger {
     /// The name the user gave it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -42,7 +42,7 @@ pub struct Trigger {
     pub activation: Option<i64>,
     /// Its metrics; none for cpu and memory, which others measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub metrics: Vec<Heard>,
+    pub metrics: Vec<TriggerMetric>,
     /// Why its metrics are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -51,7 +51,7 @@ pub struct Trigger {
 /// What was heard of one metric. Values are in thousandths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Heard {
+pub struct TriggerMetric {
     /// Its name, as the HPA knows it.
     pub metric: String,
     /// Its value; absent if there is none.
@@ -77,7 +77,7 @@ pub struct Heard {
 /// A formula and what came of it. Values are in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Formula {
+pub struct FormulaResult {
     /// As the user wrote it; may be empty, where only targets are set.
     pub text: String,
     /// Its value, or why there is none.
@@ -109,18 +109,18 @@ impl Cooldown {
     }
 }
 
-impl Round {
+impl TriggerPoll {
     /// What people call a metric: the name of its trigger, or the type, where that is enough to tell it from others.
     pub fn label(&self, metric: &str) -> Option<String> {
         let owner = self.triggers.iter().find(|one| one.metrics.iter().any(|own| own.metric == metric))?;
         let label = owner.label();
-        let is_same = |one: &&Trigger| one.label() == label;
+        let is_same = |one: &&PolledTrigger| one.label() == label;
         let is_clear = owner.metrics.len() == 1 && self.triggers.iter().filter(is_same).count() == 1;
         is_clear.then(|| label.to_owned())
     }
 }
 
-impl Trigger {
+impl PolledTrigger {
     /// Its name, or its type.
     pub fn label(&self) -> &str {
         if self.name.is_empty() { &self.type_ } else { &self.name }

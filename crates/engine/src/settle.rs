@@ -2,33 +2,39 @@
 
 use jiff::Timestamp;
 
-use crate::act::WriteError;
-use crate::decision::{Class, Course, Decision, Failure, Outcome, action, label};
+use crate::act::ScaleWriteError;
+use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError, action, label};
 use crate::observe::Observation;
 use crate::report::{Event, Status, condition};
 use crate::state::State;
 
 /// How the write of a decision went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum ScaleWriteResult {
     /// The scale has the new count.
     Done,
     /// It was not tried: this autoscaler only looks.
     DryRun,
     /// It failed for good.
-    Failed(WriteError),
+    Failed(ScaleWriteError),
 }
 
 impl State {
     /// Completes a decision whose write was asked for.
-    pub fn settle(&mut self, now: Timestamp, seen: &Observation, decision: &mut Decision, written: Written) {
-        if decision.outcome != Outcome::Pending {
+    pub fn settle(
+        &mut self,
+        now: Timestamp,
+        seen: &Observation,
+        decision: &mut Decision,
+        written: ScaleWriteResult,
+    ) {
+        if decision.outcome != ScaleOutcome::Pending {
             return;
         }
         let (current, desired) = (decision.current(), decision.desired);
         let size = format!("New size: {desired}; reason: {}", decision.reason);
         match written {
-            Written::Failed(WriteError { text, .. }) => {
+            ScaleWriteResult::Failed(ScaleWriteError { text, .. }) => {
                 decision.events.push(Event::warning("FailedRescale", format!("{size}; error: {text}")));
                 decision.status.set(
                     now,
@@ -42,15 +48,15 @@ impl State {
                     decision.status.metrics = None;
                 }
                 let text_out = format!("failed to rescale {}: {text}", seen.spec.reference());
-                decision.error = Some(Failure { text: text_out, class: Class::Internal });
-                decision.outcome = Outcome::WriteFailed(text);
+                decision.error = Some(StepError { text: text_out, class: ErrorClass::Internal });
+                decision.outcome = ScaleOutcome::WriteFailed(text);
             }
-            Written::DryRun => {
-                decision.outcome = Outcome::DryRun;
+            ScaleWriteResult::DryRun => {
+                decision.outcome = ScaleOutcome::DryRun;
                 decision.store(now, false);
             }
-            Written::Done => {
-                decision.outcome = Outcome::Scaled;
+            ScaleWriteResult::Done => {
+                decision.outcome = ScaleOutcome::Scaled;
                 decision.status.set(
                     now,
                     condition::ABLE_TO_SCALE,
@@ -107,10 +113,10 @@ impl Decision {
         if let Err(error) = result {
             self.events.push(Event::warning("FailedUpdateStatus", error.clone()));
             let text = format!("failed to update status for {name}: {error}");
-            if matches!(self.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+            if matches!(self.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
                 self.logged.push(text);
             } else {
-                self.error = Some(Failure { text, class: Class::Internal });
+                self.error = Some(StepError { text, class: ErrorClass::Internal });
             }
         }
         self.events.append(&mut self.late_events);

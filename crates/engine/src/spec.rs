@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::ControllerConfig;
 
 /// One autoscaler, whichever API it came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,9 +43,9 @@ pub struct TargetRef {
 #[serde(rename_all = "camelCase")]
 pub struct Metric {
     /// Where the number comes from.
-    pub source: Source,
+    pub source: MetricSource,
     /// What the number should be.
-    pub goal: Goal,
+    pub goal: MetricTarget,
     /// What to do while it cannot be read.
     #[serde(default)]
     pub on_failure: FailurePolicy,
@@ -54,14 +54,14 @@ pub struct Metric {
 /// Where a metric's number comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Source {
+pub enum MetricSource {
     /// A resource of whole pods.
     Resource {
         /// `cpu`, `memory`, …
         name: String,
         /// What a percentage is a percentage of.
         #[serde(default)]
-        of: Share,
+        of: UtilizationBase,
     },
     /// A resource of one container in each pod.
     ContainerResource {
@@ -71,7 +71,7 @@ pub enum Source {
         container: String,
         /// What a percentage is a percentage of.
         #[serde(default)]
-        of: Share,
+        of: UtilizationBase,
     },
     /// A custom metric of each pod.
     Pods(MetricId),
@@ -107,7 +107,7 @@ pub struct MetricId {
 /// What a metric should be, in thousandths where it is a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Goal {
+pub enum MetricTarget {
     /// Average percentage of what the pods request.
     Utilization(i32),
     /// Average over pods.
@@ -122,7 +122,7 @@ pub enum Goal {
 /// What a percentage is a percentage of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Share {
+pub enum UtilizationBase {
     /// What containers request, as in Kubernetes.
     #[default]
     Requests,
@@ -165,21 +165,21 @@ pub enum FailurePolicy {
 #[serde(rename_all = "camelCase")]
 pub struct Behavior {
     /// Growing.
-    pub up: Rules,
+    pub up: ScalingRules,
     /// Shrinking.
-    pub down: Rules,
+    pub down: ScalingRules,
 }
 
 /// Rates and windows in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rules {
+pub struct ScalingRules {
     /// How far back recommendations are looked at; absent: the controller's setting.
     pub window: Option<SignedDuration>,
     /// How several policies combine.
     pub select: SelectPolicy,
     /// Rates.
-    pub policies: Vec<Policy>,
+    pub policies: Vec<ScalingPolicy>,
     /// How far a ratio may be from 1 in this direction; absent: the controller's setting.
     pub tolerance: Option<f64>,
 }
@@ -200,9 +200,9 @@ pub enum SelectPolicy {
 /// One rate: so much in such a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Policy {
+pub struct ScalingPolicy {
     /// Pods or percent.
-    pub kind: PolicyKind,
+    pub kind: ScalingPolicyType,
     /// How many.
     pub value: i32,
     /// In which time.
@@ -212,7 +212,7 @@ pub struct Policy {
 /// Unit of a rate policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum PolicyKind {
+pub enum ScalingPolicyType {
     /// Absolute number of pods.
     Pods,
     /// Percentage of the count at the start of the period.
@@ -231,9 +231,9 @@ pub struct Tolerances {
 
 impl Tolerances {
     /// The tolerances in force for `spec`.
-    pub fn of(spec: &Spec, config: &Config) -> Self {
+    pub fn of(spec: &Spec, config: &ControllerConfig) -> Self {
         let own = spec.behavior.as_ref().filter(|_| config.gates.configurable_tolerance);
-        let pick = |rules: Option<&Rules>| rules.and_then(|r| r.tolerance).unwrap_or(config.tolerance);
+        let pick = |rules: Option<&ScalingRules>| rules.and_then(|r| r.tolerance).unwrap_or(config.tolerance);
         Self { down: pick(own.map(|b| &b.down)), up: pick(own.map(|b| &b.up)) }
     }
 
@@ -256,11 +256,13 @@ impl Spec {
 
     /// Whether some metric does not need running pods, so that zero can be left again.
     pub fn can_leave_zero(&self) -> bool {
-        self.metrics.iter().any(|m| matches!(m.source, Source::Object { .. } | Source::External(_)))
+        self.metrics
+            .iter()
+            .any(|m| matches!(m.source, MetricSource::Object { .. } | MetricSource::External(_)))
     }
 }
 
-impl Source {
+impl MetricSource {
     /// The metric's `type` in the API.
     pub fn type_name(&self) -> &str {
         match self {

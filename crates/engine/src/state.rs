@@ -11,30 +11,30 @@ use crate::spec::Behavior;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct State {
-    pub(crate) recommendations: Vec<Stamped>,
-    pub(crate) ups: Vec<Change>,
-    pub(crate) downs: Vec<Change>,
+    pub(crate) recommendations: Vec<TimestampedReplicas>,
+    pub(crate) ups: Vec<ScaleEvent>,
+    pub(crate) downs: Vec<ScaleEvent>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) last_good: BTreeMap<String, Stamped>,
+    pub(crate) last_good: BTreeMap<String, TimestampedReplicas>,
 }
 
 /// A count and when it was recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamped {
+pub(crate) struct TimestampedReplicas {
     pub(crate) value: i32,
     pub(crate) at: Timestamp,
 }
 
 /// A change that was made, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct ScaleEvent {
     pub(crate) by: i32,
     pub(crate) at: Timestamp,
     #[serde(default)]
     outdated: bool,
 }
 
-impl Change {
+impl ScaleEvent {
     pub(crate) fn new(by: i32, at: Timestamp) -> Self {
         Self { by, at, outdated: false }
     }
@@ -62,7 +62,7 @@ impl State {
             }
         }
         let by = desired.wrapping_sub(current).wrapping_abs();
-        let new = Change::new(by, now);
+        let new = ScaleEvent::new(by, now);
         match free.and_then(|index| list.get_mut(index)) {
             Some(slot) => *slot = new,
             None => list.push(new),

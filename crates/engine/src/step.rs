@@ -2,18 +2,18 @@
 
 use jiff::Timestamp;
 
-use crate::decision::{Class, Course, Decision, Failure, Outcome};
+use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
 use crate::evaluate::{self, Context, MetricFailure};
 use crate::normalize;
-use crate::observe::{Observation, ScaleFailure, Selection};
+use crate::observe::{Observation, PodSelection, ScaleReadError};
 use crate::recommend::{self, Recommendation};
 use crate::report::{Condition, Event, condition};
 use crate::spec::Tolerances;
-use crate::state::{Stamped, State};
+use crate::state::{State, TimestampedReplicas};
 
 /// How much a decision records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
+pub enum DecisionDetail {
     /// Counts of pods.
     #[default]
     Counts,
@@ -24,11 +24,11 @@ pub enum Detail {
 impl State {
     /// Decides. If [`Decision::write`] asks for a write, carry it out and tell [`State::settle`].
     pub fn step(&mut self, now: Timestamp, seen: &Observation) -> Decision {
-        self.step_with(now, seen, Detail::Counts)
+        self.step_with(now, seen, DecisionDetail::Counts)
     }
 
     /// [`State::step`], recording as much as `detail` says.
-    pub fn step_with(&mut self, now: Timestamp, seen: &Observation, detail: Detail) -> Decision {
+    pub fn step_with(&mut self, now: Timestamp, seen: &Observation, detail: DecisionDetail) -> Decision {
         self.step_on(now, seen, None, detail)
     }
 
@@ -38,7 +38,7 @@ impl State {
         now: Timestamp,
         seen: &Observation,
         course: Option<Course>,
-        detail: Detail,
+        detail: DecisionDetail,
     ) -> Decision {
         let mut decision = begin(now, seen);
         if let (Some(course), Ok(_)) = (course, &seen.scale) {
@@ -54,7 +54,7 @@ impl State {
         got_scale(&mut decision, now);
         let current = scale.spec_replicas;
         if self.recommendations.is_empty() {
-            self.recommendations.push(Stamped { value: current, at: now });
+            self.recommendations.push(TimestampedReplicas { value: current, at: now });
         }
         match decision.course {
             Course::NoScale(_) | Course::Activity => {}
@@ -75,10 +75,10 @@ impl State {
         }
         if decision.desired == current || decision.course == Course::Disabled {
             decision.desired = current;
-            decision.outcome = Outcome::Kept;
+            decision.outcome = ScaleOutcome::Kept;
             decision.store(now, false);
         } else {
-            decision.outcome = Outcome::Pending;
+            decision.outcome = ScaleOutcome::Pending;
         }
         decision
     }
@@ -89,7 +89,7 @@ impl State {
         now: Timestamp,
         seen: &Observation,
         current: i32,
-        detail: Detail,
+        detail: DecisionDetail,
         decision: &mut Decision,
     ) -> bool {
         if let Err(text) = check_selection(decision, seen) {
@@ -106,7 +106,7 @@ impl State {
             tolerances: decision.tolerances,
             current,
             status_replicas: seen.scale.as_ref().map_or(0, |s| s.status_replicas),
-            detail: detail == Detail::Pods,
+            detail: detail == DecisionDetail::Pods,
         };
         for (index, metric) in spec.metrics.iter().enumerate() {
             let evaluation = evaluate::evaluate(&context, index, metric);
@@ -147,7 +147,7 @@ impl State {
             }
             Err(None) => no_metrics(decision),
         };
-        decision.error = combined.error.map(|text| Failure { text, class: Class::Internal });
+        decision.error = combined.error.map(|text| StepError { text, class: ErrorClass::Internal });
         let wanted = recommendation.replicas.max(0);
         decision.reason = match wanted.cmp(&current) {
             std::cmp::Ordering::Greater => format!("{} above target", recommendation.metric),
@@ -189,7 +189,7 @@ pub(crate) fn begin(now: Timestamp, seen: &Observation) -> Decision {
         normalized: None,
         desired: 0,
         reason: String::new(),
-        outcome: Outcome::Failed,
+        outcome: ScaleOutcome::Failed,
         status: seen.status.clone(),
         events: Vec::new(),
         late_events: Vec::new(),
@@ -210,18 +210,18 @@ pub(crate) fn got_scale(decision: &mut Decision, now: Timestamp) {
 }
 
 /// The scale could not be read (docs/spec/hpa.md 3.2): only conditions change.
-pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleFailure) {
+pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &ScaleReadError) {
     let (text, error, class) = match failure {
-        ScaleFailure::InvalidApiVersion(e) => {
-            (e, format!("invalid API version in scale target reference: {e}"), Class::Spec)
+        ScaleReadError::InvalidApiVersion(e) => {
+            (e, format!("invalid API version in scale target reference: {e}"), ErrorClass::Spec)
         }
-        ScaleFailure::UnknownKind(e) => {
-            (e, format!("unable to determine resource for scale target reference: {e}"), Class::Internal)
+        ScaleReadError::UnknownKind(e) => {
+            (e, format!("unable to determine resource for scale target reference: {e}"), ErrorClass::Internal)
         }
-        ScaleFailure::Query(e) => (
+        ScaleReadError::Query(e) => (
             e,
             format!("failed to query scale subresource for {}: {e}", seen.spec.reference()),
-            Class::Internal,
+            ErrorClass::Internal,
         ),
     };
     decision.events.push(Event::warning("FailedGetScale", text.clone()));
@@ -232,7 +232,7 @@ pub(crate) fn no_scale(decision: &mut Decision, seen: &Observation, failure: &Sc
         "FailedGetScale",
         format!("the HPA controller was unable to get the target's current scale: {text}"),
     );
-    decision.error = Some(Failure { text: error, class });
+    decision.error = Some(StepError { text: error, class });
     decision.desired = seen.status.desired_replicas;
 }
 
@@ -262,13 +262,13 @@ fn check_selection(decision: &mut Decision, seen: &Observation) -> Result<(), St
                 "the HPA target's scale is missing a selector".to_owned(),
             )
         }
-        Selection::Ours => return Ok(()),
-        Selection::Invalid(e) => {
+        PodSelection::Ours => return Ok(()),
+        PodSelection::Invalid(e) => {
             let text =
                 format!("couldn't convert selector into a corresponding internal selector object: {e}");
             ("InvalidSelector", "InvalidSelector", text.clone(), text)
         }
-        Selection::Shared(keys) => {
+        PodSelection::Shared(keys) => {
             let keys = keys.join(" ");
             let text = format!("pods by selector {selector} are controlled by multiple HPAs: [{keys}]");
             ("AmbiguousSelector", "AmbiguousSelector", text.clone(), text)
@@ -309,6 +309,6 @@ impl Decision {
             "failed to compute desired number of replicas based on listed metrics for {}: {text}",
             seen.spec.reference()
         );
-        self.error = Some(Failure { text, class: Class::Internal });
+        self.error = Some(StepError { text, class: ErrorClass::Internal });
     }
 }

@@ -7,8 +7,8 @@ mod common;
 
 use common::{World, cpu, default_behavior, external, mk_pod, mk_spec, pending, pods_metric, resource, secs};
 use dhat::{HeapStats, Profiler};
-use engine::spec::{Behavior, Goal, Metric, Spec};
-use engine::{Outcome, Pod, Samples, Scale};
+use engine::spec::{Behavior, Metric, MetricTarget, Spec};
+use engine::{MetricSamples, Pod, Scale, ScaleOutcome};
 
 #[global_allocator]
 static COUNTING: dhat::Alloc = dhat::Alloc;
@@ -30,7 +30,7 @@ fn steady_step(mut world: World) -> Allocated {
         let before = HeapStats::get();
         let decision = world.state.step(world.now, &seen);
         let after = HeapStats::get();
-        assert_eq!(decision.outcome, Outcome::Kept, "{:?}", decision.evaluations);
+        assert_eq!(decision.outcome, ScaleOutcome::Kept, "{:?}", decision.evaluations);
         seen.status = decision.status;
         world.now += secs(15);
         Allocated {
@@ -51,10 +51,10 @@ fn world(pods: i32, metrics: &[Metric], behavior: Option<Behavior>) -> World {
     world.scale = Ok(Scale { spec_replicas: pods, status_replicas: pods, selector: "app=d".into() });
     for metric in metrics {
         world = match metric.goal {
-            Goal::Value(target) => world.totals(&[target]),
-            Goal::AverageValue(target) => world.each(target),
-            Goal::Utilization(percent) => world.each(i64::from(percent) * 10),
-            Goal::Missing => world,
+            MetricTarget::Value(target) => world.totals(&[target]),
+            MetricTarget::AverageValue(target) => world.each(target),
+            MetricTarget::Utilization(percent) => world.each(i64::from(percent) * 10),
+            MetricTarget::Missing => world,
         };
     }
     world
@@ -65,7 +65,7 @@ fn untidy(mut world: World) -> World {
     for pod in world.pods.iter_mut().step_by(10) {
         *pod = Pod { shape: pod.shape.clone(), ..pending("starting") };
     }
-    if let Some(Ok(Samples::PerPod(samples))) = world.samples.first_mut() {
+    if let Some(Ok(MetricSamples::PerPod(samples))) = world.samples.first_mut() {
         samples.by_pod.iter_mut().step_by(7).for_each(|sample| *sample = None);
     }
     world
@@ -81,8 +81,12 @@ struct Kind {
 
 fn kinds() -> [Kind; 4] {
     let tidy: fn(World) -> World = |world| world;
-    let four =
-        vec![cpu(50), resource("cpu", Goal::AverageValue(700)), pods_metric(900), external(Goal::Value(1))];
+    let four = vec![
+        cpu(50),
+        resource("cpu", MetricTarget::AverageValue(700)),
+        pods_metric(900),
+        external(MetricTarget::Value(1)),
+    ];
     [
         Kind { name: "cpu", metrics: vec![cpu(50)], behavior: None, arrange: tidy },
         Kind { name: "behavior", metrics: vec![cpu(50)], behavior: Some(default_behavior()), arrange: tidy },

@@ -8,7 +8,7 @@ use common::{
     World, cpu, external, mk_pod, mk_spec, never_ready, object, pending, pods_metric, proposal, readings,
 };
 use engine::Pod;
-use engine::spec::{Goal, Metric};
+use engine::spec::{Metric, MetricTarget};
 
 /// A row: pods with their samples, and what must come of them.
 struct Row {
@@ -66,7 +66,7 @@ fn rows() -> Vec<Row> {
 #[test]
 fn per_pod_metrics() {
     for Row { name, metric, current, pods, proposes, found } in rows() {
-        let percent = matches!(metric.goal, Goal::Utilization(_));
+        let percent = matches!(metric.goal, MetricTarget::Utilization(_));
         let decision = World::new(mk_spec([metric]), current).pods(pods).run();
         assert_eq!(proposal(&decision), Ok(proposes), "{name}");
         let reading = decision.status.metrics.unwrap()[0].clone().unwrap();
@@ -101,7 +101,7 @@ fn one_ready(metric: Metric, series: &[i64]) -> World {
 
 #[test]
 fn totals() {
-    let (value, average) = (Goal::Value, Goal::AverageValue);
+    let (value, average) = (MetricTarget::Value, MetricTarget::AverageValue);
     check("V18", one_ready(object(value(10_000)), &[50_000]), 5, None);
     check("V19", three(object(average(5_000)), &[20_000]), 4, Some("6667m"));
     check("V20", three(object(average(5_000)), &[20_166]).existing(4), 4, Some("5042m"));
@@ -115,7 +115,7 @@ fn totals() {
 
 #[test]
 fn v26_leaving_zero() {
-    let mut world = World::new(mk_spec([external(Goal::Value(10_000))]), 0).totals(&[25_000]);
+    let mut world = World::new(mk_spec([external(MetricTarget::Value(10_000))]), 0).totals(&[25_000]);
     world.config.gates.scale_to_zero = true;
     world.status.set(world.now, engine::report::condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
     check("V26", world, 3, None);

@@ -9,10 +9,10 @@ mod common;
 use common::{
     World, cpu, default_behavior, events, external, mk_state, object, readings, resource, secs, shown,
 };
-use engine::act::WriteError;
+use engine::act::ScaleWriteError;
 use engine::report::condition;
-use engine::spec::Goal;
-use engine::{Decision, Outcome, ScaleFailure, Selection, Written};
+use engine::spec::MetricTarget;
+use engine::{Decision, PodSelection, ScaleOutcome, ScaleReadError, ScaleWriteResult};
 
 const CPU_ABOVE: &str = "cpu resource utilization (percentage of request) above target";
 
@@ -30,7 +30,7 @@ fn replicas(decision: &Decision) -> (i32, i32) {
 }
 
 fn written(decision: &Decision) -> Option<i32> {
-    (decision.outcome == Outcome::Scaled).then_some(decision.desired)
+    (decision.outcome == ScaleOutcome::Scaled).then_some(decision.desired)
 }
 
 /// A world in which an earlier pass left `desired` on the status.
@@ -42,7 +42,7 @@ fn after_earlier_pass(mut world: World, desired: i32) -> World {
 
 /// Gate on, `replicas` of `min` to 10, driven by `qlen` at 10 per replica, of which there are so many.
 fn from_queue(min: i32, replicas: i32, length: i64) -> World {
-    let mut world = World::of_three([external(Goal::AverageValue(10_000))]).totals(&[length]);
+    let mut world = World::of_three([external(MetricTarget::AverageValue(10_000))]).totals(&[length]);
     world.config.gates.scale_to_zero = true;
     world.spec.min = min;
     if let Ok(scale) = &mut world.scale {
@@ -104,7 +104,8 @@ fn e3_no_metrics() {
 
 #[test]
 fn e4_one_of_two_fails_and_the_other_grows() {
-    let decision = World::of_three([cpu(50), external(Goal::Value(1))]).each(900).outage("boom").run();
+    let decision =
+        World::of_three([cpu(50), external(MetricTarget::Value(1))]).each(900).outage("boom").run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(readings(&decision), [Some("900m".to_owned()), None]);
@@ -118,7 +119,7 @@ fn e4_one_of_two_fails_and_the_other_grows() {
 
 #[test]
 fn e5_one_of_two_fails_and_the_other_would_shrink() {
-    let world = World::of_three([external(Goal::Value(1)), cpu(50)]).outage("boom").each(100);
+    let world = World::of_three([external(MetricTarget::Value(1)), cpu(50)]).outage("boom").each(100);
     let decision = after_earlier_pass(world, 5).run();
     assert_eq!(written(&decision), None);
     assert_eq!(conditions(&decision), "SucceededGetScale / FailedGetExternalMetric / -");
@@ -156,14 +157,14 @@ fn e7_above_the_upper_bound() {
 #[test]
 fn e8_e9_e10_no_scale() {
     let failures = [
-        (ScaleFailure::InvalidApiVersion("unexpected GroupVersion string: a/b/c".into()), "spec"),
-        (ScaleFailure::UnknownKind("no matches for kind \"Bar\" in group \"foo\"".into()), "internal"),
-        (ScaleFailure::Query("deployments.apps \"d\" not found".into()), "internal"),
+        (ScaleReadError::InvalidApiVersion("unexpected GroupVersion string: a/b/c".into()), "spec"),
+        (ScaleReadError::UnknownKind("no matches for kind \"Bar\" in group \"foo\"".into()), "internal"),
+        (ScaleReadError::Query("deployments.apps \"d\" not found".into()), "internal"),
     ];
     for (failure, class) in failures {
-        let (ScaleFailure::InvalidApiVersion(text)
-        | ScaleFailure::UnknownKind(text)
-        | ScaleFailure::Query(text)) = failure.clone();
+        let (ScaleReadError::InvalidApiVersion(text)
+        | ScaleReadError::UnknownKind(text)
+        | ScaleReadError::Query(text)) = failure.clone();
         let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 7);
         world.scale = Err(failure);
         let decision = world.run();
@@ -178,8 +179,9 @@ fn e8_e9_e10_no_scale() {
 #[test]
 fn e11_the_write_fails() {
     let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
-    let decision = world.step(Written::Failed(WriteError { text: "boom".into(), conflict: false }));
-    assert_eq!(decision.outcome, Outcome::WriteFailed("boom".into()));
+    let decision =
+        world.step(ScaleWriteResult::Failed(ScaleWriteError { text: "boom".into(), conflict: false }));
+    assert_eq!(decision.outcome, ScaleOutcome::WriteFailed("boom".into()));
     assert_eq!(conditions(&decision), "FailedUpdateScale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(shown(&decision, "AbleToScale"), "False FailedUpdateScale");
     assert_eq!(replicas(&decision), (3, 4), "the previous desired count");
@@ -204,7 +206,7 @@ fn e12_no_selector() {
 #[test]
 fn e13_two_autoscalers_select_the_same_pods() {
     let mut world = after_earlier_pass(World::of_three([cpu(50)]).each(900), 4);
-    world.selection = Selection::Shared(vec!["ns/h".into(), "ns/other".into()]);
+    world.selection = PodSelection::Shared(vec!["ns/h".into(), "ns/other".into()]);
     let decision = world.run();
     assert_eq!(conditions(&decision), "SucceededGetScale / AmbiguousSelector / -");
     assert_eq!((replicas(&decision), &decision.status.metrics), ((3, 4), &None));
@@ -217,7 +219,8 @@ fn e13_two_autoscalers_select_the_same_pods() {
 
 #[test]
 fn e14_series_are_added() {
-    let decision = World::of_three([external(Goal::AverageValue(10_000))]).totals(&[20_000, 21_000]).run();
+    let decision =
+        World::of_three([external(MetricTarget::AverageValue(10_000))]).totals(&[20_000, 21_000]).run();
     assert_eq!((written(&decision), replicas(&decision)), (Some(5), (3, 5)));
     assert_eq!(readings(&decision), [Some("13667m".to_owned())]);
     let active = decision.status.condition("ScalingActive").unwrap();
@@ -227,7 +230,7 @@ fn e14_series_are_added() {
 
 #[test]
 fn e15_object_value() {
-    let decision = World::of_three([object(Goal::Value(10_000))]).totals(&[20_000]).run();
+    let decision = World::of_three([object(MetricTarget::Value(10_000))]).totals(&[20_000]).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(readings(&decision), [Some("20".to_owned())]);
     assert_eq!(
@@ -238,7 +241,7 @@ fn e15_object_value() {
 
 #[test]
 fn e16_memory_is_shown_in_binary_units() {
-    let target = Goal::AverageValue(100 * 1024 * 1024 * 1000);
+    let target = MetricTarget::AverageValue(100 * 1024 * 1024 * 1000);
     let decision = World::of_three([resource("memory", target)]).each(200 * 1024 * 1024 * 1000).run();
     assert_eq!(written(&decision), Some(6));
     assert_eq!(readings(&decision), [Some("200Mi".to_owned())]);

@@ -8,9 +8,9 @@ mod common;
 
 use arbitrary::{Tick, behavior, spec, ticks};
 use common::{World, default_behavior, external, mk_rules, mk_spec, mk_state, noon, secs};
-use engine::normalize::{Normalized, Rate};
-use engine::spec::{Behavior, Goal, PolicyKind, Spec};
-use engine::{Config, Decision, Memory, Outcome, State, Written};
+use engine::normalize::{Normalized, RateLimit};
+use engine::spec::{Behavior, MetricTarget, ScalingPolicyType, Spec};
+use engine::{ControllerConfig, Decision, ScaleOutcome, ScaleWriteResult, State, StateSnapshot};
 use proptest::prelude::*;
 
 fn cases(cases: u32) -> ProptestConfig {
@@ -24,7 +24,7 @@ fn json(decision: &Decision) -> serde_json::Value {
 /// What was stored at the last step, through its text, recalled at once.
 fn take_over(world: &World) -> World {
     let memory = world.state.memory(world.now, &world.spec, &world.config);
-    let memory = Memory::parse(&memory.to_text()).unwrap();
+    let memory = StateSnapshot::parse(&memory.to_text()).unwrap();
     World { state: memory.recall(world.now), ..world.clone() }
 }
 
@@ -49,7 +49,7 @@ fn even(mut spec: Spec, longest: i64) -> Spec {
 
 /// So many replicas, of which a metric wants exactly `wanted`.
 fn wanting(spec: &Spec, state: State, current: i32, wanted: i32) -> World {
-    let metrics = vec![external(Goal::AverageValue(1000))];
+    let metrics = vec![external(MetricTarget::AverageValue(1000))];
     let spec = Spec { min: 1, max: 1000, metrics, ..spec.clone() };
     let mut world = World::new(spec, current).totals(&[i64::from(wanted) * 1000]).remembering(state);
     world.config.tolerance = 0.0;
@@ -60,7 +60,7 @@ fn wanting(spec: &Spec, state: State, current: i32, wanted: i32) -> World {
 fn normalized(spec: &Spec, state: &State, later: i64, current: i32, wanted: i32) -> Normalized {
     let mut world = wanting(spec, state.clone(), current, wanted);
     world.now += secs(later);
-    world.step(Written::DryRun).normalized.unwrap()
+    world.step(ScaleWriteResult::DryRun).normalized.unwrap()
 }
 
 proptest! {
@@ -96,7 +96,7 @@ proptest! {
             let decision = kept.live(tick);
             if let Some(taken) = &mut taken {
                 prop_assert_eq!(json(&World::live(taken, tick)), json(&decision));
-                if decision.outcome == Outcome::Scaled {
+                if decision.outcome == ScaleOutcome::Scaled {
                     break;
                 }
             } else if step >= from && decision.normalized.is_some() {
@@ -125,7 +125,7 @@ proptest! {
         changes in proptest::collection::vec((1..5_i32, 0..600_i64), 0..4), current in 1..12_i32, wanted in 1..12_i32,
     ) {
         let spec = Spec { behavior, ..mk_spec([]) };
-        let config = Config::default();
+        let config = ControllerConfig::default();
         let (known, unknown) = (stale.len(), fresh.len());
         let ago = |step: usize| period * (known + unknown - 1 - step) as i64;
         let all: Vec<_> = stale.into_iter().chain(fresh).enumerate().map(|(i, n)| (n, ago(i))).collect();
@@ -147,7 +147,7 @@ proptest! {
         } else if spec.behavior.is_some() {
             prop_assert!(ours.stabilized.replicas <= theirs.stabilized.replicas, "{ours:?} {theirs:?}");
         }
-        let rates: Vec<Option<Rate>> = [1, 1000]
+        let rates: Vec<Option<RateLimit>> = [1, 1000]
             .into_iter()
             .flat_map(|far| [&recalled, &kept].map(|state| normalized(&spec, state, later + 1200, 12, far).limited.rate))
             .collect();
@@ -173,7 +173,7 @@ proptest! {
         let all: Vec<_> = all.iter().enumerate().map(|(i, n)| (*n, ago(i))).collect();
         let taken_at = noon() - secs(ago(known - 1));
         let kept = mk_state(&all, &[], &[]);
-        let recalled = mk_state(&all[..known], &[], &[]).memory(taken_at, &spec, &Config::default()).recall(noon());
+        let recalled = mk_state(&all[..known], &[], &[]).memory(taken_at, &spec, &ControllerConfig::default()).recall(noon());
         let then = |state: &State| normalized(&spec, state, later, current, wanted).stabilized.replicas;
         if down {
             prop_assert!(then(&recalled) >= then(&kept));
@@ -188,7 +188,7 @@ proptest! {
 fn windows_go_on_after_a_take_over() {
     let spec = mk_spec([]);
     let state = mk_state(&[(8, 200), (2, 185), (2, 0)], &[], &[]);
-    let memory = state.memory(noon(), &spec, &Config::default());
+    let memory = state.memory(noon(), &spec, &ControllerConfig::default());
     let held = |later| normalized(&spec, &memory.recall(noon() + secs(15)), later, 8, 2).stabilized.replicas;
     assert_eq!((held(100), held(101)), (8, 2), "eight was recommended 200 s ago and holds for 300 s");
 }
@@ -199,27 +199,27 @@ fn t39_old_slots_are_not_remembered() {
     let mut kept = wanting(&mk_spec([]), mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]), 5, 5);
     let mut taken = take_over(&kept);
     for world in [&mut kept, &mut taken] {
-        assert_eq!(world.clone().step(Written::Done).desired, 7);
+        assert_eq!(world.clone().step(ScaleWriteResult::Done).desired, 7);
         world.config.downscale_stabilization = secs(500);
     }
-    assert_eq!(kept.step(Written::Done).desired, 9);
-    assert_eq!(taken.step(Written::Done).desired, 7);
+    assert_eq!(kept.step(ScaleWriteResult::Done).desired, 9);
+    assert_eq!(taken.step(ScaleWriteResult::Done).desired, 7);
 }
 
 /// T39 for changes: with periods of unequal length a slot can be reused that the other direction still counts, and
 /// which one depends on slots too old to be remembered.
 #[test]
 fn t39_old_slots_of_changes_are_not_remembered() {
-    let up = mk_rules(&[(PolicyKind::Pods, 9, 15)]);
-    let down = mk_rules(&[(PolicyKind::Pods, 1, 600)]);
+    let up = mk_rules(&[(ScalingPolicyType::Pods, 9, 15)]);
+    let down = mk_rules(&[(ScalingPolicyType::Pods, 1, 600)]);
     let spec = Spec { behavior: Some(Behavior { up, down }), ..mk_spec([]) };
     let mut kept = wanting(&spec, mk_state(&[], &[(3, 100), (1, 700)], &[]), 5, 6);
     let mut taken = take_over(&kept);
     let shrink = |world: &mut World| {
-        world.step(Written::Done);
+        world.step(ScaleWriteResult::Done);
         let mut world = wanting(&spec, world.state.clone(), 6, 1);
         world.now += secs(60);
-        world.step(Written::Done).normalized.unwrap().limited.rate.unwrap().period_start
+        world.step(ScaleWriteResult::Done).normalized.unwrap().limited.rate.unwrap().period_start
     };
     assert_eq!(shrink(&mut kept), 2, "6 now, 1 and 3 added in ten minutes: the oldest slot was reused");
     assert_eq!(shrink(&mut taken), 5, "6 now, 1 added: the slot of the three was reused");

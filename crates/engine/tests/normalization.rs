@@ -6,26 +6,26 @@ mod common;
 
 use common::{World, default_behavior, external, mk_rules, mk_spec, mk_state, secs, shown};
 use engine::spec::{
-    Behavior, Goal,
-    PolicyKind::{Percent, Pods},
-    Rules, SelectPolicy, Spec,
+    Behavior, MetricTarget,
+    ScalingPolicyType::{Percent, Pods},
+    ScalingRules, SelectPolicy, Spec,
 };
 use engine::{Decision, State};
 
 /// One to a thousand replicas, with `current` of them, of which a metric wants `wanted`: exactly, whatever the
 /// distance.
 fn wanting(current: i32, wanted: i32, behavior: Option<Behavior>) -> World {
-    let spec = Spec { max: 1000, behavior, ..mk_spec([external(Goal::AverageValue(1000))]) };
+    let spec = Spec { max: 1000, behavior, ..mk_spec([external(MetricTarget::AverageValue(1000))]) };
     let mut world = World::new(spec, current).totals(&[i64::from(wanted) * 1000]);
     world.config.tolerance = 0.0;
     world
 }
 
-fn up(policies: &[(engine::spec::PolicyKind, i32, i64)]) -> Behavior {
+fn up(policies: &[(engine::spec::ScalingPolicyType, i32, i64)]) -> Behavior {
     Behavior { up: mk_rules(policies), ..default_behavior() }
 }
 
-fn down(policies: &[(engine::spec::PolicyKind, i32, i64)]) -> Behavior {
+fn down(policies: &[(engine::spec::ScalingPolicyType, i32, i64)]) -> Behavior {
     Behavior { down: mk_rules(policies), ..default_behavior() }
 }
 
@@ -52,7 +52,7 @@ fn rows() -> Vec<Row> {
     let row = |name, counts, behavior, (ups, downs): Changes, gives| {
         Row { name, counts, behavior, state: mk_state(&[], ups, downs), gives }
     };
-    let select_min = |rules: Rules| Rules { select: SelectPolicy::Min, ..rules };
+    let select_min = |rules: ScalingRules| ScalingRules { select: SelectPolicy::Min, ..rules };
     let none: Changes = (&[], &[]);
     let both = &[(Pods, 2, 60), (Percent, 50, 60)];
     vec![
@@ -75,7 +75,7 @@ fn rows() -> Vec<Row> {
         row("N17", (5, 1), Behavior { down: select_min(mk_rules(both)), ..default_behavior() }, none,
             (3, "ScaleDownLimit")),
         row("N18", (100, 3),
-            Behavior { down: Rules { select: SelectPolicy::Disabled, ..mk_rules(both) }, ..default_behavior() },
+            Behavior { down: ScalingRules { select: SelectPolicy::Disabled, ..mk_rules(both) }, ..default_behavior() },
             none, (100, "ScaleDownLimit")),
     ]
 }
@@ -98,7 +98,7 @@ fn n8_the_bound_is_named_when_it_is_nearer_than_the_rate() {
 
 /// Windows alone: rates that allow everything.
 fn windows(up: i64, down: i64) -> Behavior {
-    let wide = |window| Rules { window: Some(secs(window)), ..mk_rules(&[(Pods, 1000, 60)]) };
+    let wide = |window| ScalingRules { window: Some(secs(window)), ..mk_rules(&[(Pods, 1000, 60)]) };
     Behavior { up: wide(up), down: wide(down) }
 }
 

@@ -8,8 +8,8 @@ mod common;
 use arbitrary::{aggregator, behavior, failure_policy, kubernetes_spec, refused, spec, ticks};
 use common::{World, cpu, external, mk_spec, mk_state, pods_metric, secs};
 use engine::evaluate::Arithmetic;
-use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, Spec};
-use engine::{Course, Decision, Observation, Outcome, State, Written};
+use engine::spec::{Aggregator, FailurePolicy, Metric, MetricTarget, Spec};
+use engine::{Course, Decision, Observation, ScaleOutcome, ScaleWriteResult, State};
 use proptest::prelude::*;
 
 /// So many tries. A failing one is printed in full and belongs into a table test, not into a seed file.
@@ -49,7 +49,7 @@ proptest! {
                 prop_assert!(bounds.contains(&count), "{count} is not in {bounds:?}");
                 prop_assert_ne!(count, decision.current());
             }
-            let stays = decision.outcome == Outcome::Kept && decision.course != Course::Disabled;
+            let stays = decision.outcome == ScaleOutcome::Kept && decision.course != Course::Disabled;
             prop_assert!(!stays || bounds.contains(&decision.desired));
             world.state.settle(world.now, &seen, &mut decision, tick.written.clone());
             world.follow(&decision);
@@ -66,7 +66,7 @@ proptest! {
             }
             if missing(&decision, &spec, |p| p == FailurePolicy::Hold) {
                 prop_assert_eq!(decision.desired, decision.current());
-                prop_assert_eq!(&decision.outcome, &Outcome::Failed);
+                prop_assert_eq!(&decision.outcome, &ScaleOutcome::Failed);
             }
         }
     }
@@ -82,7 +82,7 @@ proptest! {
             let before = world.scale.clone().unwrap().spec_replicas;
             let decision = world.live(&tick);
             if decision.course == Course::Metrics {
-                prop_assert_eq!(&decision.outcome, &Outcome::Failed);
+                prop_assert_eq!(&decision.outcome, &ScaleOutcome::Failed);
                 prop_assert_eq!(world.scale.clone().unwrap().spec_replicas, before);
             }
         }
@@ -151,7 +151,7 @@ proptest! {
     /// remembered all the same.
     #[test]
     fn only_what_was_written_counts_for_rates(spec in spec(), start in 1..60_i32, ticks in ticks(1..2), dry: bool) {
-        let written = if dry { Written::DryRun } else { refused() };
+        let written = if dry { ScaleWriteResult::DryRun } else { refused() };
         let mut world = World::living(spec, start, false);
         let state = |world: &World| serde_json::to_value(&world.state).unwrap();
         world.pass(&ticks[0]);
@@ -203,8 +203,8 @@ fn under_load(kind: Loaded, behavior: Option<engine::spec::Behavior>, load: &[i6
     let metric = match kind {
         Loaded::Utilization(percent) => cpu(percent),
         Loaded::Average(target) => pods_metric(target),
-        Loaded::Value(target) => external(Goal::Value(target)),
-        Loaded::PerReplica(target) => external(Goal::AverageValue(target)),
+        Loaded::Value(target) => external(MetricTarget::Value(target)),
+        Loaded::PerReplica(target) => external(MetricTarget::AverageValue(target)),
     };
     let count = load.len() as i32;
     let mut world = World::new(Spec { max: 100, behavior, ..mk_spec([metric]) }, count);
@@ -212,7 +212,7 @@ fn under_load(kind: Loaded, behavior: Option<engine::spec::Behavior>, load: &[i6
         Loaded::Utilization(_) | Loaded::Average(_) => {
             vec![Ok(common::per_pod(load.iter().map(|l| Some(*l))))]
         }
-        _ => vec![Ok(engine::Samples::Totals(load.to_vec()))],
+        _ => vec![Ok(engine::MetricSamples::Totals(load.to_vec()))],
     };
     // One recommendation so old that no window reaches it, lest the first step be held where it is.
     world.remembering(mk_state(&[(count, 100_000)], &[], &[])).run()
@@ -245,7 +245,10 @@ fn answers() -> impl Strategy<Value = Vec<(Option<i32>, FailurePolicy)>> {
 fn proposing(answers: &[(Option<i32>, FailurePolicy)], aggregator: Aggregator) -> World {
     let metrics: Vec<_> = answers
         .iter()
-        .map(|(_, on_failure)| Metric { on_failure: *on_failure, ..external(Goal::AverageValue(1000)) })
+        .map(|(_, on_failure)| Metric {
+            on_failure: *on_failure,
+            ..external(MetricTarget::AverageValue(1000))
+        })
         .collect();
     let mut world = World::new(Spec { max: 1000, aggregator, ..mk_spec(metrics) }, 10);
     world.config.tolerance = 0.0;
@@ -327,10 +330,10 @@ proptest! {
     fn last_good_stands_for_its_time(count in 0..50_i32, keep in 0..600_i64, later in 1..1200_i64) {
         let policy = FailurePolicy::LastGood(secs(keep));
         let mut world = proposing(&[(Some(count), policy)], Aggregator::Max);
-        world.step(Written::DryRun);
+        world.step(ScaleWriteResult::DryRun);
         world.samples = vec![Err("no answer".into())];
         world.now += secs(later);
-        let recommended = world.step(Written::DryRun).recommendation.map(|r| r.replicas);
+        let recommended = world.step(ScaleWriteResult::DryRun).recommendation.map(|r| r.replicas);
         prop_assert_eq!(recommended, (later <= keep).then_some(count));
     }
 }
@@ -346,12 +349,12 @@ fn an_empty_document_is_a_fresh_state() {
 fn last_good_follows_its_metric() {
     let keep = FailurePolicy::LastGood(secs(600));
     let mut world = proposing(&[(Some(12), keep), (Some(30), keep)], Aggregator::Max);
-    if let engine::spec::Source::External(id) = &mut world.spec.metrics[1].source {
+    if let engine::spec::MetricSource::External(id) = &mut world.spec.metrics[1].source {
         id.name = "another".into();
     }
-    world.step(Written::DryRun);
+    world.step(ScaleWriteResult::DryRun);
     world.spec.metrics.reverse();
     world.samples = vec![Err("no answer".into()), Err("no answer".into())];
-    let recommendation = world.step(Written::DryRun).recommendation.unwrap();
+    let recommendation = world.step(ScaleWriteResult::DryRun).recommendation.unwrap();
     assert_eq!((recommendation.replicas, recommendation.winner), (30, Some(0)));
 }

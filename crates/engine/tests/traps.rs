@@ -12,11 +12,14 @@ use common::{
     mk_pod, mk_resources, mk_rules, mk_shape, mk_spec, mk_state, never_ready, noon, object, pending, per_pod,
     pods_metric, proposal, readings, resource, sample, secs, shown,
 };
-use engine::act::{Move, Write, WriteError};
-use engine::pod::{Readiness, Truth};
+use engine::act::{ScaleWrite, ScaleWriteAction, ScaleWriteError};
+use engine::pod::{ConditionStatus, ReadyCondition};
 use engine::report::condition;
-use engine::spec::{Behavior, Goal, PolicyKind, Rules, SelectPolicy, Share, Source, Spec};
-use engine::{Outcome, Phase, Pod, PodSamples, Samples, Shape, Written};
+use engine::spec::{
+    Behavior, MetricSource, MetricTarget, ScalingPolicyType, ScalingRules, SelectPolicy, Spec,
+    UtilizationBase,
+};
+use engine::{MetricSamples, Pod, PodPhase, PodSamples, PodTemplate, ScaleOutcome, ScaleWriteResult};
 
 /// `count` pods, all at this much cpu of the 1000m they request.
 fn all_at(count: i32, milli: i64, target: i32) -> World {
@@ -25,7 +28,7 @@ fn all_at(count: i32, milli: i64, target: i32) -> World {
 
 /// A count that a metric wants exactly.
 fn wanting(current: i32, wanted: i32) -> World {
-    let spec = Spec { max: 1000, ..mk_spec([external(Goal::AverageValue(1000))]) };
+    let spec = Spec { max: 1000, ..mk_spec([external(MetricTarget::AverageValue(1000))]) };
     World::new(spec, current).totals(&[i64::from(wanted) * 1000])
 }
 
@@ -51,8 +54,8 @@ fn t4_within_tolerance_the_current_count_is_proposed_not_the_ready_one() {
 #[test]
 fn t5_percent_policies_carry_representation_error() {
     let behavior = |up, down| Behavior {
-        up: mk_rules(&[(PolicyKind::Percent, up, 60)]),
-        down: mk_rules(&[(PolicyKind::Percent, down, 60)]),
+        up: mk_rules(&[(ScalingPolicyType::Percent, up, 60)]),
+        down: mk_rules(&[(ScalingPolicyType::Percent, down, 60)]),
     };
     for (from, to) in [(100, 111), (50, 56), (90, 100), (110, 122), (10, 11), (70, 77), (5, 6)] {
         let mut world = wanting(from, 900);
@@ -83,7 +86,7 @@ fn t7_the_classic_limit_has_no_memory() {
         world.spec.behavior = behavior;
         let mut counts = Vec::new();
         for _ in 0..3 {
-            let decision = world.step(Written::Done);
+            let decision = world.step(ScaleWriteResult::Done);
             counts.push(decision.desired);
             world.scale.as_mut().unwrap().spec_replicas = decision.desired;
             world.now += secs(5);
@@ -109,7 +112,8 @@ fn t8_old_recommendations_raise_the_count_without_behavior() {
 
 #[test]
 fn t9_per_replica_targets_divide_by_the_replicas_that_exist() {
-    let world = World::new(mk_spec([external(Goal::AverageValue(10_000))]), 4).totals(&[44_000]).existing(5);
+    let world =
+        World::new(mk_spec([external(MetricTarget::AverageValue(10_000))]), 4).totals(&[44_000]).existing(5);
     let decision = world.run();
     assert_eq!((proposal(&decision), readings(&decision)), (Ok(5), vec![Some("8800m".to_owned())]));
     assert_eq!(decision.reason, "external metric qlen(nil) above target");
@@ -119,7 +123,7 @@ fn t9_per_replica_targets_divide_by_the_replicas_that_exist() {
 fn t10_value_targets_count_pods_being_deleted() {
     let leaving = Pod { deleting: true, ..mk_pod("leaving") };
     let pods = || vec![mk_pod("a"), mk_pod("b"), leaving.clone()];
-    let mut world = World::new(mk_spec([external(Goal::Value(10_000))]), 2).totals(&[20_000]);
+    let mut world = World::new(mk_spec([external(MetricTarget::Value(10_000))]), 2).totals(&[20_000]);
     world.pods = pods();
     assert_eq!(proposal(&world.run()), Ok(6));
     let per_pod = pods().into_iter().map(|pod| (pod, Some(1000))).collect();
@@ -128,7 +132,7 @@ fn t10_value_targets_count_pods_being_deleted() {
 
 #[test]
 fn t11_value_targets_without_a_ready_pod_propose_zero() {
-    let mut world = World::new(mk_spec([external(Goal::Value(10_000))]), 2).totals(&[20_000]);
+    let mut world = World::new(mk_spec([external(MetricTarget::Value(10_000))]), 2).totals(&[20_000]);
     world.pods = vec![never_ready("a")];
     world.state = mk_state(&[(1, 10)], &[], &[]);
     let decision = world.clone().run();
@@ -142,7 +146,7 @@ fn t11_value_targets_without_a_ready_pod_propose_zero() {
 #[test]
 fn t13_samples_without_a_pod_inflate_the_second_look() {
     let mut samples = per_pod([Some(900), Some(900), None]);
-    if let Samples::PerPod(samples) = &mut samples {
+    if let MetricSamples::PerPod(samples) = &mut samples {
         samples.stray = vec![sample(5), sample(7)];
     }
     let mut world = World::of_three([cpu(50)]);
@@ -159,7 +163,7 @@ fn t14_requests_of_dead_pods_matter() {
     let bare = Arc::new(mk_shape(&[]));
     let dead = [
         Pod { deleting: true, shape: bare.clone(), ..mk_pod("x") },
-        Pod { phase: Phase::Failed, shape: bare.clone(), ..mk_pod("x") },
+        Pod { phase: PodPhase::Failed, shape: bare.clone(), ..mk_pod("x") },
         Pod { shape: bare, ..pending("x") },
     ];
     for pod in dead {
@@ -170,18 +174,18 @@ fn t14_requests_of_dead_pods_matter() {
 }
 
 /// What a pod of this shape requests of cpu.
-fn requested(shape: &Shape) -> Result<i64, String> {
-    shape.request("cpu", None, Share::Requests, true).map_err(|e| format!("{e:?}"))
+fn requested(shape: &PodTemplate) -> Result<i64, String> {
+    shape.request("cpu", None, UtilizationBase::Requests, true).map_err(|e| format!("{e:?}"))
 }
 
 #[test]
 fn t15_sidecars_count_and_plain_init_containers_do_not() {
     let init = mk_container("init", &[("cpu", "500m")]);
     let overhead = mk_amounts(&[("cpu", "30m")]);
-    let plain = Shape { init_containers: vec![init.clone()], overhead, ..mk_shape(&[("cpu", "100m")]) };
+    let plain = PodTemplate { init_containers: vec![init.clone()], overhead, ..mk_shape(&[("cpu", "100m")]) };
     assert_eq!(requested(&plain), Ok(100));
     let sidecar = |requests| engine::pod::Container { restarts: true, ..mk_container("side", requests) };
-    let with = |side| Shape { init_containers: vec![init.clone(), side], ..plain.clone() };
+    let with = |side| PodTemplate { init_containers: vec![init.clone(), side], ..plain.clone() };
     assert_eq!(requested(&with(sidecar(&[("cpu", "50m")]))), Ok(150));
     assert_eq!(requested(&with(sidecar(&[]))), Err("Container(\"side\")".to_owned()));
 }
@@ -189,19 +193,19 @@ fn t15_sidecars_count_and_plain_init_containers_do_not() {
 #[test]
 fn t16_any_request_of_the_pod_itself_switches_the_formula() {
     let containers = vec![mk_container("a", &[("cpu", "100m")]), mk_container("b", &[])];
-    let shape = Shape { containers, pod: mk_resources(&[("memory", "1Gi")]), ..Shape::default() };
+    let shape = PodTemplate { containers, pod: mk_resources(&[("memory", "1Gi")]), ..PodTemplate::default() };
     let init = vec![mk_container("init", &[("cpu", "500m")])];
-    assert_eq!(requested(&Shape { init_containers: init, ..shape.clone() }), Ok(500));
+    assert_eq!(requested(&PodTemplate { init_containers: init, ..shape.clone() }), Ok(500));
     let overhead = mk_amounts(&[("cpu", "30m")]);
-    assert_eq!(requested(&Shape { overhead: overhead.clone(), ..shape.clone() }), Ok(130));
-    let own = Shape { pod: mk_resources(&[("cpu", "800m")]), overhead, ..shape.clone() };
+    assert_eq!(requested(&PodTemplate { overhead: overhead.clone(), ..shape.clone() }), Ok(130));
+    let own = PodTemplate { pod: mk_resources(&[("cpu", "800m")]), overhead, ..shape.clone() };
     assert_eq!(requested(&own), Ok(830));
     assert_eq!(
-        own.request("cpu", Some("a"), Share::Requests, true),
+        own.request("cpu", Some("a"), UtilizationBase::Requests, true),
         Ok(100),
         "a named container ignores all this"
     );
-    let nowhere = Shape { containers: vec![mk_container("a", &[])], ..shape };
+    let nowhere = PodTemplate { containers: vec![mk_container("a", &[])], ..shape };
     let pod = Pod { shape: Arc::new(nowhere), ..mk_pod("p") };
     let decision = World::of_three([cpu(50)]).pods(vec![(pod, Some(900))]).run();
     let text = "failed to get cpu utilization: missing pod-level request for cpu in Pod p";
@@ -220,16 +224,16 @@ fn t17_zero_requests_are_a_failure() {
 
 #[test]
 fn t18_cpu_readiness() {
-    let unready = |age: i64, ready: Option<Readiness>, sample_age: i64| {
+    let unready = |age: i64, ready: Option<ReadyCondition>, sample_age: i64| {
         let pod = Pod { started: Some(noon() - secs(age)), ready, ..mk_pod("p") };
         let mut world = World::new(mk_spec([cpu(50)]), 1).pods(vec![(pod, Some(900))]);
-        if let Ok(Samples::PerPod(samples)) = &mut world.samples[0] {
+        if let Ok(MetricSamples::PerPod(samples)) = &mut world.samples[0] {
             samples.by_pod[0].as_mut().unwrap().at = noon() - secs(sample_age);
         }
         proposal(&world.run()).is_err()
     };
-    let since = |status, ago| Some(Readiness { status, since: noon() - secs(ago) });
-    let (yes, no, unknown) = (Truth::True, Truth::False, Truth::Unknown);
+    let since = |status, ago| Some(ReadyCondition { status, since: noon() - secs(ago) });
+    let (yes, no, unknown) = (ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown);
     assert!(!unready(120, since(yes, 60), 10));
     assert!(unready(120, since(yes, 60), 40));
     assert!(!unready(120, since(yes, 60), 30), "a sample that begins with readiness counts");
@@ -247,20 +251,20 @@ fn t18_cpu_readiness() {
 fn t19_memory_ignores_readiness() {
     let pods = |milli| vec![(mk_pod("a"), Some(milli)), (never_ready("b"), Some(milli))];
     let gib = 1 << 30;
-    let memory = World::new(mk_spec([resource("memory", Goal::Utilization(50))]), 2);
+    let memory = World::new(mk_spec([resource("memory", MetricTarget::Utilization(50))]), 2);
     assert_eq!(proposal(&memory.pods(pods(gib * 900)).run()), Ok(4));
     assert_eq!(proposal(&World::new(mk_spec([cpu(50)]), 2).pods(pods(900)).run()), Ok(2));
 }
 
 #[test]
 fn t21_partial_failure_compares_with_the_count_asked_for() {
-    let two = || [external(Goal::AverageValue(1000)), cpu(50)];
+    let two = || [external(MetricTarget::AverageValue(1000)), cpu(50)];
     let equal = World::of_three(two()).totals(&[3000]).outage("down").run();
     assert_eq!(shown(&equal, "ScalingActive"), "True ValidMetricFound");
     assert_eq!((equal.events.len(), equal.error_class()), (1, "internal"));
     let lower = World::of_three(two()).totals(&[2000]).outage("down").run();
     assert_eq!(shown(&lower, "ScalingActive"), "False FailedGetResourceMetric");
-    assert_eq!(lower.outcome, Outcome::Failed);
+    assert_eq!(lower.outcome, ScaleOutcome::Failed);
     let mut from_zero = World::new(mk_spec(two()), 0).totals(&[0]).outage("down");
     from_zero.spec.min = 0;
     from_zero.config.gates.scale_to_zero = true;
@@ -271,7 +275,7 @@ fn t21_partial_failure_compares_with_the_count_asked_for() {
 #[test]
 fn t22_error_text_of_objects() {
     let error = "unable to fetch metrics from custom metrics API: boom";
-    let decision = World::of_three([object(Goal::Value(1))]).outage(error).run();
+    let decision = World::of_three([object(MetricTarget::Value(1))]).outage(error).run();
     let text =
         "unable to get metric rps: Ingress on ns main/unable to fetch metrics from custom metrics API: boom";
     assert_eq!(proposal(&decision), Err(text));
@@ -279,13 +283,13 @@ fn t22_error_text_of_objects() {
 
 #[test]
 fn t23_object_averages_call_themselves_external() {
-    let decision = World::of_three([object(Goal::AverageValue(1000))]).totals(&[5000]).run();
+    let decision = World::of_three([object(MetricTarget::AverageValue(1000))]).totals(&[5000]).run();
     assert_eq!(decision.reason, "external metric rps(nil) above target");
 }
 
 #[test]
 fn t24_object_without_a_usable_target() {
-    let decision = World::of_three([object(Goal::Missing)]).totals(&[5000]).run();
+    let decision = World::of_three([object(MetricTarget::Missing)]).totals(&[5000]).run();
     let text = "invalid object metric source: neither a value target nor an average value target was set";
     assert_eq!(proposal(&decision), Err(text));
 }
@@ -294,10 +298,10 @@ fn t24_object_without_a_usable_target() {
 fn t28_bounds_bypass_everything() {
     let mut world = all_at(10, 500, 50);
     world.spec.max = 5;
-    let down = Rules {
+    let down = ScalingRules {
         select: SelectPolicy::Disabled,
         window: Some(secs(3600)),
-        ..mk_rules(&[(PolicyKind::Pods, 1, 60)])
+        ..mk_rules(&[(ScalingPolicyType::Pods, 1, 60)])
     };
     world.spec.behavior = Some(Behavior { down, ..default_behavior() });
     world.status.set(noon(), condition::SCALING_LIMITED, true, "Stale", "");
@@ -313,7 +317,7 @@ fn t29_zero_with_cpu_only_is_stuck() {
     world.config.gates.scale_to_zero = true;
     world.status.set(noon(), condition::SCALED_TO_ZERO, true, "ScaledToZero", "");
     let decision = world.run();
-    assert_eq!(decision.outcome, Outcome::Failed);
+    assert_eq!(decision.outcome, ScaleOutcome::Failed);
     assert_eq!(
         proposal(&decision),
         Err("failed to get cpu utilization: no pods returned by selector while calculating replica count")
@@ -324,10 +328,10 @@ fn t29_zero_with_cpu_only_is_stuck() {
 fn t31_negative_sums() {
     let propose = |goal, series: &[i64]| World::of_three([external(goal)]).totals(series).run();
     for series in [&[-5000_i64][..], &[-5000, 9000]] {
-        let decision = propose(Goal::AverageValue(1000), series);
+        let decision = propose(MetricTarget::AverageValue(1000), series);
         assert_eq!((proposal(&decision), decision.desired), (Ok(i32::MAX), 6), "limited to double");
     }
-    let mut value = World::of_three([external(Goal::Value(1000))]).totals(&[-5000]);
+    let mut value = World::of_three([external(MetricTarget::Value(1000))]).totals(&[-5000]);
     value.state = mk_state(&[(0, 10)], &[], &[]);
     let decision = value.run();
     assert_eq!((proposal(&decision), decision.desired), (Ok(-15), 1));
@@ -340,36 +344,36 @@ fn t32_huge_policies_wrap_and_block() {
         world.spec.behavior = Some(Behavior { up: mk_rules(&[(kind, i32::MAX, 60)]), ..default_behavior() });
         world.run().desired
     };
-    assert_eq!(grow(PolicyKind::Pods, 10), 10);
-    assert_eq!(grow(PolicyKind::Percent, 100), 100);
-    assert_eq!(grow(PolicyKind::Percent, 10), 900);
+    assert_eq!(grow(ScalingPolicyType::Pods, 10), 10);
+    assert_eq!(grow(ScalingPolicyType::Percent, 100), 100);
+    assert_eq!(grow(ScalingPolicyType::Percent, 10), 900);
 }
 
 #[test]
 fn t37_a_fresh_start_is_held_at_the_current_count() {
     let mut world = wanting(8, 2);
-    assert_eq!(world.step(Written::Done).desired, 8);
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 8);
     world.now += mins(5);
-    assert_eq!(world.step(Written::Done).desired, 8, "the seed is exactly as old as the window");
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 8, "the seed is exactly as old as the window");
     world.now += secs(1);
-    assert_eq!(world.step(Written::Done).desired, 2);
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 2);
 
     let mut world = wanting(8, 20);
-    let up = Rules { window: Some(secs(120)), ..mk_rules(&[(PolicyKind::Pods, 100, 60)]) };
+    let up = ScalingRules { window: Some(secs(120)), ..mk_rules(&[(ScalingPolicyType::Pods, 100, 60)]) };
     world.spec.behavior = Some(Behavior { up, ..default_behavior() });
-    assert_eq!(world.step(Written::Done).desired, 8);
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 8);
     world.now += secs(120);
-    assert_eq!(world.step(Written::Done).desired, 20);
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 20);
 }
 
 #[test]
 fn t38_raw_recommendations_are_remembered() {
     let mut world = wanting(10, 500);
     world.spec.max = 10;
-    world.step(Written::Done);
-    world.samples = vec![Ok(Samples::Totals(vec![3000]))];
+    world.step(ScaleWriteResult::Done);
+    world.samples = vec![Ok(MetricSamples::Totals(vec![3000]))];
     world.now += secs(15);
-    let decision = world.step(Written::Done);
+    let decision = world.step(ScaleWriteResult::Done);
     let normalized = decision.normalized.clone().unwrap();
     assert_eq!((normalized.stabilized.replicas, decision.desired), (500, 10));
     assert_eq!(shown(&decision, "ScalingLimited"), "True TooManyReplicas");
@@ -378,7 +382,7 @@ fn t38_raw_recommendations_are_remembered() {
 #[test]
 fn t39_one_old_slot_is_reused_and_the_others_stay() {
     let mut world = wanting(5, 5).remembering(mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]));
-    world.step(Written::Done);
+    world.step(ScaleWriteResult::Done);
     let values = |world: &World| {
         let state = serde_json::to_value(&world.state).unwrap();
         let list = state["recommendations"].as_array().unwrap().clone();
@@ -386,15 +390,16 @@ fn t39_one_old_slot_is_reused_and_the_others_stay() {
     };
     assert_eq!(values(&world), [9, 5, 7], "the last of the old ones is overwritten");
     world.config.downscale_stabilization = secs(500);
-    assert_eq!(world.step(Written::Done).desired, 9, "a longer window brings the other one back");
+    assert_eq!(world.step(ScaleWriteResult::Done).desired, 9, "a longer window brings the other one back");
 }
 
 /// The `outdated` mark of changes survives until its slot is overwritten (docs/spec/hpa.md 6.5).
 #[test]
 fn changes_reuse_old_slots() {
     let mut world = wanting(5, 6).remembering(mk_state(&[], &[(1, 100), (2, 90), (3, 5)], &[]));
-    world.spec.behavior = Some(Behavior { up: mk_rules(&[(PolicyKind::Pods, 9, 60)]), ..default_behavior() });
-    world.step(Written::Done);
+    world.spec.behavior =
+        Some(Behavior { up: mk_rules(&[(ScalingPolicyType::Pods, 9, 60)]), ..default_behavior() });
+    world.step(ScaleWriteResult::Done);
     let state = serde_json::to_value(&world.state).unwrap();
     let by: Vec<_> = state["ups"].as_array().unwrap().iter().map(|c| c["by"].as_i64().unwrap()).collect();
     let outdated: Vec<_> =
@@ -404,10 +409,11 @@ fn changes_reuse_old_slots() {
 
 #[test]
 fn t41_disabled_reports_a_limit() {
-    let rules = Rules { select: SelectPolicy::Disabled, ..mk_rules(&[(PolicyKind::Pods, 1, 60)]) };
+    let rules =
+        ScalingRules { select: SelectPolicy::Disabled, ..mk_rules(&[(ScalingPolicyType::Pods, 1, 60)]) };
     let disabled = |window| {
         let mut world = wanting(100, 3);
-        let down = Rules { window: Some(secs(window)), ..rules.clone() };
+        let down = ScalingRules { window: Some(secs(window)), ..rules.clone() };
         world.spec.behavior = Some(Behavior { down, ..default_behavior() });
         world.run()
     };
@@ -424,7 +430,7 @@ fn t41_disabled_reports_a_limit() {
 #[test]
 fn t42_of_zeros_the_last_is_named_of_others_the_first() {
     let named = |first: i64, second: i64| {
-        let metrics = [external(Goal::AverageValue(1000)), object(Goal::AverageValue(1000))];
+        let metrics = [external(MetricTarget::AverageValue(1000)), object(MetricTarget::AverageValue(1000))];
         World::of_three(metrics).totals(&[first]).totals(&[second]).run().recommendation.unwrap().metric
     };
     assert_eq!(named(0, 0), "external metric rps(nil)");
@@ -434,30 +440,30 @@ fn t42_of_zeros_the_last_is_named_of_others_the_first() {
 
 #[test]
 fn t43_conflicts_are_tried_five_times_other_failures_once() {
-    let error = |conflict| WriteError { text: "no".into(), conflict };
+    let error = |conflict| ScaleWriteError { text: "no".into(), conflict };
     let count_puts = |conflict| {
-        let (mut write, mut next) = Write::start();
+        let (mut write, mut next) = ScaleWrite::start();
         let (mut puts, mut reads) = (0, 0);
         loop {
             next = match next {
-                Move::Put => {
+                ScaleWriteAction::Put => {
                     puts += 1;
                     write.put(Err(error(conflict)))
                 }
-                Move::Refetch => {
+                ScaleWriteAction::Refetch => {
                     reads += 1;
                     write.refetched()
                 }
-                Move::Wait(_) => write.waited(),
-                Move::Done(result) => return (puts, reads, result),
+                ScaleWriteAction::Wait(_) => write.waited(),
+                ScaleWriteAction::Done(result) => return (puts, reads, result),
             };
         }
     };
     // The read before the first put is the step's own.
     assert_eq!(count_puts(true), (5, 5, Err(error(true))));
     assert_eq!(count_puts(false), (1, 1, Err(error(false))));
-    let (mut write, _) = Write::start();
-    assert_eq!(write.put(Ok(())), Move::Done(Ok(())));
+    let (mut write, _) = ScaleWrite::start();
+    assert_eq!(write.put(Ok(())), ScaleWriteAction::Done(Ok(())));
 }
 
 #[test]
@@ -465,9 +471,9 @@ fn t45_a_failed_status_write_is_the_error_of_the_step() {
     let mut world = all_at(3, 900, 50);
     let seen = world.observation();
     let mut decision = world.state.step(world.now, &seen);
-    world.state.settle(world.now, &seen, &mut decision, Written::Done);
+    world.state.settle(world.now, &seen, &mut decision, ScaleWriteResult::Done);
     decision.status_written("h", Err("conflict".into()));
-    assert_eq!(decision.outcome, Outcome::Scaled, "the scale was written all the same");
+    assert_eq!(decision.outcome, ScaleOutcome::Scaled, "the scale was written all the same");
     assert_eq!(events(&decision)[1], "FailedUpdateStatus: conflict");
     assert_eq!(decision.error.unwrap().text, "failed to update status for h: conflict");
 }
@@ -475,7 +481,7 @@ fn t45_a_failed_status_write_is_the_error_of_the_step() {
 #[test]
 fn t46_averages_as_the_status_shows_them() {
     let shown = |name: &str, milli| {
-        let world = World::new(mk_spec([resource(name, Goal::AverageValue(1000))]), 1).each(milli);
+        let world = World::new(mk_spec([resource(name, MetricTarget::AverageValue(1000))]), 1).each(milli);
         readings(&world.run())[0].clone().unwrap()
     };
     let cases = [
@@ -504,7 +510,8 @@ fn samples_are_laid_beside_pods_by_name() {
 /// A type that only an object stored without validation can have (docs/spec/hpa.md 4.6).
 #[test]
 fn unknown_metric_types_are_the_fault_of_the_object() {
-    let decision = World::of_three([metric(Source::Unknown("Cheese".into()), Goal::Missing)]).run();
+    let decision =
+        World::of_three([metric(MetricSource::Unknown("Cheese".into()), MetricTarget::Missing)]).run();
     assert_eq!(proposal(&decision), Err("unknown metric source type \"Cheese\""));
     assert_eq!(shown(&decision, "ScalingActive"), "False InvalidMetricSourceType");
     let before = engine::Status::default();
@@ -517,6 +524,7 @@ fn unknown_metric_types_are_the_fault_of_the_object() {
 fn bad_metric_selectors_fail_the_metric() {
     let mut id = metric_id("rps");
     id.selector = Err("\"Bogus\" is not a valid label selector operator".into());
-    let decision = World::of_three([metric(Source::Pods(id), Goal::AverageValue(1))]).each(1).run();
+    let decision =
+        World::of_three([metric(MetricSource::Pods(id), MetricTarget::AverageValue(1))]).each(1).run();
     assert_eq!(proposal(&decision), Err("\"Bogus\" is not a valid label selector operator"));
 }

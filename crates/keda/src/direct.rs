@@ -18,8 +18,11 @@ use api::autoscaling::v2::MetricSpec;
 use api::convert::spec_of_hpa;
 use api::keda::ScaledObject;
 use api::provider::Compat;
-use engine::spec::Source;
-use engine::{Activation, Decision, Detail, Observation, Samples, Spec, State, Verdict, Written};
+use engine::spec::MetricSource;
+use engine::{
+    Activation, ActivationVerdict, Decision, DecisionDetail, MetricSamples, Observation, ScaleWriteResult,
+    Spec, State,
+};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 
@@ -67,10 +70,10 @@ pub fn plan(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat)
 pub fn external_samples(
     spec: &Spec,
     read: impl Fn(&str) -> Option<Result<Vec<Quantity>, String>>,
-) -> Vec<Option<Result<Samples, String>>> {
+) -> Vec<Option<Result<MetricSamples, String>>> {
     let sample = |name: &str| match read(name) {
         Some(Ok(values)) if !values.is_empty() => {
-            Ok(Samples::Totals(values.iter().map(Quantity::milli_value).collect()))
+            Ok(MetricSamples::Totals(values.iter().map(Quantity::milli_value).collect()))
         }
         Some(Ok(_)) | None => Err(format!("no values of metric {name}")),
         Some(Err(error)) => Err(error),
@@ -78,7 +81,7 @@ pub fn external_samples(
     spec.metrics
         .iter()
         .map(|metric| match &metric.source {
-            Source::External(id) => Some(sample(&id.name)),
+            MetricSource::External(id) => Some(sample(&id.name)),
             _ => None,
         })
         .collect()
@@ -89,7 +92,7 @@ pub fn needs_pods(input: &executor::Input<'_>, current: i32, compat: Compat) -> 
     let input = input.clone().with(Ok(current), None);
     let activity = executor::decide(&input, compat);
     let activation = activation(&input, &activity, current);
-    matches!(activation.verdict, Verdict::Metrics | Verdict::Cooling { .. })
+    matches!(activation.verdict, ActivationVerdict::Metrics | ActivationVerdict::Cooling { .. })
 }
 
 /// Decides, for a ScaledObject and what was seen of its target. If [`Step::write`] asks for a write, carry it out.
@@ -98,7 +101,7 @@ pub fn step(
     seen: &Observation,
     input: &executor::Input<'_>,
     compat: Compat,
-    detail: Detail,
+    detail: DecisionDetail,
 ) -> Step {
     let now = input.now;
     let current = match &seen.scale {
@@ -112,9 +115,11 @@ pub fn step(
     };
     let activation = activation(&input, &activity, current);
     let decision = match (&activation.verdict, activity.scale) {
-        (Verdict::Wakes, Some(Change { to, .. })) => state.waking_step(now, seen, activation, to, detail),
+        (ActivationVerdict::Wakes, Some(Change { to, .. })) => {
+            state.waking_step(now, seen, activation, to, detail)
+        }
         (_, Some(Change { to, .. })) => state.activity_step(now, seen, activation, to),
-        (Verdict::Metrics | Verdict::Cooling { .. }, None) => {
+        (ActivationVerdict::Metrics | ActivationVerdict::Cooling { .. }, None) => {
             let mut by_metrics = state.step_with(now, seen, detail);
             by_metrics.activation = Some(activation);
             by_metrics
@@ -128,8 +133,8 @@ pub fn step(
     Step { decision, activity }
 }
 
-fn why_not(failure: &engine::ScaleFailure) -> String {
-    use engine::ScaleFailure as F;
+fn why_not(failure: &engine::ScaleReadError) -> String {
+    use engine::ScaleReadError as F;
     let (F::InvalidApiVersion(why) | F::UnknownKind(why) | F::Query(why)) = failure;
     why.clone()
 }
@@ -149,26 +154,26 @@ pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, cu
     let (min, idle) = (spec.min_replica_count.unwrap_or(0).max(0), spec.idle_replica_count);
     // Where metrics decide all the time there is no rest below the lower bound.
     let rest = idle.unwrap_or(min);
-    let held = |why: &str| Verdict::Held(format!("{why} by annotation"));
+    let held = |why: &str| ActivationVerdict::Held(format!("{why} by annotation"));
     let verdict = match activity.scale.map(|change| change.why) {
-        Some(Why::Activate) => Verdict::Wakes,
-        Some(Why::LiftToMinimum) => Verdict::Lifts,
-        Some(Why::Deactivate) => Verdict::Rests { since: object.status.last_active_time },
+        Some(Why::Activate) => ActivationVerdict::Wakes,
+        Some(Why::LiftToMinimum) => ActivationVerdict::Lifts,
+        Some(Why::Deactivate) => ActivationVerdict::Rests { since: object.status.last_active_time },
         None if object.is_paused() => held("it is paused"),
         None if current < object.hpa_min() && is_active && object.is_scale_out_paused() => {
             held("scaling out is paused")
         }
         None if current > object.hpa_max() && object.is_scale_in_paused() => held("scaling in is paused"),
-        None if is_active => Verdict::Metrics,
-        None if current == 0 || idle.is_some_and(|idle| current <= idle) => Verdict::Resting,
+        None if is_active => ActivationVerdict::Metrics,
+        None if current == 0 || idle.is_some_and(|idle| current <= idle) => ActivationVerdict::Resting,
         None if current < object.hpa_min() && object.is_scale_out_paused() => held("scaling out is paused"),
         None => match cooldown_end(object) {
             Some(until)
                 if until >= input.now && current > rest && rest < object.hpa_min() && !is_kept(input) =>
             {
-                Verdict::Cooling { until }
+                ActivationVerdict::Cooling { until }
             }
-            _ => Verdict::Metrics,
+            _ => ActivationVerdict::Metrics,
         },
     };
     Activation { by, rest, verdict }
@@ -200,14 +205,16 @@ impl Step {
         state: &mut State,
         now: Timestamp,
         seen: &Observation,
-        written: Option<Written>,
+        written: Option<ScaleWriteResult>,
     ) -> Settled {
         let Self { mut decision, activity } = self;
         let from = decision.current();
         let scaled = match &written {
-            Some(Written::Done) => Some(Scaled::Written { from }),
-            Some(Written::Failed(error)) => Some(Scaled::NotWritten { from, error: error.text.clone() }),
-            Some(Written::DryRun) | None => None,
+            Some(ScaleWriteResult::Done) => Some(Scaled::Written { from }),
+            Some(ScaleWriteResult::Failed(error)) => {
+                Some(Scaled::NotWritten { from, error: error.text.clone() })
+            }
+            Some(ScaleWriteResult::DryRun) | None => None,
         };
         if let Some(written) = written {
             state.settle(now, seen, &mut decision, written);

@@ -8,7 +8,7 @@ mod conditions;
 mod tests;
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::keda::{Activity, Condition, ScaledObject};
+use api::keda::{Condition, ScaledObject, TriggerActivity};
 use api::map::Map;
 use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
@@ -274,14 +274,14 @@ fn is_cooling_down(input: &Input<'_>) -> bool {
 }
 
 /// Activity of all metrics: after a round of all that the HPA has, after a push of one more.
-fn activity(input: &Input<'_>) -> Map<Activity> {
+fn activity(input: &Input<'_>) -> Map<TriggerActivity> {
     let status = &input.object.status;
     if let Some(metric) = input.push_metric {
         let mut activity = status.triggers_activity.clone();
-        activity.insert(metric.to_owned(), Activity { is_active: true });
+        activity.insert(metric.to_owned(), TriggerActivity { is_active: true });
         return activity;
     }
-    let of = |name: &String| Activity { is_active: input.active_metrics.contains(name) };
+    let of = |name: &String| TriggerActivity { is_active: input.active_metrics.contains(name) };
     status.external_metric_names.iter().map(|name| (name.clone(), of(name))).collect()
 }
 

@@ -4,7 +4,9 @@
 mod tests;
 
 use api::autoscaling::v2::MetricTarget;
-use api::keda::{COMPOSITE_METRIC, Condition, Conditions, Fallback, Health, ScaledObject, State, types};
+use api::keda::{
+    COMPOSITE_METRIC, Condition, ConditionStatus, Conditions, Fallback, ScaledObject, TriggerHealth, types,
+};
 use api::map::Map;
 use api::provider::Compat;
 use quantity::{Format, Quantity};
@@ -76,7 +78,7 @@ pub fn needs(object: &ScaledObject, told: &[Told], compat: Compat) -> Needs {
 /// What is served of one metric, or why nothing is; its health is kept.
 pub fn serve(
     object: &ScaledObject,
-    health: &mut Map<Health>,
+    health: &mut Map<TriggerHealth>,
     sample: &Sample,
     facts: &Facts,
     compat: Compat,
@@ -111,9 +113,9 @@ pub fn serve(
 }
 
 /// What is written when the health of metrics is this now; nothing where there is no fallback.
-pub fn changes(object: &ScaledObject, health: &Map<Health>, compat: Compat) -> Changes {
+pub fn changes(object: &ScaledObject, health: &Map<TriggerHealth>, compat: Compat) -> Changes {
     let Some(fallback) = configured(object, compat) else { return Changes::default() };
-    let is_new = |(name, own): &(&String, &Health)| object.status.health.get(*name) != Some(*own);
+    let is_new = |(name, own): &(&String, &TriggerHealth)| object.status.health.get(*name) != Some(*own);
     let new = health.iter().filter(is_new).map(|(name, own)| (name.clone(), own.clone()));
     // Who finds no conditions at all writes all that are always there.
     let is_first = object.status.conditions.is_empty();
@@ -123,17 +125,17 @@ pub fn changes(object: &ScaledObject, health: &Map<Health>, compat: Compat) -> C
 }
 
 /// Whether any metric is replaced by a number.
-fn condition(fallback: &Fallback, health: &Map<Health>) -> Condition {
-    let is_failing = |health: &Health| {
+fn condition(fallback: &Fallback, health: &Map<TriggerHealth>) -> Condition {
+    let is_failing = |health: &TriggerHealth| {
         health.status == "Failing"
             && health.number_of_failures.is_some_and(|failures| failures > fallback.failure_threshold)
     };
     if health.values().any(is_failing) {
         let message = "At least one trigger is falling back on this scaled object";
-        Condition::new(types::FALLBACK, State::True, "FallbackExists", message)
+        Condition::new(types::FALLBACK, ConditionStatus::True, "FallbackExists", message)
     } else {
         let message = "No fallbacks are active on this scaled object";
-        Condition::new(types::FALLBACK, State::False, "NoFallbackFound", message)
+        Condition::new(types::FALLBACK, ConditionStatus::False, "NoFallbackFound", message)
     }
 }
 
@@ -215,10 +217,10 @@ fn quantity_of(target: &MetricTarget) -> Quantity {
     .unwrap_or_default()
 }
 
-fn failures(health: &Map<Health>, name: &str) -> i32 {
+fn failures(health: &Map<TriggerHealth>, name: &str) -> i32 {
     health.get(name).and_then(|health| health.number_of_failures).unwrap_or(0)
 }
 
-fn of_health(failures: i32, status: &str) -> Health {
-    Health { number_of_failures: Some(failures), status: status.to_owned() }
+fn of_health(failures: i32, status: &str) -> TriggerHealth {
+    TriggerHealth { number_of_failures: Some(failures), status: status.to_owned() }
 }

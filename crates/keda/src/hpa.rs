@@ -11,8 +11,8 @@ use api::autoscaling::v2::{
     self, CrossVersionObjectReference, ExternalMetricSource, HPAScalingRules, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget,
 };
-use api::keda::{COMPOSITE_METRIC, Health, ScaledObject, ScalingModifiers, Trigger, annotations};
-use api::map::{Map, Texts};
+use api::keda::{COMPOSITE_METRIC, ScaledObject, ScalingModifiers, Trigger, TriggerHealth, annotations};
+use api::map::{Map, StringMap};
 use api::meta::{ObjectMeta, OwnerReference};
 use api::provider::Compat;
 use api::selector::LabelSelector;
@@ -38,7 +38,7 @@ pub struct Parts {
     /// Names of resources, but not those of single containers.
     pub resource_metric_names: Vec<String>,
     /// Health, without metrics that are gone.
-    pub health: Map<Health>,
+    pub health: Map<TriggerHealth>,
     /// `composite-metric` if there is, or ever was, a formula.
     pub composite_scaler_name: String,
 }
@@ -191,7 +191,7 @@ fn metrics(object: &ScaledObject, triggers: &[Vec<MetricSpec>]) -> Result<(Vec<M
 
 fn selector(object: &ScaledObject) -> LabelSelector {
     let name = (annotations::SCALED_OBJECT_NAME.to_owned(), object.metadata.name.clone());
-    LabelSelector { match_labels: Texts::from([name]), ..LabelSelector::default() }
+    LabelSelector { match_labels: StringMap::from([name]), ..LabelSelector::default() }
 }
 
 fn external(name: &str, target: MetricTarget, object: &ScaledObject) -> MetricSpec {

@@ -1,6 +1,6 @@
 //! What is written into the status of a ScaledObject: many writers, one small patch (docs/spec/keda.md 3.9).
 
-use api::keda::{Activity, Condition, Health, ScaledObjectStatus};
+use api::keda::{Condition, ScaledObjectStatus, TriggerActivity, TriggerHealth};
 use api::map::Map;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ pub struct Changes {
     /// When something was last active, in whole seconds.
     pub last_active_time: Option<Timestamp>,
     /// Activity of all metrics; `None` leaves it alone.
-    pub activity: Option<Map<Activity>>,
+    pub activity: Option<Map<TriggerActivity>>,
     /// Health of some metrics.
-    pub health: Map<Health>,
+    pub health: Map<TriggerHealth>,
 }
 
 impl Changes {
@@ -118,7 +118,7 @@ pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use api::keda::State;
+    use api::keda::ConditionStatus;
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_later_of_two_changes_is_right() {
-        let ready = |reason| Condition::new("Ready", State::True, reason, "");
+        let ready = |reason| Condition::new("Ready", ConditionStatus::True, reason, "");
         let of = |reason| Changes { conditions: vec![ready(reason)], ..Changes::default() };
         assert_eq!(of("A").then(of("B")), of("B"));
     }
@@ -142,15 +142,15 @@ mod tests {
     fn changes_change_something_exactly_if_a_patch_says_so() {
         let ready = |state| vec![Condition::new("Ready", state, "R", "m")];
         let health = |failures| {
-            let health = Health { number_of_failures: Some(failures), ..Health::default() };
+            let health = TriggerHealth { number_of_failures: Some(failures), ..TriggerHealth::default() };
             Map::from_iter([("s0".to_owned(), health)])
         };
-        let activity = |is_active| Map::from_iter([("s0".to_owned(), Activity { is_active })]);
+        let activity = |is_active| Map::from_iter([("s0".to_owned(), TriggerActivity { is_active })]);
         let time = |second| Timestamp::from_second(second).ok();
         let some = [
             Changes::default(),
-            Changes { conditions: ready(State::True), ..Changes::default() },
-            Changes { conditions: ready(State::False), ..Changes::default() },
+            Changes { conditions: ready(ConditionStatus::True), ..Changes::default() },
+            Changes { conditions: ready(ConditionStatus::False), ..Changes::default() },
             Changes { last_active_time: time(1), ..Changes::default() },
             Changes { last_active_time: time(2), ..Changes::default() },
             Changes { activity: Some(Map::default()), ..Changes::default() },

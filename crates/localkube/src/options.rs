@@ -45,5 +45,5 @@ pub(crate) fn check(call: &Call, method: &Method, content_type: &str) -> Result<
 /// What is wrong with the value of a dry run.
 pub(crate) fn dry_run(value: &str) -> Option<FieldError> {
     let wrong = !matches!(value, "" | "All");
-    wrong.then(|| FieldError::not_supported("dryRun", api::field::Json(&[value]), &["All"]))
+    wrong.then(|| FieldError::not_supported("dryRun", api::field::AsJson(&[value]), &["All"]))
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use api::text::nearest as nearest_word;
+use api::yaml::nearest as nearest_word;
 
 use crate::backends::Backends;
 use crate::parameters::Parameter;

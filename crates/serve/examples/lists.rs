@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::provider::{
-    Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage, ResourceMetrics,
+    ContainerUsage, Labels, ListFilter, Lookup, NodeUsage, ObjectChunk, ObjectChunks, PodUsage,
+    ProviderFuture, ResourceMetricsProvider,
 };
 use bytes::Bytes;
 use http::{Request, Version};
@@ -70,31 +71,32 @@ impl Made {
     }
 }
 
-impl ResourceMetrics for Made {
-    fn pods<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for Made {
+    fn pods<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         Box::pin(async { Ok((0..self.0.names.len()).filter_map(|index| self.pod(index)).collect()) })
     }
 
-    fn pods_in_parts<'a>(&'a self, _: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
+    fn pods_in_parts<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, ObjectChunks<PodUsage>> {
         let (made, count) = (self.clone(), self.0.names.len());
         let part = move |begin: usize| {
             let made = made.clone();
             let end = count.min(begin + 512);
-            Box::new(move || (begin..end).filter_map(|index| made.pod(index)).collect()) as Part<PodUsage>
+            Box::new(move || (begin..end).filter_map(|index| made.pod(index)).collect())
+                as ObjectChunk<PodUsage>
         };
-        Box::pin(async move { Ok(Box::new((0..count).step_by(512).map(part)) as Parts<PodUsage>) })
+        Box::pin(async move { Ok(Box::new((0..count).step_by(512).map(part)) as ObjectChunks<PodUsage>) })
     }
 
-    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Found<PodUsage>> {
-        Box::pin(async { Ok(Found::Unknown) })
+    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
+        Box::pin(async { Ok(Lookup::NotFound) })
     }
 
-    fn nodes<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn node<'a>(&'a self, _: &'a str) -> Answer<'a, Found<NodeUsage>> {
-        Box::pin(async { Ok(Found::Unknown) })
+    fn node<'a>(&'a self, _: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
+        Box::pin(async { Ok(Lookup::NotFound) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use api::selector::{ParseError, Selector};
+use api::selector::{Selector, SelectorParseError};
 use http::{HeaderMap, Method, Uri};
 
 use crate::access::RequestAttributes;
@@ -34,7 +34,7 @@ pub struct AuthorizedRequest {
 pub struct Query {
     pairs: Vec<(String, String)>,
     /// Read once: whoever authorizes wants it, and whoever answers.
-    labels: OnceLock<Result<Selector, ParseError>>,
+    labels: OnceLock<Result<Selector, SelectorParseError>>,
 }
 
 impl Query {
@@ -49,7 +49,7 @@ impl Query {
     }
 
     /// What `labelSelector` says; everything if it is not there.
-    pub fn labels(&self) -> Result<&Selector, &ParseError> {
+    pub fn labels(&self) -> Result<&Selector, &SelectorParseError> {
         let read = || Selector::parse(self.get("labelSelector").unwrap_or_default());
         self.labels.get_or_init(read).as_ref()
     }

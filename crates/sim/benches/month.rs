@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use api::text::Source;
-use sim::{Due, Millis, Nobody, Observer, Recording, Scenario, Simulation};
+use api::yaml::SourceFile;
+use sim::{DueDecision, Millis, NullObserver, Observer, Recording, Scenario, Simulation};
 
 use table::Table;
 
@@ -33,14 +33,14 @@ fn main() -> ExitCode {
             }
         };
     if counting {
-        measured(&Scenario { duration: DAY, ..scenario }, &mut Nobody);
+        measured(&Scenario { duration: DAY, ..scenario }, &mut NullObserver);
         return ExitCode::SUCCESS;
     }
     let mut table = Table::new("simulator: examples/month.yaml");
     let seen = watch(&scenario);
     table::note("decisions", f64::from(seen.decisions), table::count);
     table::note("most pods", f64::from(seen.most_pods), table::count);
-    table.row("time, 30 days", time(|| measured(&scenario, &mut Nobody)), MONTH, seconds);
+    table.row("time, 30 days", time(|| measured(&scenario, &mut NullObserver)), MONTH, seconds);
     let recorded = time(|| measured(&scenario, &mut Recording::new(&scenario, 2000)));
     table.row("time, 30 days, with all that a report shows", recorded, MONTH, seconds);
     match table::count_under_valgrind(&["count"]) {
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 
 fn load(path: &Path) -> Result<Scenario, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let source = Source::from_bytes("month.yaml", &bytes).map_err(|problem| problem.render(false))?;
+    let source = SourceFile::from_bytes("month.yaml", &bytes).map_err(|problem| problem.render(false))?;
     let files = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
     Scenario::load(&[source], &files)
         .map_err(|problems| problems.iter().map(|p| p.render(false)).collect::<Vec<_>>().join("\n"))
@@ -90,7 +90,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn step(&mut self, _: &Due, seen: &engine::Observation, _: &engine::Decision) {
+    fn step(&mut self, _: &DueDecision, seen: &engine::Observation, _: &engine::Decision) {
         self.decisions += 1;
         self.most_pods = self.most_pods.max(u32::try_from(seen.pods.len()).unwrap_or(u32::MAX));
     }

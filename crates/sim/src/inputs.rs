@@ -2,49 +2,49 @@
 
 use std::sync::Arc;
 
-use engine::{PodSamples, Sample, Samples};
+use engine::{MetricSamples, PodSamples, Sample};
 use jiff::Timestamp;
 
-use crate::load::Load;
+use crate::load::LoadCurve;
 use crate::random::Seed;
 use crate::scenario::document::Signal;
 use crate::time::{Millis, to_the_second};
-use crate::workload::{Meter, ModelPod, Window, Workload};
+use crate::workload::{ModelPod, ScrapeWindow, UsageMeter, Workload};
 
 /// One metric of one autoscaler: what it asks for, and when it gets no answer.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct MetricInput {
     /// What it asks for.
-    pub ask: Ask,
+    pub ask: MetricRequest,
     /// When it gets no answer.
-    pub outages: Vec<Failing>,
+    pub outages: Vec<OutageWindow>,
 }
 
 /// What a metric asks for.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum MetricRequest {
     /// A resource of pods: per workload that is looked at, what is added up in each pod.
     Resource {
         /// In the order of the workloads that are looked at.
-        meters: Vec<Meter>,
+        meters: Vec<UsageMeter>,
         /// From a measurement until it can be read.
         delay: Millis,
     },
     /// A custom metric of pods: per workload that is looked at, what tells it.
-    Pods(Vec<Option<Series>>),
+    Pods(Vec<Option<MetricSeries>>),
     /// Numbers that belong to no pod.
-    Totals(Vec<Series>),
+    Totals(Vec<MetricSeries>),
     /// Nothing: its selector or target is broken.
     Nothing,
 }
 
 /// Numbers over time.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct MetricSeries {
     /// The workload it tells of, by its place in the scenario.
     pub workload: usize,
     /// What it tells.
-    pub value: Value,
+    pub value: SeriesValue,
     /// What that is multiplied with.
     pub scale: f64,
     /// From a measurement until it can be read.
@@ -53,16 +53,16 @@ pub struct Series {
 
 /// What a series tells.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum SeriesValue {
     /// Something about its workload.
     Signal(Signal),
     /// A curve of its own.
-    Curve(Arc<Load>),
+    Curve(Arc<LoadCurve>),
 }
 
 /// A time without an answer.
 #[derive(Clone, Debug)]
-pub struct Failing {
+pub struct OutageWindow {
     /// Its begin.
     pub from: Millis,
     /// Its end.
@@ -73,14 +73,14 @@ pub struct Failing {
     pub pods: Option<(f64, Seed)>,
 }
 
-impl Input {
+impl MetricInput {
     /// How much work an answer is, in pods and shapes looked at, with at most so many pods per workload.
     pub fn effort(&self, pods: usize) -> usize {
         let ask = match &self.ask {
-            Ask::Resource { meters, .. } => pods.saturating_mul(meters.len()),
-            Ask::Pods(series) => pods.saturating_mul(series.len()),
-            Ask::Totals(series) => series.iter().map(Series::effort).sum(),
-            Ask::Nothing => 0,
+            MetricRequest::Resource { meters, .. } => pods.saturating_mul(meters.len()),
+            MetricRequest::Pods(series) => pods.saturating_mul(series.len()),
+            MetricRequest::Totals(series) => series.iter().map(MetricSeries::effort).sum(),
+            MetricRequest::Nothing => 0,
         };
         ask.saturating_add(self.outages.len())
     }
@@ -88,43 +88,43 @@ impl Input {
     /// The answer at `now`. `used` is an earlier answer whose memory can be used again.
     pub fn read(
         &self,
-        ground: &Ground<'_>,
+        ground: &MetricsView<'_>,
         now: Millis,
-        used: Result<Samples, String>,
-    ) -> Result<Samples, String> {
+        used: Result<MetricSamples, String>,
+    ) -> Result<MetricSamples, String> {
         let failing = self.outages.iter().find(|outage| outage.from <= now && now < outage.to);
-        if let Some(Failing { error, pods: None, .. }) = failing {
+        if let Some(OutageWindow { error, pods: None, .. }) = failing {
             return Err(error.clone());
         }
         let mut list = List { ground, missing: failing.and_then(|outage| outage.pods), by_pod: memory(used) };
         match &self.ask {
-            Ask::Resource { meters, delay } => {
+            MetricRequest::Resource { meters, delay } => {
                 for (workload, meter) in ground.looked_at().zip(meters) {
                     let window = workload.window(now - *delay);
                     list.add(workload, window, |pod, window| meter.read(pod.activity(window)?));
                 }
                 list.finish("no metrics returned from resource metrics API")
             }
-            Ask::Pods(series) => {
+            MetricRequest::Pods(series) => {
                 for (workload, series) in ground.looked_at().zip(series) {
                     let window = series.as_ref().and_then(|series| workload.window(now - series.delay));
                     list.add(workload, window, |pod, window| series.as_ref()?.of_pod(pod, window));
                 }
                 list.finish("no metrics returned from custom metrics API")
             }
-            Ask::Totals(series) => {
+            MetricRequest::Totals(series) => {
                 let window =
-                    |series: &Series| ground.workloads.get(series.workload)?.window(now - series.delay);
-                let total = |series: &Series| Some(milli(series.total(&window(series)?)));
-                Ok(Samples::Totals(series.iter().filter_map(total).collect()))
+                    |series: &MetricSeries| ground.workloads.get(series.workload)?.window(now - series.delay);
+                let total = |series: &MetricSeries| Some(milli(series.total(&window(series)?)));
+                Ok(MetricSamples::Totals(series.iter().filter_map(total).collect()))
             }
-            Ask::Nothing => Ok(Samples::NotAsked),
+            MetricRequest::Nothing => Ok(MetricSamples::NotAsked),
         }
     }
 }
 
 /// Where answers come from.
-pub struct Ground<'a> {
+pub struct MetricsView<'a> {
     /// All workloads of the scenario.
     pub workloads: &'a [Workload],
     /// Those whose pods are looked at, by their place.
@@ -133,7 +133,7 @@ pub struct Ground<'a> {
     pub start: Timestamp,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> MetricsView<'a> {
     /// The workloads whose pods are looked at.
     pub fn looked_at(&self) -> impl Iterator<Item = &'a Workload> {
         let workloads = self.workloads;
@@ -143,7 +143,7 @@ impl<'a> Ground<'a> {
 
 /// A list of samples that grows pod by pod.
 struct List<'a> {
-    ground: &'a Ground<'a>,
+    ground: &'a MetricsView<'a>,
     missing: Option<(f64, Seed)>,
     by_pod: Vec<Option<Sample>>,
 }
@@ -152,8 +152,8 @@ impl List<'_> {
     fn add(
         &mut self,
         workload: &Workload,
-        window: Option<Window>,
-        read: impl Fn(&ModelPod, &Window) -> Option<i64>,
+        window: Option<ScrapeWindow>,
+        read: impl Fn(&ModelPod, &ScrapeWindow) -> Option<i64>,
     ) {
         let Some(window) = window else {
             self.by_pod.extend(workload.fleet().pods().iter().map(|_| None));
@@ -169,17 +169,17 @@ impl List<'_> {
         }));
     }
 
-    fn finish(self, error: &str) -> Result<Samples, String> {
+    fn finish(self, error: &str) -> Result<MetricSamples, String> {
         if self.by_pod.iter().all(Option::is_none) {
             return Err(error.to_owned());
         }
-        Ok(Samples::PerPod(PodSamples { by_pod: self.by_pod, stray: Vec::new() }))
+        Ok(MetricSamples::PerPod(PodSamples { by_pod: self.by_pod, stray: Vec::new() }))
     }
 }
 
-fn memory(used: Result<Samples, String>) -> Vec<Option<Sample>> {
+fn memory(used: Result<MetricSamples, String>) -> Vec<Option<Sample>> {
     match used {
-        Ok(Samples::PerPod(PodSamples { mut by_pod, .. })) => {
+        Ok(MetricSamples::PerPod(PodSamples { mut by_pod, .. })) => {
             by_pod.clear();
             by_pod
         }
@@ -187,30 +187,30 @@ fn memory(used: Result<Samples, String>) -> Vec<Option<Sample>> {
     }
 }
 
-impl Series {
+impl MetricSeries {
     fn effort(&self) -> usize {
         match &self.value {
-            Value::Signal(_) => 1,
-            Value::Curve(load) => 1 + load.len(),
+            SeriesValue::Signal(_) => 1,
+            SeriesValue::Curve(load) => 1 + load.len(),
         }
     }
 
-    fn total(&self, window: &Window) -> f64 {
+    fn total(&self, window: &ScrapeWindow) -> f64 {
         let value = match &self.value {
-            Value::Signal(Signal::Offered) => window.rates().offered,
-            Value::Signal(Signal::Served) => window.rates().served,
-            Value::Signal(Signal::Unserved) => window.rates().lost,
-            Value::Signal(Signal::Backlog) => window.to.backlog,
-            Value::Curve(load) => load.at(window.to.at),
+            SeriesValue::Signal(Signal::Offered) => window.rates().offered,
+            SeriesValue::Signal(Signal::Served) => window.rates().served,
+            SeriesValue::Signal(Signal::Unserved) => window.rates().lost,
+            SeriesValue::Signal(Signal::Backlog) => window.to.backlog,
+            SeriesValue::Curve(load) => load.at(window.to.at),
         };
         value * self.scale
     }
 
     /// A pod's own work, or its even share of the whole.
-    fn of_pod(&self, pod: &ModelPod, window: &Window) -> Option<i64> {
+    fn of_pod(&self, pod: &ModelPod, window: &ScrapeWindow) -> Option<i64> {
         let activity = pod.activity(window)?;
         let value = match &self.value {
-            Value::Signal(Signal::Served) => activity.work * self.scale,
+            SeriesValue::Signal(Signal::Served) => activity.work * self.scale,
             _ if pod.worked_at_end(window) && window.to.ready > 0 => {
                 self.total(window) / window.to.ready as f64
             }

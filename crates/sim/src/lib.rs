@@ -24,7 +24,7 @@ pub mod summary;
 pub mod time;
 pub mod workload;
 
-pub use observer::{Capture, Due, Nobody, Observer, Sample};
+pub use observer::{DecisionCapture, DueDecision, NullObserver, Observer, WorkloadSample};
 pub use recording::Recording;
 pub use scenario::{Files, Scenario};
 pub use simulation::Simulation;

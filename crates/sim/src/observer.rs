@@ -9,17 +9,17 @@ use crate::time::Millis;
 /// Watches a run. Every method has a default, so that a watcher implements what it cares for.
 pub trait Observer {
     /// An autoscaler has decided, and what it decided has been done.
-    fn step(&mut self, due: &Due, seen: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         let _ = (due, seen, decision);
     }
 
     /// A workload was looked at; rates are means since the last time.
-    fn sample(&mut self, at: Timestamp, workload: usize, sample: &Sample) {
+    fn sample(&mut self, at: Timestamp, workload: usize, sample: &WorkloadSample) {
         let _ = (at, workload, sample);
     }
 
     /// Whether the decision that is due should record every pod by name.
-    fn wants_detail(&self, due: &Due) -> bool {
+    fn wants_detail(&self, due: &DueDecision) -> bool {
         let _ = due;
         false
     }
@@ -37,7 +37,7 @@ pub trait Observer {
 
 /// A decision that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueDecision {
     /// When, on the wall clock of the scenario.
     pub at: Timestamp,
     /// When, from the start of the scenario.
@@ -51,7 +51,7 @@ pub struct Due {
 /// One look at a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sample {
+pub struct WorkloadSample {
     /// When, from the start of the scenario.
     pub at: Millis,
     /// Units of work per second that arrived.
@@ -74,32 +74,32 @@ pub struct Sample {
 
 /// Watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NullObserver;
 
-impl Observer for Nobody {}
+impl Observer for NullObserver {}
 
 /// Keeps the decisions in force at one moment, complete, and ends the run once it has them.
 #[derive(Clone, Debug)]
-pub struct Capture {
+pub struct DecisionCapture {
     at: Millis,
     past: bool,
     /// Per autoscaler: what it saw and decided last before the moment, if it had decided by then.
     pub found: Vec<Option<(Observation, Decision)>>,
 }
 
-impl Capture {
+impl DecisionCapture {
     /// Looks at `at`, in a scenario with so many autoscalers.
     pub fn new(at: Millis, autoscalers: usize) -> Self {
         Self { at, past: false, found: vec![None; autoscalers] }
     }
 
-    fn wants(&self, due: &Due) -> bool {
+    fn wants(&self, due: &DueDecision) -> bool {
         due.elapsed <= self.at && self.at < due.next
     }
 }
 
-impl Observer for Capture {
-    fn step(&mut self, due: &Due, seen: &Observation, decision: &Decision) {
+impl Observer for DecisionCapture {
+    fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         if self.wants(due)
             && let Some(slot) = self.found.get_mut(due.autoscaler)
         {
@@ -107,11 +107,11 @@ impl Observer for Capture {
         }
     }
 
-    fn sample(&mut self, _: Timestamp, _: usize, sample: &Sample) {
+    fn sample(&mut self, _: Timestamp, _: usize, sample: &WorkloadSample) {
         self.past = sample.at > self.at;
     }
 
-    fn wants_detail(&self, due: &Due) -> bool {
+    fn wants_detail(&self, due: &DueDecision) -> bool {
         self.wants(due)
     }
 

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use api::overlap::Registry;
+use api::overlap::SelectorRegistry;
 use api::selector::Selector;
 
-use engine::{Detail, Observation, Samples, Scale, Selection, State, Status, Written};
+use engine::{
+    DecisionDetail, MetricSamples, Observation, PodSelection, Scale, ScaleWriteResult, State, Status,
+};
 use jiff::Timestamp;
 
-use crate::inputs::Ground;
-use crate::observer::{Due, Observer};
+use crate::inputs::MetricsView;
+use crate::observer::{DueDecision, Observer};
 use crate::scenario::{AutoscalerPlan, Scenario};
 use crate::summary::{AutoscalerTally, Summary};
 use crate::time::{Millis, to_the_second};
@@ -20,7 +22,7 @@ pub struct Simulation<'a> {
     scenario: &'a Scenario,
     workloads: Vec<Workload>,
     autoscalers: Vec<Autoscaler<'a>>,
-    registry: Registry,
+    registry: SelectorRegistry,
     next_sample: Millis,
     over: bool,
 }
@@ -44,7 +46,7 @@ impl<'a> Simulation<'a> {
         let workloads =
             scenario.workloads.iter().map(|w| Workload::new(&w.plan, &scenario.cadence)).collect();
         let autoscalers = scenario.autoscalers.iter().map(|plan| Autoscaler::new(plan, scenario)).collect();
-        let mut registry = Registry::default();
+        let mut registry = SelectorRegistry::default();
         for plan in scenario.autoscalers.iter().filter(|plan| !plan.dry_run) {
             registry.register(&plan.spec.namespace, &plan.spec.name);
         }
@@ -89,21 +91,21 @@ impl<'a> Simulation<'a> {
         let plan = autoscaler.plan;
         autoscaler.observe(now, self.scenario, &self.workloads, &mut self.registry);
         autoscaler.next = now + plan.period;
-        let due = Due {
+        let due = DueDecision {
             at: now.after(self.scenario.start),
             elapsed: now,
             next: autoscaler.next,
             autoscaler: index,
         };
-        let detail = if observer.wants_detail(&due) { Detail::Pods } else { Detail::Counts };
+        let detail = if observer.wants_detail(&due) { DecisionDetail::Pods } else { DecisionDetail::Counts };
         let mut decision = autoscaler.state.step_with(due.at, &autoscaler.seen, detail);
         if let Some(replicas) = decision.write() {
             let written = match self.workloads.get_mut(plan.workload) {
                 Some(workload) if !plan.dry_run => {
                     workload.scale(replicas);
-                    Written::Done
+                    ScaleWriteResult::Done
                 }
-                _ => Written::DryRun,
+                _ => ScaleWriteResult::DryRun,
             };
             autoscaler.state.settle(due.at, &autoscaler.seen, &mut decision, written);
         }
@@ -130,7 +132,7 @@ impl<'a> Autoscaler<'a> {
             spec: plan.spec.clone(),
             status: Status::default(),
             scale: Ok(Scale { spec_replicas: 0, status_replicas: 0, selector: selector.clone() }),
-            selection: Selection::Ours,
+            selection: PodSelection::Ours,
             pods: Vec::new(),
             samples: Vec::new(),
         };
@@ -147,7 +149,13 @@ impl<'a> Autoscaler<'a> {
     }
 
     /// Looks at everything a step needs.
-    fn observe(&mut self, now: Millis, scenario: &Scenario, workloads: &[Workload], registry: &mut Registry) {
+    fn observe(
+        &mut self,
+        now: Millis,
+        scenario: &Scenario,
+        workloads: &[Workload],
+        registry: &mut SelectorRegistry,
+    ) {
         let Self { plan, seen, .. } = self;
         let Ok(scale) = &mut seen.scale else { return };
         if let Some(target) = workloads.get(plan.workload) {
@@ -155,7 +163,7 @@ impl<'a> Autoscaler<'a> {
             scale.status_replicas = target.fleet().active() as i32;
         }
         let needed = Observation::needs_metrics(&seen.config, &seen.spec, &seen.status, scale);
-        let ground = Ground { workloads, places: &plan.looked_at, start: scenario.start };
+        let ground = MetricsView { workloads, places: &plan.looked_at, start: scenario.start };
         // Sums of counters that only grow: equal means that nothing has changed.
         let changes = ground.looked_at().map(|w| w.fleet().changes()).sum();
         if self.pods_seen != Some(changes) {
@@ -172,9 +180,9 @@ impl<'a> Autoscaler<'a> {
         {
             seen.selection = selection(plan, selector, scenario, workloads, registry);
         }
-        seen.samples.resize(plan.inputs.len(), Ok(Samples::NotAsked));
+        seen.samples.resize(plan.inputs.len(), Ok(MetricSamples::NotAsked));
         for (slot, input) in seen.samples.iter_mut().zip(&plan.inputs) {
-            let used = std::mem::replace(slot, Ok(Samples::NotAsked));
+            let used = std::mem::replace(slot, Ok(MetricSamples::NotAsked));
             *slot = input.read(&ground, now, used);
         }
     }
@@ -186,13 +194,13 @@ fn selection(
     selector: &Selector,
     scenario: &Scenario,
     workloads: &[Workload],
-    registry: &mut Registry,
-) -> Selection {
+    registry: &mut SelectorRegistry,
+) -> PodSelection {
     registry.select(&plan.spec.namespace, &plan.spec.name, selector.clone());
     let has_pods = |place: &&usize| workloads.get(**place).is_some_and(|w| !w.fleet().pods().is_empty());
     let labels = plan.looked_at.iter().filter(has_pods).filter_map(|place| scenario.workloads.get(*place));
     let keys = registry.selecting(&plan.spec.namespace, &labels.map(|w| -> &BTreeMap<_, _> { &w.labels }));
-    if keys.len() > 1 { Selection::Shared(keys) } else { Selection::Ours }
+    if keys.len() > 1 { PodSelection::Shared(keys) } else { PodSelection::Ours }
 }
 
 /// A status as the API stores it: times have whole seconds.

@@ -2,7 +2,7 @@
 
 use engine::evaluate::Arithmetic;
 use engine::spec::Tolerances;
-use engine::{Config, Decision, Outcome};
+use engine::{ControllerConfig, Decision, ScaleOutcome};
 use serde::Serialize;
 
 use crate::scenario::AutoscalerPlan;
@@ -48,23 +48,23 @@ pub struct AutoscalerTally {
 
 impl AutoscalerTally {
     /// Adds a decision.
-    pub fn add(&mut self, plan: &AutoscalerPlan, config: &Config, decision: &Decision) {
+    pub fn add(&mut self, plan: &AutoscalerPlan, config: &ControllerConfig, decision: &Decision) {
         let seconds = plan.period.as_secs_f64();
         let sums = &mut self.sums;
         sums.decisions += 1;
         let wanted = (decision.current(), decision.desired);
-        let looked = (decision.outcome == Outcome::DryRun).then_some(wanted);
+        let looked = (decision.outcome == ScaleOutcome::DryRun).then_some(wanted);
         let before = std::mem::replace(&mut self.looked, looked);
         match decision.outcome {
-            Outcome::DryRun if before == looked => {}
-            Outcome::Scaled | Outcome::DryRun => {
+            ScaleOutcome::DryRun if before == looked => {}
+            ScaleOutcome::Scaled | ScaleOutcome::DryRun => {
                 let up = wanted.1 > wanted.0;
                 *(if up { &mut sums.ups } else { &mut sums.downs }) += 1;
                 sums.reversals += u64::from(self.last_up.is_some_and(|last| last != up));
                 self.last_up = Some(up);
             }
-            Outcome::Failed | Outcome::WriteFailed(_) => sums.failures += 1,
-            Outcome::Kept | Outcome::Pending => {}
+            ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_) => sums.failures += 1,
+            ScaleOutcome::Kept | ScaleOutcome::Pending => {}
         }
         let most = 1.0 + Tolerances::of(&plan.spec, config).up;
         let proposals = decision.evaluations.iter().filter_map(|e| e.result.as_ref().ok());

@@ -3,23 +3,23 @@
 mod common;
 
 use common::{Web, changes, hpa, workload};
-use engine::{Decision, Observation, Outcome, Selection};
-use sim::{Capture, Due, Millis, Observer, Simulation};
+use engine::{Decision, Observation, PodSelection, ScaleOutcome};
+use sim::{DecisionCapture, DueDecision, Millis, Observer, Simulation};
 
 /// Keeps a line per decision.
 #[derive(Default)]
 struct Log {
-    steps: Vec<(i64, usize, Outcome, Selection)>,
+    steps: Vec<(i64, usize, ScaleOutcome, PodSelection)>,
     detailed: bool,
 }
 
 impl Observer for Log {
-    fn step(&mut self, due: &Due, seen: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         let seconds = due.elapsed.0 / 1000;
         self.steps.push((seconds, due.autoscaler, decision.outcome.clone(), seen.selection.clone()));
     }
 
-    fn wants_detail(&self, _: &Due) -> bool {
+    fn wants_detail(&self, _: &DueDecision) -> bool {
         self.detailed
     }
 }
@@ -55,11 +55,11 @@ fn two_autoscalers_on_one_target_are_ambiguous() {
     web.autoscalers = vec![hpa("a", 1, 10, ""), hpa("b", 1, 10, "")];
     let mut log = Log::default();
     Simulation::new(&web.scenario()).run(&mut log);
-    let shared = Selection::Shared(vec!["default/a".into(), "default/b".into()]);
+    let shared = PodSelection::Shared(vec!["default/a".into(), "default/b".into()]);
     // The first to decide does so once, as long as the other has not told what it selects (T33).
-    assert_eq!(log.steps[0], (15, 0, Outcome::Scaled, Selection::Ours));
-    assert_eq!(log.steps[1], (15, 1, Outcome::Failed, shared.clone()));
-    assert!(log.steps[2..].iter().all(|s| s.2 == Outcome::Failed && s.3 == shared), "{:?}", log.steps);
+    assert_eq!(log.steps[0], (15, 0, ScaleOutcome::Scaled, PodSelection::Ours));
+    assert_eq!(log.steps[1], (15, 1, ScaleOutcome::Failed, shared.clone()));
+    assert!(log.steps[2..].iter().all(|s| s.2 == ScaleOutcome::Failed && s.3 == shared), "{:?}", log.steps);
     let (_, recording) = web.run();
     let trouble = &recording.troubles[0];
     assert_eq!((trouble.reason.as_str(), trouble.count), ("AmbiguousSelector", 8));
@@ -111,7 +111,7 @@ fn a_starting_pod_is_not_taken_as_load() {
 #[test]
 fn a_capture_has_every_pod_and_ends_the_run() {
     let scenario = Web::new(&format!("duration: 10m\n{}", workload("- constant: 40", ""))).scenario();
-    let mut capture = Capture::new(Millis::from_secs(37), scenario.autoscalers.len());
+    let mut capture = DecisionCapture::new(Millis::from_secs(37), scenario.autoscalers.len());
     let summary = Simulation::new(&scenario).run(&mut capture);
     assert_eq!(summary.autoscalers[0].decisions, 3, "it stopped soon after");
     let (seen, decision) = capture.found[0].as_ref().unwrap();
@@ -120,7 +120,7 @@ fn a_capture_has_every_pod_and_ends_the_run() {
     let json = serde_json::to_string(&decision.evaluations).unwrap();
     assert!(seen.pods.iter().all(|pod| json.contains(&*pod.name)), "{json}");
     // A recorded observation replays to the same decision.
-    let mut early = Capture::new(Millis::ZERO, scenario.autoscalers.len());
+    let mut early = DecisionCapture::new(Millis::ZERO, scenario.autoscalers.len());
     Simulation::new(&scenario).run(&mut early);
     assert!(early.found[0].is_none());
 }
@@ -140,7 +140,7 @@ fn pods_of_others_with_the_same_labels_are_looked_at() {
     );
     let scenario = common::load("web.yaml", scenario.as_bytes());
     assert_eq!(scenario.autoscalers[0].looked_at, [0, 1]);
-    let mut capture = Capture::new(Millis::from_secs(15), 1);
+    let mut capture = DecisionCapture::new(Millis::from_secs(15), 1);
     Simulation::new(&scenario).run(&mut capture);
     let (seen, decision) = capture.found[0].as_ref().unwrap();
     // (2 × 100m + 1000m) ÷ 600m = 200 %.

@@ -4,11 +4,11 @@ mod common;
 
 use std::path::Path;
 
-use api::text::Source;
+use api::yaml::SourceFile;
 use common::{Web, changes, hpa, workload};
 use engine::{Decision, Observation};
 use proptest::prelude::*;
-use sim::{Due, Millis, Nobody, Observer, Sample, Scenario, Simulation};
+use sim::{DueDecision, Millis, NullObserver, Observer, Scenario, Simulation, WorkloadSample};
 
 /// Loads of many shapes.
 fn load() -> impl Strategy<Value = String> {
@@ -61,11 +61,11 @@ struct Counts {
 }
 
 impl Observer for Counts {
-    fn step(&mut self, _: &Due, _: &Observation, _: &Decision) {
+    fn step(&mut self, _: &DueDecision, _: &Observation, _: &Decision) {
         self.decided = true;
     }
 
-    fn sample(&mut self, _: jiff::Timestamp, _: usize, sample: &Sample) {
+    fn sample(&mut self, _: jiff::Timestamp, _: usize, sample: &WorkloadSample) {
         if self.decided {
             self.replicas.push(sample.replicas);
         }
@@ -141,9 +141,9 @@ proptest! {
             }
         }
         let files = |_: &Path| Err("no files here".to_owned());
-        match Scenario::load(&[Source::new("web.yaml", text)], &files) {
+        match Scenario::load(&[SourceFile::new("web.yaml", text)], &files) {
             Ok(scenario) if scenario.duration <= Millis::from_hours(1) && scenario.workloads.iter().all(|w| w.plan.replicas < 500) => {
-                Simulation::new(&scenario).run(&mut Nobody);
+                Simulation::new(&scenario).run(&mut NullObserver);
             }
             Ok(_) => {}
             Err(problems) => {

@@ -132,8 +132,8 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
     })
     .await;
     for manifest in api.manifest().split("---\n") {
-        let source = api::text::Source::new("manifest", manifest);
-        let object = api::text::parse(&source).unwrap()[0].root.to_json();
+        let source = api::yaml::SourceFile::new("manifest", manifest);
+        let object = api::yaml::parse(&source).unwrap()[0].root.to_json();
         let path = match object["kind"].as_str() {
             Some("Service") => format!("/api/v1/namespaces/{namespace}/services"),
             _ => "/apis/apiregistration.k8s.io/v1/apiservices".to_owned(),

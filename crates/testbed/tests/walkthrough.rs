@@ -17,8 +17,8 @@ use api::selector::Selector;
 use controllers::hpa::Settings;
 use localkube::metrics::MetricsApi;
 use localkube::nodes::{Nodes, Plan, Workload};
-use sim::load::{Load, Shape};
-use sim::workload::{ContainerUsage, Delays, Service, Usage};
+use sim::load::{CurveShape, LoadCurve};
+use sim::workload::{ContainerUsageModel, PodDelays, ServiceCapacity, UsageModel};
 use testbed::harness::{self, Failure, TestNamespace};
 
 const MANIFEST: &str = "\
@@ -84,11 +84,11 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
         localkube::metrics::Settings { resolution: Duration::from_secs(1), ..Default::default() };
     let metrics = MetricsApi::of_nodes(&nodes, resolution).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
-    let config = engine::Config {
+    let config = engine::ControllerConfig {
         downscale_stabilization: jiff::SignedDuration::from_secs(3),
         cpu_initialization_period: jiff::SignedDuration::ZERO,
         initial_readiness_delay: jiff::SignedDuration::ZERO,
-        ..engine::Config::default()
+        ..engine::ControllerConfig::default()
     };
     let settings = Settings {
         config: Arc::new(config),
@@ -117,18 +117,18 @@ async fn walk(ns: TestNamespace, kubectl: PathBuf) {
 /// So many requests per second, each of which costs 25m of cpu.
 fn load(namespace: &str, requests: f64) -> Workload {
     // In thousandths.
-    let usage = |idle, per_unit| Usage { idle, starting: idle, per_unit, limit: f64::INFINITY };
+    let usage = |idle, per_unit| UsageModel { idle, starting: idle, per_unit, limit: f64::INFINITY };
     Workload {
         namespace: namespace.to_owned(),
         selector: Selector::parse("run=php-apache").unwrap(),
-        load: Load::new(vec![Shape::Constant(requests)], Vec::new()),
-        service: Service { per_pod: None, queue: 0.0 },
-        containers: vec![ContainerUsage {
+        load: LoadCurve::new(vec![CurveShape::Constant(requests)], Vec::new()),
+        service: ServiceCapacity { per_pod: None, queue: 0.0 },
+        containers: vec![ContainerUsageModel {
             name: "php-apache".into(),
             cpu: usage(0.0, 25.0),
             memory: usage(20e9, 0.0),
         }],
-        delays: Some(Delays::default()),
+        delays: Some(PodDelays::default()),
     }
 }
 

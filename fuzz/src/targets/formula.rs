@@ -1,6 +1,6 @@
 //! Formulas of ScaledObjects.
 
-use api::keda::{Advanced, ScaledObject, ScalingModifiers, Trigger};
+use api::keda::{AdvancedConfig, ScaledObject, ScalingModifiers, Trigger};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::formula::{Moment, Program, Value};
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         ScalingModifiers { formula: text.into_owned(), target: "2".into(), ..ScalingModifiers::default() };
     let mut object = ScaledObject::default();
     object.spec.triggers = names.iter().map(trigger).collect();
-    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
+    object.spec.advanced = Some(Box::new(AdvancedConfig { scaling_modifiers, ..AdvancedConfig::default() }));
     if let Ok(compiled) = Compiled::new(&object, Compat::Better) {
         let _ = compiled.evaluate(&object, &[], Timestamp::UNIX_EPOCH);
     }

@@ -6,13 +6,13 @@ use api::autoscaling::{
 use api::convert;
 use api::manifest::{Manifest, admit_autoscaler, admit_hpa, admit_proposal};
 use api::plimsoll::{self, Autoscaler};
-use api::text::{Document, Problem, Source, parse};
+use api::yaml::{Document, Diagnostic, SourceFile, parse};
 
 use super::text::render;
 
 /// A file of manifests.
 pub fn run(data: &[u8]) {
-    let Ok(documents) = Source::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) else {
+    let Ok(documents) = SourceFile::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) else {
         return;
     };
     for document in documents.into_iter().flat_map(Document::into_items) {
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Problem>> {
+fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Diagnostic>> {
     match manifest {
         Manifest::Hpa(hpa) => {
             for gates in

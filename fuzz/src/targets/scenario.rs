@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use api::text::Source;
-use sim::{Millis, Observer, Recording, Sample, Scenario, Simulation};
+use api::yaml::SourceFile;
+use sim::{Millis, Observer, Recording, WorkloadSample, Scenario, Simulation};
 
 use super::text::render;
 
@@ -13,7 +13,7 @@ const MOST_WORK: i64 = 2_000_000;
 
 /// One file; those it refers to cannot be read.
 pub fn run(data: &[u8]) {
-    let Ok(source) = Source::from_bytes("fuzz.yaml", data) else { return };
+    let Ok(source) = SourceFile::from_bytes("fuzz.yaml", data) else { return };
     let files = |_: &Path| Err("no such file".to_owned());
     let mut scenario = match Scenario::load(&[source], &files) {
         Ok(scenario) => scenario,
@@ -42,7 +42,7 @@ fn work(scenario: &Scenario) -> i64 {
 struct Finite;
 
 impl Observer for Finite {
-    fn sample(&mut self, _: jiff::Timestamp, _: usize, sample: &Sample) {
+    fn sample(&mut self, _: jiff::Timestamp, _: usize, sample: &WorkloadSample) {
         let numbers = [sample.offered, sample.served, sample.unserved, sample.backlog];
         assert!(numbers.iter().all(|n| n.is_finite() && *n >= 0.0), "{sample:?}");
     }

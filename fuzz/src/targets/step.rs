@@ -1,7 +1,7 @@
 //! Steps over whatever can be written down as an observation.
 
 use engine::explain::{explain, sentence};
-use engine::{Decision, Detail, Observation, State, Written};
+use engine::{Decision, DecisionDetail, Observation, State, ScaleWriteResult};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +23,10 @@ pub fn run(data: &[u8]) {
     for seen in seen.iter().take(8) {
         let mut copy = state.clone();
         let mut decision = state.step(at, seen);
-        let detailed = copy.step_with(at, seen, Detail::Pods);
+        let detailed = copy.step_with(at, seen, DecisionDetail::Pods);
         assert_eq!(detailed.desired, decision.desired, "detail changes nothing");
         within_bounds(seen, &decision);
-        state.settle(at, seen, &mut decision, Written::Done);
+        state.settle(at, seen, &mut decision, ScaleWriteResult::Done);
         decision.status_written(&seen.spec.name, Err("conflict".into()));
         told(seen, &decision);
         told(seen, &detailed);

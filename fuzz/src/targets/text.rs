@@ -1,10 +1,10 @@
 //! The door: YAML and JSON into documents, and documents into YAML.
 
-use api::text::{Document, Problem, Source, parse, to_yaml};
+use api::yaml::{Document, Diagnostic, SourceFile, parse, to_yaml};
 
 /// A file.
 pub fn run(data: &[u8]) {
-    match Source::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) {
+    match SourceFile::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) {
         Ok(documents) => documents.into_iter().flat_map(Document::into_items).for_each(|d| look(&d)),
         Err(problem) => render(&problem),
     }
@@ -19,7 +19,7 @@ fn look(document: &Document) {
     // What is written reads back as the same.
     let json = document.root.to_json();
     let written = to_yaml(&json);
-    let again = Source::from_bytes("again.yaml", written.as_bytes()).and_then(|source| parse(&source));
+    let again = SourceFile::from_bytes("again.yaml", written.as_bytes()).and_then(|source| parse(&source));
     match again.as_deref() {
         Ok([again]) => assert_eq!(again.root.to_json(), json, "{written}"),
         Ok(other) => panic!("{} documents instead of one: {written}", other.len()),
@@ -27,6 +27,6 @@ fn look(document: &Document) {
     }
 }
 
-pub(super) fn render(problem: &Problem) {
+pub(super) fn render(problem: &Diagnostic) {
     let _ = (problem.render(false), problem.render(true));
 }

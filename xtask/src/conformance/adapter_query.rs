@@ -79,7 +79,7 @@ fn answer(request: &Value, rules: &Rules, registry: &Registry, mapper: &RestMapp
                 Ok(query) => json!({"query": query}),
                 Err(QueryError::NoMetric) => {
                     let known = if namespace == "default" { "namespaces" } else { "" };
-                    json!({"error": api::provider::Failure::no_metric(text("metric"), known).to_string()})
+                    json!({"error": api::provider::MetricsError::no_metric(text("metric"), known).to_string()})
                 }
                 Err(_) => json!({"error": "Internal error occurred: unable to fetch metrics"}),
             }

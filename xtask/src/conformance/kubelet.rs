@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::provider::{
-    Answer, Compat, ContainerUsage, Labels, Listing, NodeUsage, PodUsage, ResourceMetrics, Usage,
+    Compat, ContainerUsage, Labels, ListFilter, NodeUsage, PodUsage, ProviderFuture, ResourceMetricsProvider,
+    ResourceUsage,
 };
 use api::selector::{FieldSelector, Selector};
 use api::time::{go_duration, parse_go_duration};
@@ -159,12 +160,12 @@ fn inventory(record: &Record) -> Inventory {
     inventory
 }
 
-fn everything() -> Result<Listing, String> {
+fn everything() -> Result<ListFilter, String> {
     let fields = FieldSelector::parse("").map_err(|error| error.to_string())?;
-    Ok(Listing { namespace: None, labels: Selector::everything(), fields })
+    Ok(ListFilter { namespace: None, labels: Selector::everything(), fields })
 }
 
-fn listed<T>(answer: Answer<'_, Vec<T>>, shown: fn(&T) -> Value) -> Result<Value, String> {
+fn listed<T>(answer: ProviderFuture<'_, Vec<T>>, shown: fn(&T) -> Value) -> Result<Value, String> {
     let items = answer.now_or_never().ok_or("a list that has to wait")?.map_err(|error| error.to_string())?;
     Ok(items.iter().map(shown).collect())
 }
@@ -227,7 +228,7 @@ fn times(timestamp: Option<Timestamp>, window: i64) -> (Value, Value) {
     (json!(seconds.map(|time| time.to_string())), json!(go_duration(SignedDuration::from_nanos(window))))
 }
 
-fn usage(usage: &Usage) -> Value {
+fn usage(usage: &ResourceUsage) -> Value {
     let shown = usage.iter().map(|(name, quantity)| (name.to_string(), json!(quantity.to_string())));
     Value::Object(shown.collect())
 }

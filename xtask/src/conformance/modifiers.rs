@@ -1,7 +1,7 @@
 //! Formulas of ScaledObjects (`modifiers.jsonl`).
 
 use ::quantity::Quantity;
-use api::keda::{Advanced, Fallback, Health, ScaledObject, ScalingModifiers, Trigger};
+use api::keda::{AdvancedConfig, Fallback, ScaledObject, ScalingModifiers, Trigger, TriggerHealth};
 use api::map::Map;
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ struct In {
     triggers: Vec<Scripted>,
     fallback: Option<Fallback>,
     #[serde(default)]
-    health: Map<Health>,
+    health: Map<TriggerHealth>,
     #[serde(default)]
     fallback_active: bool,
     #[serde(default)]
@@ -118,7 +118,7 @@ fn scaled_object(given: &In) -> ScaledObject {
         target: given.target.clone(),
         ..ScalingModifiers::default()
     };
-    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
+    object.spec.advanced = Some(Box::new(AdvancedConfig { scaling_modifiers, ..AdvancedConfig::default() }));
     object.spec.triggers = given
         .triggers
         .iter()

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use api::provider::{
-    Answer, ContainerUsage, Found, Labels, Listing, NodeUsage, PodUsage, ResourceMetrics, Usage,
+    ContainerUsage, Labels, ListFilter, Lookup, NodeUsage, PodUsage, ProviderFuture, ResourceMetricsProvider,
+    ResourceUsage,
 };
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
@@ -130,7 +131,7 @@ impl Provider {
 
 impl Amounts {
     /// In the units in which they are kept: nanoseconds per second, and bytes.
-    fn read(&self) -> anyhow::Result<Usage> {
+    fn read(&self) -> anyhow::Result<ResourceUsage> {
         let cpu = Quantity::parse(&self.cpu)?.scaled_value(-9);
         let memory = Quantity::parse(&self.memory)?.value();
         Ok(vec![
@@ -145,40 +146,40 @@ fn labels(labels: BTreeMap<String, String>) -> Arc<Labels> {
 }
 
 /// Whether a list has an object with these labels, name and namespace.
-fn is_listed(which: &Listing, labels: &Labels, name: &str, namespace: &str) -> bool {
+fn is_listed(which: &ListFilter, labels: &Labels, name: &str, namespace: &str) -> bool {
     let field = |field: &str| if field == "metadata.name" { name } else { namespace };
     labels.are_selected(&which.labels)
         && which.fields.matches(field)
         && which.namespace.as_deref().is_none_or(|wanted| wanted == namespace)
 }
 
-fn found<T: Clone>(entry: Option<&Option<T>>) -> Found<T> {
+fn found<T: Clone>(entry: Option<&Option<T>>) -> Lookup<T> {
     match entry {
-        None => Found::Unknown,
-        Some(None) => Found::NoSamples,
-        Some(Some(usage)) => Found::Here(usage.clone()),
+        None => Lookup::NotFound,
+        Some(None) => Lookup::NoSamples,
+        Some(Some(usage)) => Lookup::Found(usage.clone()),
     }
 }
 
-impl ResourceMetrics for Provider {
-    fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for Provider {
+    fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         let all = self.pods.iter().filter_map(|(_, _, usage)| usage.clone());
         let pods = all.filter(|pod| is_listed(which, &pod.labels, &pod.name, &pod.namespace)).collect();
         Box::pin(async { Ok(pods) })
     }
 
-    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>> {
+    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
         let entry = self.pods.iter().find(|pod| pod.0 == namespace && pod.1 == name);
         Box::pin(async move { Ok(found(entry.map(|pod| &pod.2))) })
     }
 
-    fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         let all = self.nodes.iter().filter_map(|(_, usage)| usage.clone());
         let nodes = all.filter(|node| is_listed(which, &node.labels, &node.name, "")).collect();
         Box::pin(async { Ok(nodes) })
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
+    fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
         let entry = self.nodes.iter().find(|node| node.0 == name);
         Box::pin(async move { Ok(found(entry.map(|node| &node.1))) })
     }

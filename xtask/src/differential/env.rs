@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use api::decisions::Mode;
+use api::decisions::DecisionMode;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
@@ -156,7 +156,7 @@ impl HpaEnv {
 
     /// Holds both controllers; passes that have begun end first.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
-        self.ours.handle.update(Settings { mode: Mode::Off, ..self.ours.settings.clone() });
+        self.ours.handle.update(Settings { mode: DecisionMode::Off, ..self.ours.settings.clone() });
         let _ = self.hold.send(true);
         let (until, mut before, mut since) =
             (Instant::now() + PATIENCE, [(usize::MAX, 0); 2], Instant::now());
@@ -198,10 +198,10 @@ impl RunningController {
         std::fs::write(&file, proxy.kubeconfig()).context("failed to write a kubeconfig")?;
         let target = cluster::connect::Target { kubeconfig: Some(file), context: None };
         let client = cluster::connect::connect(&target).await?.client;
-        let mut config = engine::Config {
+        let mut config = engine::ControllerConfig {
             downscale_stabilization: SignedDuration::try_from(setting.stabilization)?,
             tolerance: setting.tolerance + if setting.sabotage { 0.2 } else { 0.0 },
-            ..engine::Config::default()
+            ..engine::ControllerConfig::default()
         };
         config.gates.scale_to_zero = setting.to_zero;
         let settings = Settings {
@@ -218,7 +218,7 @@ impl RunningController {
             discovery,
             leadership: Leadership::alone(),
             clock,
-            settings: Settings { mode: Mode::Off, ..settings.clone() },
+            settings: Settings { mode: DecisionMode::Off, ..settings.clone() },
             records: Records::new(1),
         });
         let (stop, stopped) = watch::channel(false);

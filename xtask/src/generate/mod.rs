@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Every file with what belongs into it.
 fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let definition = api::text::to_yaml(&autoscaler::definition());
+    let definition = api::yaml::to_yaml(&autoscaler::definition());
     let mut files = vec![(
         "deploy/crds/autoscalers.plimsoll.dev.yaml".to_owned(),
         format!("# Made by `cargo xtask generate` from xtask/src/generate; do not edit.\n{definition}"),

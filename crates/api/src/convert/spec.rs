@@ -1,8 +1,8 @@
 //! Autoscalers of every API become one [`Spec`].
 
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
-    Share, Source, Spec, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
+    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
 use jiff::SignedDuration;
 
@@ -37,7 +37,9 @@ pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
         _ => Aggregator::Max,
     };
     for (metric, own) in spec.metrics.iter_mut().zip(&autoscaler.spec.metrics) {
-        if let Source::Resource { of, .. } | Source::ContainerResource { of, .. } = &mut metric.source {
+        if let MetricSource::Resource { of, .. } | MetricSource::ContainerResource { of, .. } =
+            &mut metric.source
+        {
             *of = share(own);
         }
         metric.on_failure = own.on_failure.as_ref().map_or(FailurePolicy::Kubernetes, failure_policy);
@@ -45,11 +47,11 @@ pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
     spec
 }
 
-fn share(metric: &plimsoll::MetricSpec) -> Share {
+fn share(metric: &plimsoll::MetricSpec) -> UtilizationBase {
     let targets =
         [metric.resource.as_ref().map(|r| &r.target), metric.container_resource.as_ref().map(|r| &r.target)];
     let limits = targets.into_iter().flatten().any(|t| t.percentage_of.as_deref() == Some("limits"));
-    if limits { Share::Limits } else { Share::Requests }
+    if limits { UtilizationBase::Limits } else { UtilizationBase::Requests }
 }
 
 fn failure_policy(policy: &plimsoll::FailurePolicy) -> FailurePolicy {
@@ -69,12 +71,18 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
     let (source, goal) = match spec.type_.as_str() {
         v2::RESOURCE => {
             let resource = spec.resource.clone().unwrap_or_default();
-            (Source::Resource { name: resource.name, of: Share::Requests }, per_pod_goal(&resource.target))
+            (
+                MetricSource::Resource { name: resource.name, of: UtilizationBase::Requests },
+                per_pod_goal(&resource.target),
+            )
         }
         v2::CONTAINER_RESOURCE => {
             let v2::ContainerResourceMetricSource { name, target, container } =
                 spec.container_resource.clone().unwrap_or_default();
-            (Source::ContainerResource { name, container, of: Share::Requests }, per_pod_goal(&target))
+            (
+                MetricSource::ContainerResource { name, container, of: UtilizationBase::Requests },
+                per_pod_goal(&target),
+            )
         }
         v2::PODS => {
             let pods = spec.pods.clone().unwrap_or_default();
@@ -82,13 +90,13 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
                 .target
                 .average_value
                 .as_ref()
-                .map_or(Goal::Missing, |v| Goal::AverageValue(v.milli_value()));
-            (Source::Pods(metric_id(&pods.metric)), goal)
+                .map_or(MetricTarget::Missing, |v| MetricTarget::AverageValue(v.milli_value()));
+            (MetricSource::Pods(metric_id(&pods.metric)), goal)
         }
         v2::OBJECT => {
             let object = spec.object.clone().unwrap_or_default();
             let described = object.described_object;
-            let source = Source::Object {
+            let source = MetricSource::Object {
                 kind: described.kind,
                 name: described.name,
                 api_version: Some(described.api_version).filter(|v| !v.is_empty()),
@@ -98,9 +106,9 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
         }
         v2::EXTERNAL => {
             let external = spec.external.clone().unwrap_or_default();
-            (Source::External(metric_id(&external.metric)), external_goal(&external.target))
+            (MetricSource::External(metric_id(&external.metric)), external_goal(&external.target))
         }
-        other => (Source::Unknown(other.to_owned()), Goal::Missing),
+        other => (MetricSource::Unknown(other.to_owned()), MetricTarget::Missing),
     };
     Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
 }
@@ -117,29 +125,29 @@ pub(super) fn metric_id(id: &v2::MetricIdentifier) -> MetricId {
 }
 
 /// Resource metrics do not look at the target's type, only at which field is there.
-fn per_pod_goal(target: &v2::MetricTarget) -> Goal {
+fn per_pod_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, target.average_utilization) {
-        (Some(value), _) => Goal::AverageValue(value.milli_value()),
-        (None, Some(percent)) => Goal::Utilization(percent),
-        (None, None) => Goal::Missing,
+        (Some(value), _) => MetricTarget::AverageValue(value.milli_value()),
+        (None, Some(percent)) => MetricTarget::Utilization(percent),
+        (None, None) => MetricTarget::Missing,
     }
 }
 
 /// Object metrics want type and field to agree (T24).
-fn object_goal(target: &v2::MetricTarget) -> Goal {
+fn object_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (target.type_.as_str(), &target.value, &target.average_value) {
-        (v2::VALUE, Some(value), _) => Goal::Value(value.milli_value()),
-        (v2::AVERAGE_VALUE, _, Some(value)) => Goal::AverageValue(value.milli_value()),
-        _ => Goal::Missing,
+        (v2::VALUE, Some(value), _) => MetricTarget::Value(value.milli_value()),
+        (v2::AVERAGE_VALUE, _, Some(value)) => MetricTarget::AverageValue(value.milli_value()),
+        _ => MetricTarget::Missing,
     }
 }
 
 /// External metrics prefer the average.
-fn external_goal(target: &v2::MetricTarget) -> Goal {
+fn external_goal(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, &target.value) {
-        (Some(value), _) => Goal::AverageValue(value.milli_value()),
-        (None, Some(value)) => Goal::Value(value.milli_value()),
-        (None, None) => Goal::Missing,
+        (Some(value), _) => MetricTarget::AverageValue(value.milli_value()),
+        (None, Some(value)) => MetricTarget::Value(value.milli_value()),
+        (None, None) => MetricTarget::Missing,
     }
 }
 
@@ -149,12 +157,12 @@ pub(super) fn behavior(behavior: &v2::HorizontalPodAutoscalerBehavior) -> Behavi
     Behavior { up: direction(behavior.scale_up.as_ref()), down: direction(behavior.scale_down.as_ref()) }
 }
 
-fn no_rules() -> Rules {
-    Rules { window: None, select: SelectPolicy::Max, policies: Vec::new(), tolerance: None }
+fn no_rules() -> ScalingRules {
+    ScalingRules { window: None, select: SelectPolicy::Max, policies: Vec::new(), tolerance: None }
 }
 
-fn rules(rules: &v2::HPAScalingRules) -> Rules {
-    Rules {
+fn rules(rules: &v2::HPAScalingRules) -> ScalingRules {
+    ScalingRules {
         window: rules.stabilization_window_seconds.map(|s| SignedDuration::from_secs(i64::from(s))),
         select: match rules.select_policy.as_deref() {
             Some("Min") => SelectPolicy::Min,
@@ -166,9 +174,9 @@ fn rules(rules: &v2::HPAScalingRules) -> Rules {
     }
 }
 
-fn policy(policy: &v2::HPAScalingPolicy) -> Policy {
-    Policy {
-        kind: if policy.type_ == "Pods" { PolicyKind::Pods } else { PolicyKind::Percent },
+fn policy(policy: &v2::HPAScalingPolicy) -> ScalingPolicy {
+    ScalingPolicy {
+        kind: if policy.type_ == "Pods" { ScalingPolicyType::Pods } else { ScalingPolicyType::Percent },
         value: policy.value,
         period: SignedDuration::from_secs(i64::from(policy.period_seconds)),
     }

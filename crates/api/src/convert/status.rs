@@ -1,6 +1,6 @@
 //! The stored status, in and out.
 
-use engine::report::{Condition, Reading};
+use engine::report::{Condition, CurrentMetricValue};
 use engine::{Course, Decision, Status};
 
 use crate::autoscaling::v2;
@@ -62,7 +62,10 @@ pub fn same_status<'a>(
         && old.conditions == new.conditions
 }
 
-fn metrics_out(spec: &v2::HorizontalPodAutoscalerSpec, slots: &[Option<Reading>]) -> Vec<v2::MetricStatus> {
+fn metrics_out(
+    spec: &v2::HorizontalPodAutoscalerSpec,
+    slots: &[Option<CurrentMetricValue>],
+) -> Vec<v2::MetricStatus> {
     let none = v2::MetricSpec::default();
     slots
         .iter()
@@ -74,7 +77,7 @@ fn metrics_out(spec: &v2::HorizontalPodAutoscalerSpec, slots: &[Option<Reading>]
         .collect()
 }
 
-fn metric_out(spec: &v2::MetricSpec, reading: &Reading) -> v2::MetricStatus {
+fn metric_out(spec: &v2::MetricSpec, reading: &CurrentMetricValue) -> v2::MetricStatus {
     let current = v2::MetricValueStatus {
         value: reading.value.clone(),
         average_value: reading.average_value.clone(),

@@ -1,6 +1,6 @@
 //! Annotations and labels that mean something (docs/spec/keda.md 1.1).
 
-use crate::map::Texts;
+use crate::map::StringMap;
 
 /// Label on a ScaledObject, its HPA and in the selectors of its metrics.
 pub const SCALED_OBJECT_NAME: &str = "scaledobject.keda.sh/name";
@@ -30,13 +30,13 @@ pub const HPA_OWNERSHIP: &str = "validations.keda.sh/hpa-ownership";
 pub const ACT: &str = "plimsoll.dev/act";
 
 /// Whether an annotation is there and does not say no. What is no boolean is a yes.
-pub fn is_set(annotations: &Texts, key: &str) -> bool {
+pub fn is_set(annotations: &StringMap, key: &str) -> bool {
     annotations
         .get(key)
         .is_some_and(|value| !matches!(value.as_str(), "0" | "f" | "F" | "FALSE" | "false" | "False"))
 }
 
 /// Whether a ScaledObject does nothing at all.
-pub fn is_paused(annotations: &Texts) -> bool {
+pub fn is_paused(annotations: &StringMap) -> bool {
     annotations.contains_key(PAUSED_REPLICAS) || is_set(annotations, PAUSED)
 }

@@ -22,7 +22,7 @@ pub mod types {
 
 /// Whether something holds. What is none of the three words is not known: it must not make an object unreadable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-pub enum State {
+pub enum ConditionStatus {
     /// It does.
     True,
     /// It does not.
@@ -32,7 +32,7 @@ pub enum State {
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for State {
+impl<'de> Deserialize<'de> for ConditionStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
         Ok(match text.as_deref() {
@@ -51,7 +51,7 @@ pub struct Condition {
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,
     /// Whether it holds.
-    pub status: State,
+    pub status: ConditionStatus,
     /// One word for programs.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -62,7 +62,7 @@ pub struct Condition {
 
 impl Condition {
     /// A condition.
-    pub fn new(type_: &str, status: State, reason: &str, message: impl Into<String>) -> Self {
+    pub fn new(type_: &str, status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
         Self { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
     }
 }
@@ -122,8 +122,8 @@ impl Conditions {
 
     /// What is told before anything is known.
     pub fn initial() -> Self {
-        let unknown = |type_: &str| Condition::new(type_, State::Unknown, "", "");
-        let paused = Condition::new(types::PAUSED, State::False, "", "");
+        let unknown = |type_: &str| Condition::new(type_, ConditionStatus::Unknown, "", "");
+        let paused = Condition::new(types::PAUSED, ConditionStatus::False, "", "");
         Self([unknown(types::READY), unknown(types::ACTIVE), unknown(types::FALLBACK), paused].into())
     }
 
@@ -140,8 +140,8 @@ impl Conditions {
     }
 
     /// Whether a condition holds; `Unknown` if it is not there.
-    pub fn state(&self, type_: &str) -> State {
-        self.get(type_).map_or(State::Unknown, |condition| condition.status)
+    pub fn state(&self, type_: &str) -> ConditionStatus {
+        self.get(type_).map_or(ConditionStatus::Unknown, |condition| condition.status)
     }
 
     /// Replaces the condition of the same type, or adds it.

@@ -10,7 +10,7 @@ mod trigger;
 
 pub use authentication::*;
 pub use cloud_events::*;
-pub use conditions::{Condition, Conditions, State, types};
+pub use conditions::{Condition, ConditionStatus, Conditions, types};
 pub use scaled_job::*;
 pub use scaled_object::*;
 pub use trigger::{AuthenticationRef, Trigger};

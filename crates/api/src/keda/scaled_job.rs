@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Activity, Conditions, Trigger, annotations};
+use super::{Conditions, Trigger, TriggerActivity, annotations};
 use crate::map::Map;
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
@@ -133,5 +133,5 @@ pub struct ScaledJobStatus {
     pub external_metric_names: Vec<String>,
     /// Activity per metric.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
-    pub triggers_activity: Map<Activity>,
+    pub triggers_activity: Map<TriggerActivity>,
 }

@@ -58,7 +58,7 @@ pub struct ScaledObjectSpec {
     pub max_replica_count: Option<i32>,
     /// Restoring, the HPA's name and behavior, formulas.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub advanced: Option<Box<Advanced>>,
+    pub advanced: Option<Box<AdvancedConfig>>,
     /// The event sources.
     #[serde(deserialize_with = "nullable")]
     pub triggers: Vec<Trigger>,
@@ -88,10 +88,10 @@ pub struct ScaleTarget {
 /// Restoring, the HPA's name and behavior, formulas.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Advanced {
+pub struct AdvancedConfig {
     /// The HPA that is made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub horizontal_pod_autoscaler_config: Option<HpaConfig>,
+    pub horizontal_pod_autoscaler_config: Option<HorizontalPodAutoscalerConfig>,
     /// Whether the first count is restored when the ScaledObject is deleted.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "std::ops::Not::not")]
     pub restore_to_original_replica_count: bool,
@@ -103,7 +103,7 @@ pub struct Advanced {
 /// The HPA that is made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct HpaConfig {
+pub struct HorizontalPodAutoscalerConfig {
     /// Rates and stabilization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
@@ -183,10 +183,10 @@ pub struct ScaledObjectStatus {
     pub conditions: Conditions,
     /// Failures per metric, kept for fallback.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
-    pub health: Map<Health>,
+    pub health: Map<TriggerHealth>,
     /// Activity per metric.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Map::is_empty")]
-    pub triggers_activity: Map<Activity>,
+    pub triggers_activity: Map<TriggerActivity>,
     /// The count at which it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_replica_count: Option<i32>,
@@ -232,7 +232,7 @@ impl GroupVersionKindResource {
 /// How a metric fares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Health {
+pub struct TriggerHealth {
     /// Failures in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_failures: Option<i32>,
@@ -244,7 +244,7 @@ pub struct Health {
 /// Whether a metric is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Activity {
+pub struct TriggerActivity {
     /// Whether it is.
     #[serde(deserialize_with = "nullable")]
     pub is_active: bool,

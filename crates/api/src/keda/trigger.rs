@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::map::Texts;
+use crate::map::StringMap;
 use crate::wire::nullable;
 
 /// One event source; its place in the list is part of the names of its metrics.
@@ -20,7 +20,7 @@ pub struct Trigger {
     pub use_cached_metrics: bool,
     /// The scaler's parameters.
     #[serde(deserialize_with = "nullable")]
-    pub metadata: Texts,
+    pub metadata: StringMap,
     /// Where credentials are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication_ref: Option<AuthenticationRef>,

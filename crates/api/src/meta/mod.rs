@@ -5,7 +5,7 @@ pub mod validation;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::map::Texts;
+use crate::map::StringMap;
 use crate::wire::{is_zero, nullable};
 
 /// What identifies and describes an object.
@@ -43,11 +43,11 @@ pub struct ObjectMeta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
     /// Labels, for selecting.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
-    pub labels: Texts,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "StringMap::is_empty")]
+    pub labels: StringMap,
     /// Annotations, for tools.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
-    pub annotations: Texts,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "StringMap::is_empty")]
+    pub annotations: StringMap,
     /// The objects this one depends on.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
-use crate::field::{FieldError, Json};
-use crate::map::Texts;
+use crate::field::{AsJson, FieldError};
+use crate::map::StringMap;
 use crate::{gotext, instant, names};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -100,10 +100,10 @@ fn without_trailing_dash(prefix: &str) -> String {
 }
 
 fn immutable<T: PartialEq + Serialize>(path: &str, new: &T, old: &T) -> Option<FieldError> {
-    (new != old).then(|| FieldError::invalid(path, Json(new), IMMUTABLE))
+    (new != old).then(|| FieldError::invalid(path, AsJson(new), IMMUTABLE))
 }
 
-fn label_faults(labels: &Texts) -> Vec<FieldError> {
+fn label_faults(labels: &StringMap) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for (key, value) in labels {
         for wrong in names::label_key_faults(key) {
@@ -117,7 +117,7 @@ fn label_faults(labels: &Texts) -> Vec<FieldError> {
 }
 
 /// Annotation keys follow the rule for label keys, whatever their case.
-fn annotation_faults(annotations: &Texts) -> Vec<FieldError> {
+fn annotation_faults(annotations: &StringMap) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for key in annotations.keys() {
         for wrong in names::label_key_faults(&key.to_lowercase()) {
@@ -149,13 +149,13 @@ fn owner_faults(owners: &[OwnerReference]) -> Vec<FieldError> {
         if owner.uid.is_empty() {
             faults.push(FieldError::invalid(
                 format_args!("{PATH}.uid"),
-                Json(&owner.uid),
+                AsJson(&owner.uid),
                 "must not be empty",
             ));
         }
         if group.is_empty() && version == "v1" && owner.kind == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            faults.push(FieldError::invalid(PATH, Json(owner), detail));
+            faults.push(FieldError::invalid(PATH, AsJson(owner), detail));
         }
         if owner.controller == Some(true) {
             let name = format!("{}/{}", owner.kind, owner.name);
@@ -163,7 +163,7 @@ fn owner_faults(owners: &[OwnerReference]) -> Vec<FieldError> {
                 None => controller = Some(name),
                 Some(first) => faults.push(FieldError::invalid(
                     PATH,
-                    Json(owners),
+                    AsJson(owners),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
                          and {name}"
@@ -220,7 +220,7 @@ fn managed_fields_faults(entries: &[ManagedFieldsEntry]) -> Vec<FieldError> {
         let path = |name: &str| format!("metadata.managedFields[{i}].{name}");
         if !matches!(entry.operation.as_str(), "Apply" | "Update") {
             let detail = "must be `Apply` or `Update`";
-            faults.push(FieldError::invalid(path("operation"), Json(&entry.operation), detail));
+            faults.push(FieldError::invalid(path("operation"), AsJson(&entry.operation), detail));
         }
         if !matches!(entry.fields_type.as_str(), "" | "FieldsV1") {
             faults.push(FieldError::invalid(path("fieldsType"), &entry.fields_type, "must be `FieldsV1`"));

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::{API_VERSION, Autoscaler, AutoscalerSpec, KIND, METRIC, MetricOrigin, MetricSource, MetricSpec};
 use super::{ResourceMetricSource, ResourceTarget};
 use crate::autoscaling::v2::{self, CrossVersionObjectReference, MetricIdentifier, MetricTarget};
-use crate::field::{FieldError, Json};
+use crate::field::{AsJson, FieldError};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
@@ -243,7 +243,7 @@ impl ProposedMetric {
                 let known = ["controller", "namespace", "pod"];
                 return Err(FieldError::not_supported(
                     format_args!("{path}.from.current"),
-                    Json(other),
+                    AsJson(other),
                     &known,
                 ));
             }

@@ -6,7 +6,7 @@ use crate::autoscaling::validation::{
     ReferenceRules, Rules, behavior_faults, bound_faults, container_resource_faults, external_faults,
     identifier_faults, object_faults, pods_faults, reference_faults, resource_faults, target_faults,
 };
-use crate::field::{FieldError, Json};
+use crate::field::{AsJson, FieldError};
 use crate::meta::validation as meta;
 use crate::names;
 
@@ -93,7 +93,7 @@ fn metric_faults(path: &str, metric: &MetricSpec, described_object: ReferenceRul
         if type_.is_empty() {
             return vec![FieldError::required(path, "must specify a metric source type")];
         }
-        return vec![FieldError::not_supported(path, Json(type_), &TYPES)];
+        return vec![FieldError::not_supported(path, AsJson(type_), &TYPES)];
     };
     if !present {
         let detail = "must populate information for the given metric source";
@@ -184,7 +184,7 @@ fn source_faults(path: &str, source: &MetricSource, described_object: ReferenceR
         } else {
             "must be AverageValue when averageValue is set"
         };
-        faults.push(FieldError::invalid(at("type"), Json(&target.type_), detail));
+        faults.push(FieldError::invalid(at("type"), AsJson(&target.type_), detail));
     }
     faults
 }
@@ -232,5 +232,5 @@ fn failure_faults(path: &str, failure: &FailurePolicy, max_replicas: i32) -> Vec
 
 fn word_fault(path: &str, word: Option<&str>, known: &[&str]) -> Option<FieldError> {
     let word = word.filter(|word| !known.contains(word))?;
-    Some(FieldError::not_supported(path, Json(word), known))
+    Some(FieldError::not_supported(path, AsJson(word), known))
 }

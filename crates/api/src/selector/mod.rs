@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 
 pub use fields::{FieldSelector, FieldSelectorError, FieldTerm, UnknownField};
 pub use object::{LabelSelector, LabelSelectorRequirement, NotALabelSelector};
-pub use parse::ParseError;
+pub use parse::SelectorParseError;
 
 use crate::field::{self, FieldError};
 use crate::names;
@@ -92,7 +92,7 @@ impl Selector {
     }
 
     /// Reads the text form, e.g. `app=web,tier in (a,b)`.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
+    pub fn parse(text: &str) -> Result<Self, SelectorParseError> {
         parse::parse(text).map(Self::all_of)
     }
 
@@ -137,9 +137,9 @@ impl fmt::Display for Selector {
 }
 
 impl std::str::FromStr for Selector {
-    type Err = ParseError;
+    type Err = SelectorParseError;
 
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    fn from_str(text: &str) -> Result<Self, SelectorParseError> {
         Self::parse(text)
     }
 }

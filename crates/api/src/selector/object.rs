@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{InvalidRequirement, Operator, Requirement, Selector};
 use crate::gotext::{self, Words};
-use crate::map::Texts;
+use crate::map::StringMap;
 use crate::wire::nullable;
 
 /// A label selector as an object; all of its parts must hold.
@@ -14,8 +14,8 @@ use crate::wire::nullable;
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "Texts::is_empty")]
-    pub match_labels: Texts,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "StringMap::is_empty")]
+    pub match_labels: StringMap,
     /// Further conditions.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,

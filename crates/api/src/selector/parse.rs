@@ -6,7 +6,7 @@ use crate::field::FieldError;
 
 /// Why a text is not a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
+pub enum SelectorParseError {
     /// A requirement begins or ends with something unexpected.
     #[error("found '{found}', expected: {expected}")]
     Unexpected {
@@ -50,9 +50,11 @@ struct Parser<'a> {
     at: usize,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
-    let unexpected =
-        |token: Token<'_>, expected| ParseError::Unexpected { found: token.text.to_owned(), expected };
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorParseError> {
+    let unexpected = |token: Token<'_>, expected| SelectorParseError::Unexpected {
+        found: token.text.to_owned(),
+        expected,
+    };
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut requirements = Vec::new();
     if parser.peek().kind == TokenKind::End {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use api::autoscaling::{FeatureGates, Version, Versioned, v2};
 use api::manifest::{self, Manifest};
 use api::plimsoll::{self, Autoscaler};
-use api::text::{self, Document, nearest};
+use api::yaml::{self, Document, nearest};
 use serde_json::Value;
 
 use crate::failure::{Failure, Outcome};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let goal = goal(&args.to)?;
     let mut converted = Vec::new();
     for source in files::read_all(&args.files)? {
-        for document in text::parse(&source)?.into_iter().flat_map(Document::into_items) {
+        for document in yaml::parse(&source)?.into_iter().flat_map(Document::into_items) {
             converted.push(convert(&document, goal)?);
         }
     }
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         (Form::Json, all) => {
             format!("{:#}\n", serde_json::json!({"apiVersion": "v1", "kind": "List", "items": all}))
         }
-        (Form::Yaml, all) => all.iter().map(text::to_yaml).collect::<Vec<_>>().join("---\n"),
+        (Form::Yaml, all) => all.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
     };
     output::text_out(&text)
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use api::autoscaling::Versioned;
 use api::autoscaling::describe::{Event, describe_v1, describe_v2};
 use api::manifest::{self, Manifest};
-use api::text;
+use api::yaml;
 use engine::report::EventKind;
 use engine::{Decision, Observation};
 use jiff::Timestamp;
 use sim::scenario::Variation;
-use sim::{Due, Millis, Observer, Scenario, Simulation};
+use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::gates::GatesArg;
 use crate::failure::{Failure, Outcome};
@@ -53,7 +53,7 @@ fn written(args: &Args) -> Outcome {
     let gates = args.gates.gates()?;
     let mut texts = Vec::new();
     for source in files::read_all(&args.files)? {
-        for document in text::parse(&source)?.into_iter().flat_map(text::Document::into_items) {
+        for document in yaml::parse(&source)?.into_iter().flat_map(yaml::Document::into_items) {
             match Manifest::read(&document)? {
                 Manifest::Hpa(hpa) => {
                     let version = hpa.version();
@@ -133,7 +133,7 @@ impl History {
 }
 
 impl Observer for History {
-    fn step(&mut self, due: &Due, _: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, _: &Observation, decision: &Decision) {
         self.past = due.elapsed > self.until;
         let Some(track) = self.tracks.get_mut(due.autoscaler).filter(|_| !self.past) else { return };
         track.status = decision.status.clone();

@@ -1,7 +1,7 @@
 //! `--feature-gates`, as kube-apiserver and kube-controller-manager take them.
 
 use api::autoscaling::FeatureGates;
-use api::text::nearest;
+use api::yaml::nearest;
 
 use crate::failure::Failure;
 

@@ -131,13 +131,13 @@ fn table(items: &[DifferenceRecord], now: Timestamp) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::decisions::{API_VERSION, Meta};
+    use api::decisions::{API_VERSION, DecisionMeta};
 
     fn difference(field: &str, over: bool) -> DifferenceRecord {
         DifferenceRecord {
             api_version: API_VERSION.into(),
             kind: "Difference".into(),
-            metadata: Meta { name: "hpa.web".into(), namespace: "shop".into() },
+            metadata: DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
             since: "2026-01-05T09:00:00Z".parse().unwrap(),
             last: "2026-01-05T09:01:30Z".parse().unwrap(),
             over,

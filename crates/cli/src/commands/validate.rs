@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use api::autoscaling::FeatureGates;
 use api::manifest::{self, Manifest};
-use api::text::{self, Document, Problem, Source};
+use api::yaml::{self, Diagnostic, Document, SourceFile};
 use serde::Serialize;
 use sim::scenario::Variation;
 
@@ -83,12 +83,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn check(
-    source: &Source,
+    source: &SourceFile,
     gates: FeatureGates,
     findings: &mut Vec<Finding>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) -> Outcome {
-    let documents: Vec<Document> = text::parse(source)?.into_iter().flat_map(Document::into_items).collect();
+    let documents: Vec<Document> = yaml::parse(source)?.into_iter().flat_map(Document::into_items).collect();
     if documents.is_empty() {
         return Err(Failure::input(format!("{} is empty", source.name)));
     }
@@ -114,7 +114,7 @@ fn check(
 }
 
 /// What is wrong with one document.
-fn complaints(document: &Document, gates: FeatureGates) -> Vec<Problem> {
+fn complaints(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
     let admitted = Manifest::read(document).and_then(|manifest| match manifest {
         Manifest::Hpa(hpa) => manifest::admit_hpa(document, *hpa, gates).map(drop),
         Manifest::Autoscaler(autoscaler) => manifest::admit_autoscaler(document, *autoscaler).map(drop),
@@ -124,7 +124,7 @@ fn complaints(document: &Document, gates: FeatureGates) -> Vec<Problem> {
     admitted.err().unwrap_or_default()
 }
 
-fn finding(source: &Source, document: &Document, problems: &[Problem]) -> Finding {
+fn finding(source: &SourceFile, document: &Document, problems: &[Diagnostic]) -> Finding {
     Finding {
         file: source.name.to_string(),
         line: document.root.span.line,
@@ -144,5 +144,5 @@ fn finding(source: &Source, document: &Document, problems: &[Problem]) -> Findin
 }
 
 fn word(document: &Document, path: &str) -> String {
-    document.root.get(path).and_then(text::Node::as_str).unwrap_or_default().to_owned()
+    document.root.get(path).and_then(yaml::Node::as_str).unwrap_or_default().to_owned()
 }

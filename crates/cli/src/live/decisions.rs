@@ -1,6 +1,6 @@
 //! What the controller has decided, as it serves it through the API server.
 
-use api::decisions::{API_VERSION, DecisionList, DecisionRecord, DifferenceList, Mode};
+use api::decisions::{API_VERSION, DecisionList, DecisionMode, DecisionRecord, DifferenceList};
 use cluster::Kind;
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
@@ -166,7 +166,7 @@ pub(crate) fn decider(kind: Kind) -> &'static str {
 /// Whether nothing was decided for so long before `until` that the controller may have been away.
 pub(crate) fn silent(record: &DecisionRecord, until: Timestamp) -> bool {
     let patience = record.period.checked_mul(PERIODS).unwrap_or(SignedDuration::MAX);
-    record.mode != Mode::Off && until.duration_since(record.last) > patience.max(LEAST)
+    record.mode != DecisionMode::Off && until.duration_since(record.last) > patience.max(LEAST)
 }
 
 /// Shadow mode is of the controller.

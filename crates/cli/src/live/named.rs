@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use api::names::subdomain_faults;
-use api::text::nearest;
+use api::yaml::nearest;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use cluster::Kind;
 

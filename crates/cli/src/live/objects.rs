@@ -3,7 +3,7 @@
 use api::autoscaling::v2;
 use api::keda::ScaledObject;
 use api::plimsoll::{self, Autoscaler};
-use api::text::nearest;
+use api::yaml::nearest;
 use cluster::Kind;
 use jiff::Timestamp;
 use serde::Deserialize;

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::decisions::{API_VERSION, DecisionRecord, Meta, Mode};
-use engine::pod::{Container, Phase, Pod, Readiness, Resources, Shape, Truth};
-use engine::{Config, Observation, PodSamples, Sample, Samples, Scale, Selection, State, Status, Written};
+use api::decisions::{API_VERSION, DecisionMeta, DecisionMode, DecisionRecord};
+use engine::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
+use engine::{
+    ControllerConfig, MetricSamples, Observation, PodSamples, PodSelection, Sample, Scale, ScaleWriteResult,
+    State, Status,
+};
 use jiff::{SignedDuration, Timestamp};
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -39,14 +42,14 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
         restarts: false,
         resources: Resources { requests, limits: Vec::new() },
     };
-    let shape = Arc::new(Shape { containers: vec![container], ..Shape::default() });
+    let shape = Arc::new(PodTemplate { containers: vec![container], ..PodTemplate::default() });
     let since = now - SignedDuration::from_hours(1);
     let pod = |i: i32| Pod {
         name: format!("{name}-{i}").into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         deleting: false,
         started: Some(since),
-        ready: Some(Readiness { status: Truth::True, since }),
+        ready: Some(ReadyCondition { status: ConditionStatus::True, since }),
         shape: shape.clone(),
     };
     let period = SignedDuration::from_secs(15);
@@ -54,10 +57,13 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
     let samples = if usages.is_empty() {
         Err("unable to fetch metrics from resource metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)".to_owned())
     } else {
-        Ok(Samples::PerPod(PodSamples { by_pod: usages.iter().map(sample).collect(), stray: Vec::new() }))
+        Ok(MetricSamples::PerPod(PodSamples {
+            by_pod: usages.iter().map(sample).collect(),
+            stray: Vec::new(),
+        }))
     };
     let seen = Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec.clone()),
         status: Status::default(),
         scale: Ok(Scale {
@@ -65,19 +71,19 @@ pub(crate) fn record_of(name: &str, now: &str, replicas: i32, usages: &[i64]) ->
             status_replicas: replicas,
             selector: format!("app={name}"),
         }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: (0..replicas).map(pod).collect(),
         samples: vec![samples],
     };
     let mut state = State::default();
     let mut decision = state.step(now, &seen);
-    state.settle(now, &seen, &mut decision, Written::Done);
+    state.settle(now, &seen, &mut decision, ScaleWriteResult::Done);
     decision.status_written(name, Ok(()));
     DecisionRecord {
         api_version: API_VERSION.into(),
         kind: "Decision".into(),
-        metadata: Meta { name: format!("hpa.{name}"), namespace: "shop".into() },
-        mode: Mode::Active,
+        metadata: DecisionMeta { name: format!("hpa.{name}"), namespace: "shop".into() },
+        mode: DecisionMode::Active,
         first: now,
         last: now,
         times: 1,

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use api::decisions::{API_VERSION, DecisionList, DecisionRecord, DifferenceList, DifferenceRecord, Meta};
+use api::decisions::{
+    API_VERSION, DecisionList, DecisionMeta, DecisionRecord, DifferenceList, DifferenceRecord,
+};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{Request, Response, StatusCode};
@@ -94,7 +96,7 @@ impl Controller {
         self.known().differences.push(DifferenceRecord {
             api_version: API_VERSION.into(),
             kind: "Difference".into(),
-            metadata: Meta { name: "hpa.web".into(), namespace: "shop".into() },
+            metadata: DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
             since: at,
             last: at,
             over: false,
@@ -109,7 +111,8 @@ impl Controller {
         let path = uri.path().strip_prefix(&format!("/apis/{API_VERSION}")).unwrap_or("/else");
         let words: Vec<&str> = path.split('/').skip(1).collect();
         let known = self.known();
-        let in_scope = |namespace: &str, meta: &Meta| namespace.is_empty() || meta.namespace == namespace;
+        let in_scope =
+            |namespace: &str, meta: &DecisionMeta| namespace.is_empty() || meta.namespace == namespace;
         match words.as_slice() {
             [] => {
                 json_body(&json!({"kind": "APIResourceList", "groupVersion": API_VERSION, "resources": []}))
@@ -124,7 +127,7 @@ impl Controller {
                 json_body(&DecisionList { items: latest, ..DecisionList::default() })
             }
             ["namespaces", namespace, "decisions", name] => {
-                let meta = Meta { name: (*name).to_owned(), namespace: (*namespace).to_owned() };
+                let meta = DecisionMeta { name: (*name).to_owned(), namespace: (*namespace).to_owned() };
                 let kept: Vec<DecisionRecord> =
                     known.records.iter().filter(|record| record.metadata == meta).cloned().collect();
                 if kept.is_empty() {

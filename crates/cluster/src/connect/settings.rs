@@ -182,7 +182,7 @@ fn chosen(all: &Kubeconfig, wanted: Option<&str>, shown: &str) -> Result<String,
     if names.contains(&name) {
         return Ok(name.to_owned());
     }
-    let meant = api::text::nearest(name, names.iter().copied());
+    let meant = api::yaml::nearest(name, names.iter().copied());
     let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
     let what = format!("there is no context `{name}`{meant}");
     let remedy = if wanted.is_some() {

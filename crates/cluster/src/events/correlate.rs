@@ -46,7 +46,7 @@ pub(super) struct Notice {
     pub(super) about: About,
     pub(super) component: &'static str,
     pub(super) kind: EventKind,
-    pub(super) reason: engine::Text,
+    pub(super) reason: engine::CowStr,
     pub(super) message: String,
     /// What was done, in events of the newer form.
     pub(super) action: Option<String>,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::metrics::{MetricValueList, Query, Versions, beside, object_total, pods_samples};
 use api::scale::group_of;
-use engine::Samples;
-use engine::spec::{Metric, Source};
+use engine::MetricSamples;
+use engine::spec::{Metric, MetricSource};
 use futures::FutureExt as _;
 use kube::Client;
 
@@ -37,11 +37,11 @@ impl Values {
         Self { meter: Arc::default(), client, discovery, freshness, flights: Arc::default() }
     }
 
-    pub(super) async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<Samples, String> {
+    pub(super) async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<MetricSamples, String> {
         let answer = self.values(asker, metric).await;
         let answer = answer.as_ref().map(Arc::as_ref).map_err(String::as_str);
         match &metric.source {
-            Source::Pods(_) => Ok(beside(asker.pods, pods_samples(answer)?)),
+            MetricSource::Pods(_) => Ok(beside(asker.pods, pods_samples(answer)?)),
             _ => object_total(answer),
         }
     }
@@ -80,7 +80,7 @@ impl Values {
 
     /// The resource that an object metric describes; empty for pods.
     async fn described(&self, metric: &Metric) -> Result<String, String> {
-        let Source::Object { kind, api_version, .. } = &metric.source else { return Ok(String::new()) };
+        let MetricSource::Object { kind, api_version, .. } = &metric.source else { return Ok(String::new()) };
         let group = api_version.as_deref().map_or("", |version| group_of(version).unwrap_or_default());
         let found = self.discovery.mappings(group, kind).await.map_err(|error| {
             let dot = if group.is_empty() { "" } else { "." };
@@ -93,10 +93,10 @@ impl Values {
 /// What the request is about, in the words of messages.
 fn named(request: Request, metric: &Metric, resource: &str) -> Request {
     let (resource, name) = match &metric.source {
-        Source::Object { kind, metric: id, .. } if resource == "namespaces" && kind == "Namespace" => {
+        MetricSource::Object { kind, metric: id, .. } if resource == "namespaces" && kind == "Namespace" => {
             ("metrics", id.name.as_str())
         }
-        Source::Object { name, .. } => (resource, name.as_str()),
+        MetricSource::Object { name, .. } => (resource, name.as_str()),
         _ => ("pods", "*"),
     };
     Request { resource: format!("{resource}.{GROUP}"), ..request.named(name) }

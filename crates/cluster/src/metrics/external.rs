@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::metrics::{ExternalMetricValueList, Query, external_totals};
-use engine::Samples;
+use engine::MetricSamples;
 use engine::spec::{Metric, MetricId};
 use futures::FutureExt as _;
 use kube::Client;
@@ -31,9 +31,9 @@ impl Series {
         asker: Asker<'_>,
         metric: &Metric,
         id: &MetricId,
-    ) -> Result<Samples, String> {
+    ) -> Result<MetricSamples, String> {
         let Some(query) = Query::of(asker.namespace, asker.selector, metric, "") else {
-            return Ok(Samples::NotAsked);
+            return Ok(MetricSamples::NotAsked);
         };
         // Lower case in the address, but not in messages.
         let request = Request::get(uri(&query), format!("{}.external.metrics.k8s.io", id.name), DEADLINE);

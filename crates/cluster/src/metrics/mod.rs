@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::metrics::{PodMetricsList, Query};
-use engine::Samples;
-use engine::spec::{Metric, Source};
+use engine::MetricSamples;
+use engine::spec::{Metric, MetricSource};
 use kube::Client;
 
 use crate::discovery::Discovery;
@@ -115,18 +115,18 @@ impl Metrics {
     }
 
     /// What `metric` is for these pods, or why nobody knows, in the words of Kubernetes (docs/spec/hpa.md 4.7 `fetchErr`).
-    pub async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<Samples, String> {
+    pub async fn samples(&self, asker: Asker<'_>, metric: &Metric) -> Result<MetricSamples, String> {
         if !metric.can_be_asked() {
-            return Ok(Samples::NotAsked);
+            return Ok(MetricSamples::NotAsked);
         }
         match &metric.source {
-            Source::Resource { name, .. } => self.0.resource.samples(asker, metric, name, None).await,
-            Source::ContainerResource { name, container, .. } => {
+            MetricSource::Resource { name, .. } => self.0.resource.samples(asker, metric, name, None).await,
+            MetricSource::ContainerResource { name, container, .. } => {
                 self.0.resource.samples(asker, metric, name, Some(container)).await
             }
-            Source::Pods(_) | Source::Object { .. } => self.0.custom.samples(asker, metric).await,
-            Source::External(id) => self.0.external.samples(asker, metric, id).await,
-            Source::Unknown(_) => Ok(Samples::NotAsked),
+            MetricSource::Pods(_) | MetricSource::Object { .. } => self.0.custom.samples(asker, metric).await,
+            MetricSource::External(id) => self.0.external.samples(asker, metric, id).await,
+            MetricSource::Unknown(_) => Ok(MetricSamples::NotAsked),
         }
     }
 

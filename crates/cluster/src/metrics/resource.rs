@@ -8,7 +8,7 @@ use api::metrics::{PodMetricsList, Query, Versions, beside, resource_samples};
 use api::selector::Selector;
 use engine::observe::NamedSample;
 use engine::spec::Metric;
-use engine::{Pod, Samples};
+use engine::{MetricSamples, Pod};
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::time::Instant;
@@ -85,7 +85,7 @@ impl Lists {
         metric: &Metric,
         resource: &str,
         container: Option<&str>,
-    ) -> Result<Samples, String> {
+    ) -> Result<MetricSamples, String> {
         let part = |usage: &Usage, selector: &Selector| usage.selected(selector, resource, container);
         if let Some(store) = &self.store {
             let usage = self.stored(&**store, asker.namespace);
@@ -203,7 +203,7 @@ fn parsed(asker: Asker<'_>) -> Result<Selector, String> {
 }
 
 /// Samples beside the pods, or Kubernetes' text for a list without items.
-fn laid(pods: &[Pod], samples: Option<Vec<NamedSample>>) -> Result<Samples, String> {
+fn laid(pods: &[Pod], samples: Option<Vec<NamedSample>>) -> Result<MetricSamples, String> {
     match samples {
         Some(samples) => Ok(beside(pods, samples)),
         None => resource_samples(Ok(&PodMetricsList::default()), "", None).map(|none| beside(pods, none)),

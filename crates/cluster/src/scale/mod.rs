@@ -7,8 +7,8 @@ mod tests;
 use std::time::Duration;
 
 use api::scale::group_of;
-use engine::act::WriteError;
-use engine::{Scale, ScaleFailure};
+use engine::act::ScaleWriteError;
+use engine::{Scale, ScaleReadError};
 use http::Method;
 use kube::Client;
 
@@ -57,9 +57,9 @@ impl Scales {
         api_version: &str,
         kind: &str,
         name: &str,
-    ) -> Result<ScaleObject, ScaleFailure> {
-        let group = group_of(api_version).map_err(ScaleFailure::InvalidApiVersion)?;
-        let mappings = self.discovery.mappings(group, kind).await.map_err(ScaleFailure::UnknownKind)?;
+    ) -> Result<ScaleObject, ScaleReadError> {
+        let group = group_of(api_version).map_err(ScaleReadError::InvalidApiVersion)?;
+        let mappings = self.discovery.mappings(group, kind).await.map_err(ScaleReadError::UnknownKind)?;
         let mut first = None;
         // A kind in several versions is asked for as often, though the address is the same (T43).
         for resource in mappings {
@@ -68,7 +68,7 @@ impl Scales {
                 Err(error) => _ = first.get_or_insert(error.message),
             }
         }
-        Err(ScaleFailure::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
+        Err(ScaleReadError::Query(first.unwrap_or_else(|| "unrecognized resource".to_owned())))
     }
 
     /// Reads the scale of a resource that is known, without asking what the server knows.
@@ -93,10 +93,10 @@ impl Scales {
         name: &str,
         held: &ScaleObject,
         replicas: i32,
-    ) -> Result<ScaleObject, WriteError> {
+    ) -> Result<ScaleObject, ScaleWriteError> {
         self.write(namespace, name, held, replicas)
             .await
-            .map_err(|error| WriteError { conflict: error.is_conflict(), text: error.message })
+            .map_err(|error| ScaleWriteError { conflict: error.is_conflict(), text: error.message })
     }
 
     async fn read(&self, namespace: &str, name: &str, resource: Resource) -> Result<ScaleObject, ApiError> {

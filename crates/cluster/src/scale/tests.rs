@@ -53,12 +53,12 @@ fn asked(fake: &Fake) -> Vec<String> {
     fake.lines().into_iter().filter(|line| line.contains("/scale")).collect()
 }
 
-async fn get(reply: Reply) -> Result<ScaleObject, ScaleFailure> {
+async fn get(reply: Reply) -> Result<ScaleObject, ScaleReadError> {
     scales(&server(move |_| reply.clone())).get("ns", "apps/v1", "Deployment", "web").await
 }
 
 async fn refused(reply: Reply) -> String {
-    let Err(ScaleFailure::Query(text)) = get(reply).await else { unreachable!() };
+    let Err(ScaleReadError::Query(text)) = get(reply).await else { unreachable!() };
     text
 }
 
@@ -86,13 +86,13 @@ async fn targets_are_found_by_group_and_kind() {
         assert_eq!((spec_replicas, status_replicas, selector.as_str()), (1, 2, "app=web"));
     }
     let unknown = |kind: &str, group: &str| {
-        ScaleFailure::UnknownKind(format!("no matches for kind \"{kind}\" in group \"{group}\""))
+        ScaleReadError::UnknownKind(format!("no matches for kind \"{kind}\" in group \"{group}\""))
     };
     for (version, kind, failure) in [
         (
             "a/b/c",
             "Deployment",
-            ScaleFailure::InvalidApiVersion("unexpected GroupVersion string: a/b/c".to_owned()),
+            ScaleReadError::InvalidApiVersion("unexpected GroupVersion string: a/b/c".to_owned()),
         ),
         ("v1", "Deployment", unknown("Deployment", "")),
         ("apps/v1", "Nope", unknown("Nope", "apps")),
@@ -106,7 +106,7 @@ async fn a_kind_in_three_versions_is_asked_for_three_times() {
     let fake = server(|_| Reply::new(404, TEXT, "404 page not found"));
     let failure = scales(&fake).get("ns", "example.com/v1", "Widget", "gone").await.unwrap_err();
     let words = "the server could not find the requested resource (get widgets gone)";
-    assert_eq!(failure, ScaleFailure::Query(words.to_owned()));
+    assert_eq!(failure, ScaleReadError::Query(words.to_owned()));
     assert_eq!(asked(&fake), ["GET /apis/example.com/v1/namespaces/ns/widgets/gone/scale"; 3]);
 }
 
@@ -329,7 +329,7 @@ async fn a_cluster_is_scaled_and_conflicts_are_seen() {
     client.request::<Value>(create).await.unwrap();
     let scales = Scales::new(client.clone(), Discovery::new(client));
     let gone = scales.get("default", "apps/v1", "Deployment", "gone").await.unwrap_err();
-    assert_eq!(gone, ScaleFailure::Query("deployments.apps \"gone\" not found".to_owned()));
+    assert_eq!(gone, ScaleReadError::Query("deployments.apps \"gone\" not found".to_owned()));
     let held = scales.get("default", "apps/v1", "Deployment", "web").await.unwrap();
     assert_eq!((held.scale.spec_replicas, held.scale.selector.as_str()), (3, "app=web"));
     let written = scales.put("default", "web", &held, 5).await.unwrap();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cluster::lease::Leadership;
 use cluster::scale::{ScaleObject, Scales};
-use engine::Written;
-use engine::act::{Move, Write};
+use engine::ScaleWriteResult;
+use engine::act::{ScaleWrite, ScaleWriteAction};
 
 /// Writes scales, for as long as we lead.
 pub(crate) struct Hand {
@@ -17,7 +17,7 @@ pub(crate) struct Hand {
 #[allow(clippy::large_enum_variant, reason = "held for a moment, once per write")]
 pub(crate) enum Ended {
     /// It was done or it failed; with the scale as it is now.
-    Written(Written, ScaleObject),
+    Written(ScaleWriteResult, ScaleObject),
     /// Somebody else leads now, and the write is theirs to make.
     Deposed,
 }
@@ -31,10 +31,10 @@ impl Hand {
         mut held: ScaleObject,
         replicas: i32,
     ) -> Ended {
-        let (mut write, mut next) = Write::start();
+        let (mut write, mut next) = ScaleWrite::start();
         loop {
             next = match next {
-                Move::Put => {
+                ScaleWriteAction::Put => {
                     if !self.leadership.leads() {
                         return Ended::Deposed;
                     }
@@ -46,7 +46,7 @@ impl Hand {
                         Err(error) => write.put(Err(error)),
                     }
                 }
-                Move::Refetch => {
+                ScaleWriteAction::Refetch => {
                     match self.scales.refetch(namespace, name, &held).await {
                         Ok(new) => held = new,
                         Err(error) => {
@@ -55,12 +55,14 @@ impl Hand {
                     }
                     write.refetched()
                 }
-                Move::Wait(time) => {
+                ScaleWriteAction::Wait(time) => {
                     tokio::time::sleep(Duration::try_from(time).unwrap_or_default()).await;
                     write.waited()
                 }
-                Move::Done(Ok(())) => return Ended::Written(Written::Done, held),
-                Move::Done(Err(error)) => return Ended::Written(Written::Failed(error), held),
+                ScaleWriteAction::Done(Ok(())) => return Ended::Written(ScaleWriteResult::Done, held),
+                ScaleWriteAction::Done(Err(error)) => {
+                    return Ended::Written(ScaleWriteResult::Failed(error), held);
+                }
             };
         }
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use api::autoscaling::v2;
 use api::convert;
-use api::decisions::Mode;
+use api::decisions::DecisionMode;
 use api::plimsoll::{self, Autoscaler};
 use cluster::Key;
 use cluster::events::About;
-use engine::spec::Source;
+use engine::spec::MetricSource;
 use engine::{Decision, Spec, Status};
 
 use super::settings::Settings;
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     /// Its own period, where it has one.
     own_period: Option<Duration>,
     /// Its own mode, where it has one.
-    own_mode: Option<Mode>,
+    own_mode: Option<DecisionMode>,
     /// Decisions are reported on the object although they are not acted on.
     pub(crate) looks_only: bool,
     /// Whether it needs metrics of pods, cpu and the like.
@@ -131,20 +131,21 @@ impl Entry {
     fn new(key: Key, object: Object, spec: Spec) -> Self {
         let (own_mode, complaint) = match object.metadata().annotations.get(MODE).map(String::as_str) {
             None => (None, None),
-            Some("active") => (Some(Mode::Active), None),
-            Some("shadow") => (Some(Mode::Shadow), None),
-            Some("dry-run") => (Some(Mode::DryRun), None),
-            Some("off") => (Some(Mode::Off), None),
+            Some("active") => (Some(DecisionMode::Active), None),
+            Some("shadow") => (Some(DecisionMode::Shadow), None),
+            Some("dry-run") => (Some(DecisionMode::DryRun), None),
+            Some("off") => (Some(DecisionMode::Off), None),
             // Whoever asks for something we do not understand surely does not ask for more than a look.
             Some(other) => (
-                Some(Mode::DryRun),
+                Some(DecisionMode::DryRun),
                 Some(format!(
                     "annotation {MODE}: {other:?} is not known; write active, shadow, dry-run or off"
                 )),
             ),
         };
-        let resource =
-            |source: &Source| matches!(source, Source::Resource { .. } | Source::ContainerResource { .. });
+        let resource = |source: &MetricSource| {
+            matches!(source, MetricSource::Resource { .. } | MetricSource::ContainerResource { .. })
+        };
         let wants_resources = spec.metrics.iter().any(|metric| resource(&metric.source));
         Self {
             key,
@@ -171,7 +172,7 @@ impl Entry {
         self.own_period.unwrap_or(settings.period)
     }
 
-    pub(crate) fn mode(&self, settings: &Settings) -> Mode {
+    pub(crate) fn mode(&self, settings: &Settings) -> DecisionMode {
         self.own_mode.unwrap_or(settings.mode)
     }
 

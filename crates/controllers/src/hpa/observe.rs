@@ -9,7 +9,7 @@ use cluster::metrics::{Asker, Metrics};
 use cluster::scale::{ScaleObject, Scales};
 use cluster::watch::Health;
 use engine::spec::Metric;
-use engine::{Observation, Samples, Scale, ScaleFailure, Selection};
+use engine::{MetricSamples, Observation, PodSelection, Scale, ScaleReadError};
 use futures::future::join_all;
 
 use super::autoscaler::Entry;
@@ -30,7 +30,7 @@ pub(crate) enum Origin {
     /// From the watch: good enough to decide that nothing is to be done.
     Watched,
     /// From the server just now: can be written back.
-    Asked(Box<Result<ScaleObject, ScaleFailure>>),
+    Asked(Box<Result<ScaleObject, ScaleReadError>>),
 }
 
 /// What was seen.
@@ -56,7 +56,7 @@ impl Eyes {
     }
 
     /// The scale as the server says it now.
-    pub(crate) async fn ask(&self, entry: &Entry) -> Result<ScaleObject, ScaleFailure> {
+    pub(crate) async fn ask(&self, entry: &Entry) -> Result<ScaleObject, ScaleReadError> {
         let target = entry.object.target();
         let namespace = &entry.object.metadata().namespace;
         self.scales.get(namespace, &target.api_version, &target.kind, &target.name).await
@@ -67,7 +67,7 @@ impl Eyes {
         &self,
         entry: &Entry,
         settings: &Settings,
-        answer: Result<ScaleObject, ScaleFailure>,
+        answer: Result<ScaleObject, ScaleReadError>,
     ) -> Seen {
         let scale = answer.as_ref().map(|object| object.scale.clone()).map_err(Clone::clone);
         let observation = self.complete(entry, settings, scale).await;
@@ -94,14 +94,14 @@ impl Eyes {
         &self,
         entry: &Entry,
         settings: &Settings,
-        scale: Result<Scale, ScaleFailure>,
+        scale: Result<Scale, ScaleReadError>,
     ) -> Observation {
         let mut seen = Observation {
             config: settings.config.clone(),
             spec: entry.spec.clone(),
             status: entry.status(),
             scale,
-            selection: Selection::Ours,
+            selection: PodSelection::Ours,
             pods: Vec::new(),
             samples: Vec::new(),
         };
@@ -112,7 +112,7 @@ impl Eyes {
         let selector = match Selector::parse(&scale.selector) {
             Ok(selector) => selector,
             Err(error) => {
-                seen.selection = Selection::Invalid(error.to_string());
+                seen.selection = PodSelection::Invalid(error.to_string());
                 return seen;
             }
         };
@@ -121,7 +121,7 @@ impl Eyes {
             world.pods.select(&entry.key, &selector);
             let sharing = world.pods.sharing(&entry.key);
             if sharing.len() > 1 {
-                seen.selection = Selection::Shared(sharing.iter().map(ToString::to_string).collect());
+                seen.selection = PodSelection::Shared(sharing.iter().map(ToString::to_string).collect());
                 return seen;
             }
             seen.pods = world.pods.selected(&entry.key);
@@ -133,7 +133,7 @@ impl Eyes {
         seen
     }
 
-    async fn samples(&self, asker: Asker<'_>, metrics: &[Metric]) -> Vec<Result<Samples, String>> {
+    async fn samples(&self, asker: Asker<'_>, metrics: &[Metric]) -> Vec<Result<MetricSamples, String>> {
         match metrics {
             [only] => vec![self.metrics.samples(asker, only).await],
             several => join_all(several.iter().map(|metric| self.metrics.samples(asker, metric))).await,

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use api::convert::same_status;
-use api::decisions::Mode;
+use api::decisions::DecisionMode;
 use cluster::events::Recorder;
 use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
 use cluster::{Clock, Key};
-use engine::act::WriteError;
-use engine::{Course, Decision, Detail, Event, Outcome, State, Written};
+use engine::act::ScaleWriteError;
+use engine::{Course, Decision, DecisionDetail, Event, ScaleOutcome, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -81,14 +81,14 @@ impl Passer {
         };
         let settings = self.settings();
         let mode = entry.mode(&settings);
-        if mode == Mode::Off {
+        if mode == DecisionMode::Off {
             return Passed::Done;
         }
         if !self.leadership.leads() {
             return Passed::Deposed;
         }
         let mut remembered =
-            self.memories().of(&entry, self.clock.now(), settings.remember && mode == Mode::Active);
+            self.memories().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
         if remembered.complaint != entry.complaint {
             remembered.complaint.clone_from(&entry.complaint);
             if let Some(complaint) = &entry.complaint {
@@ -103,18 +103,18 @@ impl Passer {
         }
         remembered.state = decided.state;
         remembered.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
-        if decided.decision.outcome == Outcome::Scaled {
+        if decided.decision.outcome == ScaleOutcome::Scaled {
             remembered.current = Some(decided.decision.desired);
         }
-        if mode == Mode::Active {
+        if mode == DecisionMode::Active {
             self.report(&entry, &settings, at, &mut decided.decision, &mut remembered).await;
         } else {
             decided.decision.status_written(&key.name, Ok(()));
         }
-        if mode == Mode::Shadow {
+        if mode == DecisionMode::Shadow {
             self.compare(&entry, &settings, &decided.decision);
         }
-        if !matches!(decided.decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+        if !matches!(decided.decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
             self.metrics.desired(&key.namespace, &key.name, decided.decision.desired);
         }
         self.metrics.pass(&decided.decision, &before, began.elapsed(), late);
@@ -136,14 +136,14 @@ impl Passer {
         &self,
         entry: &Entry,
         settings: &Settings,
-        mode: Mode,
+        mode: DecisionMode,
         remembered: &mut Remembered,
     ) -> Decided {
         let version = lock(&self.versions).get(&entry.key).copied();
         let seen = self.eyes.observe(entry, settings, version).await;
         self.follow(entry, mode, &seen, remembered);
         let first = self.step(seen, remembered);
-        let writes = mode == Mode::Active && !entry.looks_only && first.decision.write().is_some();
+        let writes = mode == DecisionMode::Active && !entry.looks_only && first.decision.write().is_some();
         if !writes || !matches!(first.seen.origin, Origin::Watched) {
             return first;
         }
@@ -158,13 +158,14 @@ impl Passer {
 
     fn step(&self, seen: Seen, remembered: &Remembered) -> Decided {
         let mut state = remembered.state.clone();
-        let decision = state.step_with(self.now(remembered), &seen.observation, Detail::Counts);
+        let decision = state.step_with(self.now(remembered), &seen.observation, DecisionDetail::Counts);
         Decided { seen, decision, state }
     }
 
     /// Notes that somebody else has scaled, so that rates count it: the controller beside which we are in shadow.
-    fn follow(&self, entry: &Entry, mode: Mode, seen: &Seen, remembered: &mut Remembered) {
-        if let (Mode::Shadow, Some(before), Ok(scale)) = (mode, remembered.current, &seen.observation.scale)
+    fn follow(&self, entry: &Entry, mode: DecisionMode, seen: &Seen, remembered: &mut Remembered) {
+        if let (DecisionMode::Shadow, Some(before), Ok(scale)) =
+            (mode, remembered.current, &seen.observation.scale)
             && before != scale.spec_replicas
         {
             let now = self.now(remembered);
@@ -173,16 +174,22 @@ impl Passer {
     }
 
     /// Carries out what was decided. False if somebody else leads now.
-    async fn act(&self, entry: &Entry, mode: Mode, remembered: &Remembered, decided: &mut Decided) -> bool {
+    async fn act(
+        &self,
+        entry: &Entry,
+        mode: DecisionMode,
+        remembered: &Remembered,
+        decided: &mut Decided,
+    ) -> bool {
         let Some(replicas) = decided.decision.write() else { return true };
         let seen = &decided.seen.observation;
-        let written = if mode != Mode::Active || entry.looks_only {
-            Written::DryRun
+        let written = if mode != DecisionMode::Active || entry.looks_only {
+            ScaleWriteResult::DryRun
         } else {
             let Some(held) = held(&decided.seen.origin) else {
                 // Cannot be: what is written was asked for. If it were, nothing would be written.
                 let text = "the scale was not read from the server".to_owned();
-                let written = Written::Failed(WriteError { text, conflict: false });
+                let written = ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false });
                 decided.state.settle(self.now(remembered), seen, &mut decided.decision, written);
                 return true;
             };
@@ -190,8 +197,8 @@ impl Passer {
             match self.hand.write(namespace, &entry.object.target().name, held, replicas).await {
                 Ended::Deposed => return false,
                 Ended::Written(written, held) => {
-                    self.metrics.wrote("scale", written == Written::Done);
-                    if let (Written::Done, Ok(version)) = (&written, held.resource_version.parse()) {
+                    self.metrics.wrote("scale", written == ScaleWriteResult::Done);
+                    if let (ScaleWriteResult::Done, Ok(version)) = (&written, held.resource_version.parse()) {
                         lock(&self.versions).insert(entry.key.clone(), version);
                     }
                     written
@@ -277,13 +284,13 @@ fn held(origin: &Origin) -> Option<ScaleObject> {
 /// One line per thing that happened, none for things that did not.
 fn log(key: &Key, decision: &Decision) {
     match &decision.outcome {
-        Outcome::Scaled => tracing::info!(
+        ScaleOutcome::Scaled => tracing::info!(
             autoscaler = %key, from = decision.current(), to = decision.desired, reason = decision.reason, "scaled"
         ),
-        Outcome::WriteFailed(error) => {
+        ScaleOutcome::WriteFailed(error) => {
             tracing::warn!(autoscaler = %key, to = decision.desired, error, "failed to scale");
         }
-        Outcome::Failed if !matches!(decision.course, Course::Disabled) => {
+        ScaleOutcome::Failed if !matches!(decision.course, Course::Disabled) => {
             let error = decision.error.as_ref().map(|error| error.text.as_str()).unwrap_or_default();
             tracing::debug!(autoscaler = %key, error, "nothing could be decided");
         }

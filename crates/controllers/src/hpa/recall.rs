@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cluster::Key;
-use engine::memory::Memory;
-use engine::{Config, Spec, State};
+use engine::memory::StateSnapshot;
+use engine::{ControllerConfig, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ const AT_LEAST: Duration = Duration::from_mins(1);
 pub(crate) struct Remembered {
     pub(crate) state: State,
     /// What is kept on the object, as far as we know.
-    kept: Option<Memory>,
+    kept: Option<StateSnapshot>,
     /// When a write was last made for memory alone.
     own_write: Option<Instant>,
     /// The count at the last pass, to notice others who scale.
@@ -46,9 +46,9 @@ pub(crate) enum Keep {
     /// What is there still says it all.
     Nothing,
     /// Let it ride on a status write, but make none for it.
-    Ride(Memory),
+    Ride(StateSnapshot),
     /// Make a write for it.
-    Write(Memory),
+    Write(StateSnapshot),
 }
 
 impl Memories {
@@ -58,7 +58,7 @@ impl Memories {
             return Remembered { jumped: self.jumped, ..known.clone() };
         }
         let text = entry.object.metadata().annotations.get(MEMORY).filter(|_| remember);
-        let kept = text.and_then(|text| match Memory::parse(text) {
+        let kept = text.and_then(|text| match StateSnapshot::parse(text) {
             Ok(memory) => Some(memory),
             Err(error) => {
                 tracing::warn!(
@@ -107,7 +107,7 @@ impl Remembered {
         at: Timestamp,
         now: Instant,
         spec: &Spec,
-        config: &Config,
+        config: &ControllerConfig,
         rides: bool,
     ) -> Keep {
         let covered = self.kept.as_ref().is_some_and(|kept| kept.covers(&self.state, at, spec, config));
@@ -126,7 +126,7 @@ impl Remembered {
     }
 
     /// The object now says this.
-    pub(crate) fn kept(&mut self, memory: Memory, alone: bool, now: Instant) {
+    pub(crate) fn kept(&mut self, memory: StateSnapshot, alone: bool, now: Instant) {
         self.kept = Some(memory);
         if alone {
             self.own_write = Some(now);
@@ -135,7 +135,7 @@ impl Remembered {
 }
 
 /// The longest time for which something is remembered.
-fn longest_window(spec: &Spec, config: &Config) -> Duration {
+fn longest_window(spec: &Spec, config: &ControllerConfig) -> Duration {
     let down = config.downscale_stabilization;
     let rules = spec.behavior.iter().flat_map(|b| [&b.up, &b.down]);
     let own = rules.flat_map(|rules| rules.window.into_iter().chain(rules.policies.iter().map(|p| p.period)));

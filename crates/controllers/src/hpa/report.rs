@@ -3,7 +3,7 @@
 use api::autoscaling::v2::HorizontalPodAutoscalerStatus;
 use cluster::lease::Leadership;
 use cluster::request::{self, ApiError, Request};
-use engine::memory::Memory;
+use engine::memory::StateSnapshot;
 use http::Method;
 use kube::Client;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub(crate) struct Reported {
     /// The object as it is now, where it changed.
     pub(crate) object: Option<Object>,
     /// What the object now remembers, and whether a write was made for that alone.
-    pub(crate) kept: Option<(Memory, bool)>,
+    pub(crate) kept: Option<(StateSnapshot, bool)>,
 }
 
 #[derive(Deserialize)]
@@ -85,10 +85,10 @@ impl Pen {
         &self,
         entry: &Entry,
         status: HorizontalPodAutoscalerStatus,
-        memory: Option<Memory>,
+        memory: Option<StateSnapshot>,
         alone: bool,
     ) -> Reported {
-        let new = entry.object.with(status, memory.as_ref().map(Memory::to_text));
+        let new = entry.object.with(status, memory.as_ref().map(StateSnapshot::to_text));
         let result = match new.to_json() {
             Ok(body) => self.send(entry, Method::PUT, "/status", "application/json", body).await,
             Err(error) => Err(error.to_string()),
@@ -110,7 +110,7 @@ impl Pen {
     }
 
     /// Keeps memory on an object whose status cannot carry it.
-    async fn annotate(&self, entry: &Entry, reported: Reported, memory: Memory) -> Reported {
+    async fn annotate(&self, entry: &Entry, reported: Reported, memory: StateSnapshot) -> Reported {
         let body = json!({"metadata": {"annotations": {MEMORY: memory.to_text()}}}).to_string().into_bytes();
         match self.send(entry, Method::PATCH, "", "application/merge-patch+json", body).await {
             Ok(version) => {

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::decisions::Mode;
-use engine::Config;
+use api::decisions::DecisionMode;
+use engine::ControllerConfig;
 
 /// Settings in force; a new value replaces the old one while the controller runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// What decisions are made by.
-    pub config: Arc<Config>,
+    pub config: Arc<ControllerConfig>,
     /// Time between two decisions of an autoscaler that does not say otherwise.
     pub period: Duration,
     /// How many passes run at once.
     pub concurrency: usize,
     /// What is done with decisions, where the object does not say otherwise.
-    pub mode: Mode,
+    pub mode: DecisionMode,
     /// Only autoscalers of these namespaces; empty: all.
     pub namespaces: Vec<String>,
     /// Whether windows and scale events are kept on the object, to survive a restart.
@@ -26,11 +26,11 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            config: Arc::new(Config::default()),
+            config: Arc::new(ControllerConfig::default()),
             period: Duration::from_secs(15),
             // kube-controller-manager has 5; here a pass that waits costs nothing.
             concurrency: 64,
-            mode: Mode::Active,
+            mode: DecisionMode::Active,
             namespaces: Vec::new(),
             remember: true,
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::provider::{Answer, Failure};
+use api::provider::{MetricsError, ProviderFuture};
 use api::selector::Selector;
 use cluster::discovery::{Discovery, Resource};
 use cluster::names::Names;
@@ -69,7 +69,7 @@ impl ClusterResources for Described {
         resource: &'a KnownResource,
         namespace: Option<&'a str>,
         selector: &'a Selector,
-    ) -> Answer<'a, Vec<String>> {
+    ) -> ProviderFuture<'a, Vec<String>> {
         Box::pin(async move {
             let of = Resource {
                 group: resource.group.clone(),
@@ -84,7 +84,7 @@ impl ClusterResources for Described {
                     403 => "; let the service account list it (ClusterRole plimsoll-metrics-described)",
                     _ => "",
                 };
-                Failure::Internal(format!(
+                MetricsError::Internal(format!(
                     "failed to list {}: {}{remedy}",
                     of.group_resource(),
                     error.message

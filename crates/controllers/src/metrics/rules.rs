@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::provider::{CustomMetrics, ExternalMetrics, ResourceMetrics};
-use api::reports::{Backend, Grade, MetricsReport, Problem, ResourceReport};
+use api::provider::{CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
+use api::reports::{BackendReport, MetricsReport, ProblemSeverity, ReportedProblem, ResourceReport};
 use jiff::Timestamp;
 use kube::Client;
 use sources::http::{self, Endpoint};
@@ -154,18 +154,18 @@ impl Rules {
     }
 
     /// Who answers `custom.metrics.k8s.io`.
-    pub fn custom(&self) -> Arc<dyn CustomMetrics> {
+    pub fn custom(&self) -> Arc<dyn CustomMetricsProvider> {
         Arc::new(self.provider.clone())
     }
 
     /// Who answers `external.metrics.k8s.io`.
-    pub fn external(&self) -> Arc<dyn ExternalMetrics> {
+    pub fn external(&self) -> Arc<dyn ExternalMetricsProvider> {
         Arc::new(self.provider.clone())
     }
 
     /// Who answers `metrics.k8s.io`, if rules do.
-    pub fn resource(&self) -> Option<Arc<dyn ResourceMetrics>> {
-        self.resource.then(|| Arc::new(self.provider.clone()) as Arc<dyn ResourceMetrics>)
+    pub fn resource(&self) -> Option<Arc<dyn ResourceMetricsProvider>> {
+        self.resource.then(|| Arc::new(self.provider.clone()) as Arc<dyn ResourceMetricsProvider>)
     }
 
     /// How custom and external metrics fare.
@@ -182,22 +182,22 @@ impl Rules {
     }
 
     /// What is wrong with the file, and which metrics hide others.
-    pub fn problems(&self) -> Vec<Problem> {
-        let refused = self.state().refused.clone().map(|(why, since)| Problem {
+    pub fn problems(&self) -> Vec<ReportedProblem> {
+        let refused = self.state().refused.clone().map(|(why, since)| ReportedProblem {
             reason: "RulesRefused".to_owned(),
             cause: format!("the rules as they are now are not used, the old ones stay: {why}"),
             remedy: "correct them; plimsoll metrics lint shows the place".to_owned(),
             since: Some(since),
-            ..Problem::default()
+            ..ReportedProblem::default()
         });
         let shadowed = self.provider.report().shadowed;
         let hidden = (!shadowed.is_empty()).then(|| {
-            Problem {
-                grade: Grade::Warning,
+            ReportedProblem {
+                grade: ProblemSeverity::Warning,
                 reason: "Shadowed".to_owned(),
                 cause: "several rules claim the same metric; the last one in the file has it".to_owned(),
                 remedy: "rename one with name.as, or narrow its seriesQuery".to_owned(),
-                ..Problem::default()
+                ..ReportedProblem::default()
             }
             .with(shadowed.iter().map(|found| format!("{}/{}", found.resource, found.metric)))
         });
@@ -205,7 +205,7 @@ impl Rules {
     }
 
     /// Prometheus itself: well if a selector was answered when it was last asked.
-    pub fn backends(&self) -> Vec<Backend> {
+    pub fn backends(&self) -> Vec<BackendReport> {
         let report = self.provider.report();
         let sections = report.custom.iter().chain(&report.external);
         let selectors: Vec<_> =
@@ -214,7 +214,7 @@ impl Rules {
         let error =
             selectors.iter().find_map(|status| status.error.clone()).filter(|_| failed == selectors.len());
         let (error, remedy) = error.unwrap_or_default();
-        vec![Backend {
+        vec![BackendReport {
             name: String::new(),
             address: report.backend.server,
             healthy: error.is_empty(),
@@ -289,7 +289,7 @@ impl Rules {
 }
 
 fn section(found: &SectionReport) -> MetricsReport {
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems: Vec<ReportedProblem> = Vec::new();
     for rule in &found.rules {
         let Some(problem) = rule_problem(rule) else { continue };
         match problems.iter_mut().find(|known| known.cause == problem.cause) {
@@ -303,21 +303,21 @@ fn section(found: &SectionReport) -> MetricsReport {
     MetricsReport { metrics: found.metrics as u64, rules: found.rules.len() as u64, rule_problems: problems }
 }
 
-fn rule_problem(rule: &RuleReport) -> Option<Problem> {
+fn rule_problem(rule: &RuleReport) -> Option<ReportedProblem> {
     let status = rule.selector.as_ref();
     if let Some((error, remedy)) = status.and_then(|status| status.error.clone()) {
-        return Some(Problem {
+        return Some(ReportedProblem {
             reason: "Failed".to_owned(),
             cause: format!("series cannot be listed: {error}"),
             remedy: remedy.to_owned(),
             last_good: status.and_then(|status| status.last_success),
-            ..Problem::default()
+            ..ReportedProblem::default()
         });
     }
     rule.matches_nothing().then(|| {
         let none = status.is_some_and(|status| status.series == 0);
-        Problem {
-            grade: Grade::Warning,
+        ReportedProblem {
+            grade: ProblemSeverity::Warning,
             reason: "MatchesNothing".to_owned(),
             cause: if none {
                 "no series match seriesQuery"
@@ -333,7 +333,7 @@ fn rule_problem(rule: &RuleReport) -> Option<Problem> {
                     rule.place
                 )
             },
-            ..Problem::default()
+            ..ReportedProblem::default()
         }
     })
 }

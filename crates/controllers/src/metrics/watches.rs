@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use api::reports::Problem;
+use api::reports::ReportedProblem;
 use cluster::watch::{self, Change, Health, MeasuredNode, MeasuredPod, Source, View};
 use futures::StreamExt as _;
 use kube::Client;
@@ -51,18 +51,18 @@ impl Census {
     }
 
     /// What is wrong with the watches.
-    pub(super) fn problems(&self) -> Vec<Problem> {
+    pub(super) fn problems(&self) -> Vec<ReportedProblem> {
         let watches = [("nodes", &self.nodes), ("pods", &self.pods)];
         let wrong = watches.iter().filter(|(_, health)| health.disconnected_since().is_some());
         let problem = |(what, health): &(&str, &Health)| {
             let error = health.last_error().unwrap_or_else(|| "not connected yet".into());
-            Problem {
+            ReportedProblem {
                 reason: "WatchInterrupted".to_owned(),
                 cause: format!("{what} cannot be watched: {error}"),
                 remedy: format!(
                     "let kube-apiserver be reached, and let the service account list and watch {what}"
                 ),
-                ..Problem::default()
+                ..ReportedProblem::default()
             }
         };
         wrong.map(problem).collect()

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::keda::{AuthenticationRef, PodIdentity};
-use api::map::Texts;
+use api::map::StringMap;
 use api::provider::Compat;
 use keda::environment::{Fetched, PodTemplate, Read, needed, resolve};
 use sources::http::Secret;
@@ -239,6 +239,6 @@ fn texts(data: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
 }
 
 /// Whether a trigger names variables of its target's container.
-pub fn names_variables(metadata: &Texts) -> bool {
+pub fn names_variables(metadata: &StringMap) -> bool {
     metadata.keys().any(|key| key.ends_with("FromEnv"))
 }

@@ -7,9 +7,11 @@ use api::keda::ScaledObject;
 use api::selector::Selector;
 use cluster::index::{Pods, TargetKind};
 use cluster::metrics::Asker;
-use engine::act::WriteError;
-use engine::spec::{Goal, Metric, Source};
-use engine::{Detail, Observation, Samples, Scale, ScaleFailure, Selection, Status, Written};
+use engine::act::ScaleWriteError;
+use engine::spec::{Metric, MetricSource, MetricTarget};
+use engine::{
+    DecisionDetail, MetricSamples, Observation, PodSelection, Scale, ScaleReadError, ScaleWriteResult, Status,
+};
 use keda::activity::{self, Formula, Question, Told};
 use keda::direct::{external_samples, needs_pods, plan, step};
 use keda::executor::{Input, Scaled};
@@ -61,12 +63,12 @@ pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntr
         spec: Arc::new(plan.spec),
         status: std::mem::take(&mut memory.status),
         scale: scale(context, object).await,
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
     let looked = complete(context, &round, &input, &mut seen).await;
-    let step = step(&mut memory.state, &seen, &input, compat, Detail::Counts);
+    let step = step(&mut memory.state, &seen, &input, compat, DecisionDetail::Counts);
     let written = match step.write() {
         Some(to) => Some(write(context, id, object, &seen, to).await),
         None => None,
@@ -88,9 +90,9 @@ pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntr
     report(context, id, &round.state.changes.clone().then(settled.outcome.changes)).await;
 }
 
-async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleFailure> {
+async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleReadError> {
     let Some(target) = &object.status.scale_target_gvkr else {
-        return Err(ScaleFailure::Query(keda::executor::NO_TARGET.to_owned()));
+        return Err(ScaleReadError::Query(keda::executor::NO_TARGET.to_owned()));
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     if context.reader.cached(&target.group, &target.kind, namespace, name).is_some()
@@ -100,10 +102,10 @@ async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale
         return Ok(cached.scale);
     }
     let asked = context.client.scale(namespace, name, target).await;
-    asked.map(|held| held.scale).map_err(|error| ScaleFailure::Query(error.message))
+    asked.map(|held| held.scale).map_err(|error| ScaleReadError::Query(error.message))
 }
 
-/// Samples, and pods where somebody looks at them; whether somebody does.
+/// MetricSamples, and pods where somebody looks at them; whether somebody does.
 async fn complete(
     context: &OperatorContext,
     round: &Round<'_>,
@@ -120,13 +122,13 @@ async fn complete(
     };
     let external = external_samples(&seen.spec, read);
     let outside = |metric: &Metric| {
-        matches!((&metric.source, &metric.goal), (Source::External(_), Goal::AverageValue(_)))
+        matches!((&metric.source, &metric.goal), (MetricSource::External(_), MetricTarget::AverageValue(_)))
     };
     let wants_pods = !seen.spec.metrics.iter().all(outside) && needs_pods(input, scale.spec_replicas, compat);
     if wants_pods {
         match context.reader.pods_of(&object.metadata.namespace, &scale.selector).await {
             Ok(pods) => seen.pods = pods,
-            Err(error) => seen.selection = Selection::Invalid(error),
+            Err(error) => seen.selection = PodSelection::Invalid(error),
         }
     }
     let asker = Asker {
@@ -135,7 +137,7 @@ async fn complete(
         pods: &seen.pods,
         shared: false,
     };
-    let mut samples: Vec<Result<Samples, String>> = Vec::new();
+    let mut samples: Vec<Result<MetricSamples, String>> = Vec::new();
     for (metric, external) in seen.spec.metrics.iter().zip(external) {
         samples.push(match (external, &context.samples) {
             (Some(sample), _) => sample,
@@ -153,8 +155,8 @@ async fn write(
     object: &ScaledObject,
     seen: &Observation,
     to: i32,
-) -> Written {
-    let failed = |text: String| Written::Failed(WriteError { text, conflict: false });
+) -> ScaleWriteResult {
+    let failed = |text: String| ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false });
     let Some(target) = &object.status.scale_target_gvkr else {
         return failed(keda::executor::NO_TARGET.to_owned());
     };
@@ -163,7 +165,7 @@ async fn write(
     match context.client.scale_from(namespace, name, target, from, to).await {
         Scaled::Written { .. } => {
             tracing::info!(object = %id, to, "scaled");
-            Written::Done
+            ScaleWriteResult::Done
         }
         Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
             tracing::warn!(object = %id, to, error, "failed to scale a target");

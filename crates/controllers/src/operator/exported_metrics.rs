@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use api::keda::{COMPOSITE_METRIC, State, types};
+use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
 use api::meta::ObjectMeta;
 
 use scalers::web::Account;
@@ -330,7 +330,7 @@ fn objects(
     );
     for (id, _) in entries.iter().filter(|(id, _)| id.kind == Kind::Object) {
         if let Some(ScaledResource::Object(object)) = context.owner(id) {
-            let paused = object.status.conditions.state(types::PAUSED) == State::True;
+            let paused = object.status.conditions.state(types::PAUSED) == ConditionStatus::True;
             let labels = [("namespace", &*id.namespace), ("scaledObject", &*id.name)];
             page.value(&labels, u8::from(paused));
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use api::keda::annotations::SCALED_OBJECT_NAME;
-use api::provider::{Answer, ExternalMetricQuery, ExternalMetrics, ExternalValue, Failure};
+use api::provider::{
+    ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
+};
 use api::selector::{Operator, Selector};
 use keda::activity::{self, MetricValue, Question, Told};
 use keda::fallback;
@@ -89,17 +91,24 @@ impl Answers {
         });
     }
 
-    async fn values(&self, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
-        let name = object_name(&question.series).map_err(Failure::Plain)?;
+    async fn values(
+        &self,
+        question: &ExternalMetricQuery,
+    ) -> Result<Vec<ExternalMetricSample>, MetricsError> {
+        let name = object_name(&question.series).map_err(MetricsError::Plain)?;
         let found = self.metric(&question.namespace, &name, &question.metric).await;
         let found = found.map_err(|error| {
             let text = format!("error when getting metric values {error}");
             let is_strict = self.context.settings.compat.is_strict();
             // The original has a process in between.
-            Failure::Plain(if is_strict { format!("rpc error: code = Unknown desc = {text}") } else { text })
+            MetricsError::Plain(if is_strict {
+                format!("rpc error: code = Unknown desc = {text}")
+            } else {
+                text
+            })
         })?;
         let now = self.context.clock.now();
-        let value = |value: MetricValue| ExternalValue {
+        let value = |value: MetricValue| ExternalMetricSample {
             metric: value.name,
             labels: None,
             timestamp: Some(now),
@@ -110,8 +119,11 @@ impl Answers {
     }
 }
 
-impl ExternalMetrics for Answers {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
+impl ExternalMetricsProvider for Answers {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(self.values(question))
     }
 

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricTarget;
-use api::decisions::Mode;
-use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
+use api::decisions::DecisionMode;
+use api::keda::{COMPOSITE_METRIC, PolledTrigger as Written, ScaledObject};
 use api::provider::Compat;
 use cluster::{Key, Kind};
-use engine::round::{Cooldown, Formula, Heard, Round, Trigger};
+use engine::round::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
 use engine::spec::{Aggregator, TargetRef};
-use engine::{Decision, Observation, Outcome, Scale, ScaleFailure, Selection, Spec, State, Status, Verdict};
+use engine::{
+    ActivationVerdict, Decision, Observation, PodSelection, Scale, ScaleOutcome, ScaleReadError, Spec, State,
+    Status,
+};
 use jiff::{SignedDuration, Timestamp};
 use keda::activity::{self, Question, Sample, Told};
 use keda::executor::{self, Input, Scaled};
@@ -33,21 +36,21 @@ pub(crate) struct RoundRecord<'a> {
     pub(crate) object: &'a ScaledObject,
     pub(crate) told: &'a [Told],
     pub(crate) facts: &'a Facts,
-    pub(crate) formula: activity::Formula<'a>,
+    pub(crate) formula: activity::FormulaResult<'a>,
     pub(crate) active: bool,
     pub(crate) compat: Compat,
 }
 
 impl RoundRecord<'_> {
     /// What triggers said, as it is kept.
-    pub(crate) fn round(&self) -> Round {
+    pub(crate) fn round(&self) -> TriggerPoll {
         let trigger = |told: &Told| {
             let written = self.object.spec.triggers.get(told.trigger)?;
             let metrics = exactly(told.samples().take(MOST_METRICS).map(|sample| self.heard(sample)));
             let failure = told.metrics.as_ref().err().map(|error| cut(error, LONGEST_ERROR));
-            Some(Trigger { metrics, failure, ..trigger(written) })
+            Some(PolledTrigger { metrics, failure, ..trigger(written) })
         };
-        Round {
+        TriggerPoll {
             triggers: exactly(self.told.iter().filter_map(trigger)),
             formula: self.composite(),
             cooldown: cooldown(self.object),
@@ -56,10 +59,10 @@ impl RoundRecord<'_> {
         }
     }
 
-    fn heard(&self, sample: &Sample) -> Heard {
+    fn heard(&self, sample: &Sample) -> TriggerMetric {
         let Sample { name, target, reading, .. } = sample;
         let (target, each) = goal(target);
-        let mut heard = Heard { metric: name.clone(), target, each, ..Heard::default() };
+        let mut heard = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
         match reading {
             Ok(reading) => {
                 let sum = reading.values.iter().map(|value| value.value.milli_value());
@@ -78,7 +81,7 @@ impl RoundRecord<'_> {
         heard
     }
 
-    fn composite(&self) -> Option<Formula> {
+    fn composite(&self) -> Option<FormulaResult> {
         let modifiers = self.object.modifiers()?;
         let question =
             Question { now: self.now, object: self.object, metric: COMPOSITE_METRIC, formula: self.formula };
@@ -87,7 +90,7 @@ impl RoundRecord<'_> {
             let sum = values.iter().map(|value| value.value.milli_value()).reduce(i64::saturating_add);
             sum.ok_or_else(|| "no value".to_owned())
         });
-        Some(Formula {
+        Some(FormulaResult {
             text: cut(&modifiers.formula, LONGEST_FORMULA),
             value,
             target: cut(&modifiers.target, LONGEST_FORMULA),
@@ -103,16 +106,16 @@ fn exactly<T>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// What is kept of a source that told of activity by itself.
-pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> Round {
+pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> TriggerPoll {
     let place = metric.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
     let written = place.and_then(|place| object.spec.triggers.get(place));
-    let heard = Heard { metric: metric.to_owned(), active: true, ..Heard::default() };
-    let trigger = written.map(|written| Trigger { metrics: vec![heard], ..trigger(written) });
-    Round {
+    let heard = TriggerMetric { metric: metric.to_owned(), active: true, ..TriggerMetric::default() };
+    let trigger = written.map(|written| PolledTrigger { metrics: vec![heard], ..trigger(written) });
+    TriggerPoll {
         triggers: trigger.into_iter().collect(),
         cooldown: cooldown(object),
         pushed: true,
-        ..Round::default()
+        ..TriggerPoll::default()
     }
 }
 
@@ -123,11 +126,11 @@ pub(crate) fn keep(
     object: &ScaledObject,
     spec: &Arc<Spec>,
     decision: &Decision,
-    round: Round,
+    round: TriggerPoll,
 ) {
     let key = key(id);
     let period = SignedDuration::try_from(interval(object.spec.polling_interval)).unwrap_or_default();
-    context.records.add_round(&key, Mode::Active, period, spec, decision, Some(round));
+    context.records.add_round(&key, DecisionMode::Active, period, spec, decision, Some(round));
 }
 
 /// Keeps what was decided about rest and work, where an HPA does what is between them.
@@ -137,7 +140,7 @@ pub(crate) fn keep_activity(
     input: &Input<'_>,
     decided: &executor::Decision,
     scaled: Option<&Scaled>,
-    round: Round,
+    round: TriggerPoll,
 ) {
     // A source that tells the same again and again decides nothing.
     if round.pushed && decided.scale.is_none() {
@@ -147,7 +150,7 @@ pub(crate) fn keep_activity(
     let spec = Arc::new(spec_of(object));
     let decision = decision(context, &spec, input, decided, scaled);
     let hpa = Some(object.status.hpa_name.clone()).filter(|name| !name.is_empty());
-    keep(context, id, object, &spec, &decision, Round { hpa, ..round });
+    keep(context, id, object, &spec, &decision, TriggerPoll { hpa, ..round });
 }
 
 /// Forgets an object.
@@ -170,7 +173,7 @@ fn decision(
         Ok(current) => {
             Ok(Scale { spec_replicas: *current, status_replicas: *current, selector: String::new() })
         }
-        Err(error) => Err(ScaleFailure::Query(cut(error, LONGEST_ERROR))),
+        Err(error) => Err(ScaleReadError::Query(cut(error, LONGEST_ERROR))),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = Observation {
@@ -178,22 +181,23 @@ fn decision(
         spec: spec.clone(),
         status: Status::default(),
         scale,
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
     let mut activation = keda::direct::activation(input, decided, current);
-    if let (Verdict::Metrics, Some(_), false) = (&activation.verdict, input.error, input.active)
+    if let (ActivationVerdict::Metrics, Some(_), false) = (&activation.verdict, input.error, input.active)
         && activation.rest < spec.min
     {
-        activation.verdict = Verdict::Held("a trigger cannot be read, and an error never scales down".into());
+        activation.verdict =
+            ActivationVerdict::Held("a trigger cannot be read, and an error never scales down".into());
     }
     let desired = decided.scale.map_or(current, |change| change.to);
     let mut decision = State::default().activity_step(input.now, &seen, activation, desired);
     match scaled {
-        Some(Scaled::Written { .. }) if desired != current => decision.outcome = Outcome::Scaled,
+        Some(Scaled::Written { .. }) if desired != current => decision.outcome = ScaleOutcome::Scaled,
         Some(Scaled::NotRead(error) | Scaled::NotWritten { error, .. }) => {
-            decision.outcome = Outcome::WriteFailed(cut(error, LONGEST_ERROR));
+            decision.outcome = ScaleOutcome::WriteFailed(cut(error, LONGEST_ERROR));
         }
         _ => {}
     }
@@ -237,13 +241,13 @@ fn cooldown(object: &ScaledObject) -> Option<Cooldown> {
 }
 
 /// A trigger as it is written.
-fn trigger(written: &Written) -> Trigger {
-    Trigger {
+fn trigger(written: &Written) -> PolledTrigger {
+    PolledTrigger {
         name: written.name.clone(),
         type_: written.type_.clone(),
         unit: unit(written).to_owned(),
         activation: limit(written),
-        ..Trigger::default()
+        ..PolledTrigger::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use api::meta::ObjectMeta;
-use api::provider::ExternalMetrics;
+use api::provider::ExternalMetricsProvider;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
@@ -430,7 +430,7 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 
 impl OperatorHandle {
     /// Who answers `external.metrics.k8s.io`.
-    pub fn external_metrics(&self) -> Arc<dyn ExternalMetrics> {
+    pub fn external_metrics(&self) -> Arc<dyn ExternalMetricsProvider> {
         Arc::new(self.answers.clone())
     }
 

@@ -37,7 +37,7 @@ pub struct OperatorSettings {
     /// SampleQuery exactly KEDA is imitated.
     pub compat: Compat,
     /// What decisions are made by where we act ourselves.
-    pub config: Arc<engine::Config>,
+    pub config: Arc<engine::ControllerConfig>,
     /// SampleQuery many rounds run at once, not counting those that wait for a slow source.
     pub concurrency: usize,
     /// SampleQuery many rounds of objects with a slow source run at once.

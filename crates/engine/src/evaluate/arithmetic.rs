@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub enum Arithmetic {
     /// A number per pod, averaged or as a percentage.
-    PerPod(PerPod),
+    PerPod(PerPodArithmetic),
     /// One number against a target for the whole.
-    Total(Total),
+    Total(TotalArithmetic),
     /// One number against a target per replica.
-    PerReplica(PerReplica),
+    PerReplica(PerReplicaArithmetic),
 }
 
 /// Pods averaged (docs/spec/hpa.md 5.4, 5.5). Values in thousandths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PerPod {
+pub struct PerPodArithmetic {
     /// How the pods were sorted.
-    pub pods: Tally,
+    pub pods: PodCounts,
     /// Sum over the pods that count.
     pub usage: i64,
     /// Sum of what they request; absent for plain averages.
@@ -34,20 +34,20 @@ pub struct PerPod {
     #[serde(with = "crate::float")]
     pub ratio: f64,
     /// The second look, when pods without a sample or not ready were given assumed values.
-    pub assumed: Option<Assumed>,
+    pub assumed: Option<AssumedUsage>,
     /// Pods the ratio was multiplied by.
     pub count: i64,
     /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
+    pub kept: Option<NoChangeReason>,
     /// Each pod, only when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Vec<PodVerdict>>,
+    pub detail: Option<Vec<ClassifiedPod>>,
 }
 
 /// The second look of docs/spec/hpa.md 5.4: what was assumed, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Assumed {
+pub struct AssumedUsage {
     /// Pods without a sample that were filled in.
     pub missing: i64,
     /// What they were filled in with, together.
@@ -68,7 +68,7 @@ pub struct Assumed {
 /// Why a metric proposes the current count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kept {
+pub enum NoChangeReason {
     /// The ratio is too close to 1.
     WithinTolerance,
     /// With assumed values the ratio is on the other side of 1.
@@ -80,7 +80,7 @@ pub enum Kept {
 /// How pods were sorted (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tally {
+pub struct PodCounts {
     /// They count.
     pub ready: i64,
     /// Not ready yet.
@@ -96,11 +96,11 @@ pub struct Tally {
 /// How one pod was sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodVerdict {
+pub struct ClassifiedPod {
     /// Pod.
     pub name: Arc<str>,
     /// Group.
-    pub group: Group,
+    pub group: PodGroup,
     /// Its sample in thousandths.
     pub usage: Option<i64>,
     /// Its request in thousandths.
@@ -110,7 +110,7 @@ pub struct PodVerdict {
 /// Groups of pods (docs/spec/hpa.md 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Group {
+pub enum PodGroup {
     /// Counts.
     Ready,
     /// Not ready yet.
@@ -124,7 +124,7 @@ pub enum Group {
 /// One number against a target for the whole (docs/spec/hpa.md 5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Total {
+pub struct TotalArithmetic {
     /// The number in thousandths.
     pub usage: i64,
     /// What it should be.
@@ -135,13 +135,13 @@ pub struct Total {
     /// Pods that run and are ready; not counted within tolerance or at zero.
     pub ready: Option<i64>,
     /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
+    pub kept: Option<NoChangeReason>,
 }
 
 /// One number against a target per replica (docs/spec/hpa.md 5.8).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PerReplica {
+pub struct PerReplicaArithmetic {
     /// The number in thousandths.
     pub usage: i64,
     /// What each replica should have of it.
@@ -151,5 +151,5 @@ pub struct PerReplica {
     /// Usage by target and replicas; absent where there are none.
     pub ratio: Option<f64>,
     /// Why the current count was kept, if it was.
-    pub kept: Option<Kept>,
+    pub kept: Option<NoChangeReason>,
 }

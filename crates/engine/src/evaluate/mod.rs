@@ -8,14 +8,17 @@ use jiff::Timestamp;
 use quantity::{Format, Quantity};
 use serde::{Deserialize, Serialize};
 
-pub use arithmetic::{Arithmetic, Assumed, Group, Kept, PerPod, PerReplica, PodVerdict, Tally, Total};
+pub use arithmetic::{
+    Arithmetic, AssumedUsage, ClassifiedPod, NoChangeReason, PerPodArithmetic, PerReplicaArithmetic,
+    PodCounts, PodGroup, TotalArithmetic,
+};
 
-use crate::Text;
-use crate::config::Config;
-use crate::decision::Class;
-use crate::observe::{Observation, Samples};
-use crate::report::Reading;
-use crate::spec::{Goal, Metric, MetricId, Source, Tolerances};
+use crate::CowStr;
+use crate::config::ControllerConfig;
+use crate::decision::ErrorClass;
+use crate::observe::{MetricSamples, Observation};
+use crate::report::CurrentMetricValue;
+use crate::spec::{Metric, MetricId, MetricSource, MetricTarget, Tolerances};
 
 /// What one metric said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +40,7 @@ pub struct Proposal {
     /// How many replicas.
     pub replicas: i32,
     /// What the metric was found to be.
-    pub reading: Reading,
+    pub reading: CurrentMetricValue,
     /// How the count came about.
     pub sum: Arithmetic,
 }
@@ -47,23 +50,23 @@ pub struct Proposal {
 #[serde(rename_all = "camelCase")]
 pub struct MetricFailure {
     /// Reason of the condition and the event.
-    pub reason: Text,
+    pub reason: CowStr,
     /// Text of the event, and end of the condition's message.
     pub text: String,
     /// Text in the summary of all failures.
     pub summary: String,
     /// Whose fault it is.
-    pub class: Class,
+    pub class: ErrorClass,
     /// How pods were sorted, where it got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pods: Option<Tally>,
+    pub pods: Option<PodCounts>,
 }
 
 /// What evaluating needs beside the metric.
 pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
     pub(crate) seen: &'a Observation,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a ControllerConfig,
     pub(crate) tolerances: Tolerances,
     pub(crate) current: i32,
     pub(crate) status_replicas: i32,
@@ -74,7 +77,7 @@ pub(crate) struct Context<'a> {
 /// A failure before it is dressed up for its metric type.
 struct Trouble {
     text: String,
-    pods: Option<Tally>,
+    pods: Option<PodCounts>,
 }
 
 impl From<String> for Trouble {
@@ -91,28 +94,28 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
     let kind = metric.source.type_name().to_owned();
     let name = display_name(metric);
     let result = match &metric.source {
-        Source::Resource { name, of } => {
+        MetricSource::Resource { name, of } => {
             let per_pod = pods::Request { resource: Some(name), container: None, of: *of };
             resource(context, samples, per_pod, metric.goal, "FailedGetResourceMetric", |res| {
                 format!("failed to get {res} resource metric value: ")
             })
         }
-        Source::ContainerResource { name, container, of } => {
+        MetricSource::ContainerResource { name, container, of } => {
             let per_pod = pods::Request { resource: Some(name), container: Some(container), of: *of };
             resource(context, samples, per_pod, metric.goal, "FailedGetContainerResourceMetric", |_| {
                 format!("failed to get {container} container metric value: ")
             })
         }
-        Source::Pods(id) => pods_metric(context, samples, id, metric.goal),
-        Source::Object { kind, name, metric: id, .. } => {
+        MetricSource::Pods(id) => pods_metric(context, samples, id, metric.goal),
+        MetricSource::Object { kind, name, metric: id, .. } => {
             object(context, samples, id, (kind, name), metric.goal)
         }
-        Source::External(id) => external(context, samples, id, metric.goal),
-        Source::Unknown(kind) => {
+        MetricSource::External(id) => external(context, samples, id, metric.goal),
+        MetricSource::Unknown(kind) => {
             let text = format!("unknown metric source type \"{kind}\"");
             let summary = text.clone();
             let reason = "InvalidMetricSourceType".into();
-            Err(Box::new(MetricFailure { reason, summary, text, class: Class::Spec, pods: None }))
+            Err(Box::new(MetricFailure { reason, summary, text, class: ErrorClass::Spec, pods: None }))
         }
     };
     Evaluation { kind, name, result }
@@ -120,27 +123,29 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
 
 /// How conditions and events name a metric (docs/spec/hpa.md 4.1 – 4.5).
 fn display_name(metric: &Metric) -> String {
-    let utilization = matches!(metric.goal, Goal::Utilization(_));
-    let share = |of: &crate::spec::Share| match of {
-        crate::spec::Share::Requests => "request",
-        crate::spec::Share::Limits => "limit",
+    let utilization = matches!(metric.goal, MetricTarget::Utilization(_));
+    let share = |of: &crate::spec::UtilizationBase| match of {
+        crate::spec::UtilizationBase::Requests => "request",
+        crate::spec::UtilizationBase::Limits => "limit",
     };
     match &metric.source {
-        Source::Resource { name, of } if utilization => {
+        MetricSource::Resource { name, of } if utilization => {
             format!("{name} resource utilization (percentage of {})", share(of))
         }
-        Source::ContainerResource { name, of, .. } if utilization => {
+        MetricSource::ContainerResource { name, of, .. } if utilization => {
             format!("{name} container resource utilization (percentage of {})", share(of))
         }
-        Source::Resource { name, .. } | Source::ContainerResource { name, .. } => format!("{name} resource"),
-        Source::Pods(id) => format!("pods metric {}", id.name),
+        MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } => {
+            format!("{name} resource")
+        }
+        MetricSource::Pods(id) => format!("pods metric {}", id.name),
         // Kubernetes calls a per-replica object metric external (T23).
-        Source::Object { metric: id, .. } if matches!(metric.goal, Goal::AverageValue(_)) => {
+        MetricSource::Object { metric: id, .. } if matches!(metric.goal, MetricTarget::AverageValue(_)) => {
             external_name(id)
         }
-        Source::Object { kind, metric: id, .. } => format!("{kind} metric {}", id.name),
-        Source::External(id) => external_name(id),
-        Source::Unknown(kind) => kind.clone(),
+        MetricSource::Object { kind, metric: id, .. } => format!("{kind} metric {}", id.name),
+        MetricSource::External(id) => external_name(id),
+        MetricSource::Unknown(kind) => kind.clone(),
     }
 }
 
@@ -151,9 +156,9 @@ fn external_name(id: &MetricId) -> String {
 /// Resource and ContainerResource (docs/spec/hpa.md 4.1, 4.2).
 fn resource(
     context: &Context<'_>,
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     request: pods::Request<'_>,
-    goal: Goal,
+    goal: MetricTarget,
     reason: &'static str,
     prefix: impl Fn(&str) -> String,
 ) -> Result<Proposal, Box<MetricFailure>> {
@@ -164,9 +169,9 @@ fn resource(
         failure(reason, format!("{}{text}", prefix(res)), text, trouble.pods)
     };
     let what = match goal {
-        Goal::AverageValue(_) => "usage",
-        Goal::Utilization(_) => "utilization",
-        Goal::Value(_) | Goal::Missing => {
+        MetricTarget::AverageValue(_) => "usage",
+        MetricTarget::Utilization(_) => "utilization",
+        MetricTarget::Value(_) | MetricTarget::Missing => {
             let text = "invalid resource metric source: neither an average utilization target nor an average value \
                         (usage) target was set";
             return Err(fail(text.to_owned().into(), None));
@@ -180,11 +185,12 @@ fn resource(
 /// Pods metrics (docs/spec/hpa.md 4.3).
 fn pods_metric(
     context: &Context<'_>,
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     id: &MetricId,
-    goal: Goal,
+    goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
-    let request = pods::Request { resource: None, container: None, of: crate::spec::Share::Requests };
+    let request =
+        pods::Request { resource: None, container: None, of: crate::spec::UtilizationBase::Requests };
     id.selector
         .as_ref()
         .map_err(|e| Trouble::from(e.clone()))
@@ -203,10 +209,10 @@ fn pods_metric(
 /// Object metrics (docs/spec/hpa.md 4.4).
 fn object(
     context: &Context<'_>,
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     id: &MetricId,
     (kind, name): (&str, &str),
-    goal: Goal,
+    goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let ns = &context.seen.spec.namespace;
     let fetched =
@@ -214,14 +220,14 @@ fn object(
     let mut prefix = "failed to get object metric value: ".to_owned();
     let result = match (&id.selector, goal) {
         (Err(e), _) => Err(e.clone()),
-        (Ok(_), Goal::Value(target)) => {
+        (Ok(_), MetricTarget::Value(target)) => {
             fetched().and_then(|t| totals::against_total(context, totals::single(t), target))
         }
-        (Ok(_), Goal::AverageValue(target)) => {
+        (Ok(_), MetricTarget::AverageValue(target)) => {
             prefix = format!("{prefix}failed to get {} object metric: ", id.name);
             fetched().map(|t| totals::per_replica(context, totals::single(t), target, false))
         }
-        (Ok(_), Goal::Utilization(_) | Goal::Missing) => {
+        (Ok(_), MetricTarget::Utilization(_) | MetricTarget::Missing) => {
             Err("invalid object metric source: neither a value target nor an average value target was set"
                 .into())
         }
@@ -232,9 +238,9 @@ fn object(
 /// External metrics (docs/spec/hpa.md 4.5).
 fn external(
     context: &Context<'_>,
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     id: &MetricId,
-    goal: Goal,
+    goal: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let (ns, name) = (&context.seen.spec.namespace, &id.name);
     let fetched = || {
@@ -245,15 +251,15 @@ fn external(
     };
     let mut prefix = format!("failed to get {name} external metric value: ");
     let result = match goal {
-        Goal::AverageValue(target) => {
+        MetricTarget::AverageValue(target) => {
             prefix = format!("{prefix}failed to get {name} external metric: ");
             fetched().map(|t| totals::per_replica(context, totals::running_sum(t), target, true))
         }
-        Goal::Value(target) => {
+        MetricTarget::Value(target) => {
             prefix = format!("{prefix}failed to get external metric {name}: ");
             fetched().and_then(|t| totals::against_total(context, totals::sum(t), target))
         }
-        Goal::Utilization(_) | Goal::Missing => {
+        MetricTarget::Utilization(_) | MetricTarget::Missing => {
             Err("invalid external metric source: neither a value target nor an average value target was set"
                 .into())
         }
@@ -261,27 +267,32 @@ fn external(
     result.map_err(|text| failure("FailedGetExternalMetric", format!("{prefix}{text}"), text, None))
 }
 
-fn failure(reason: &'static str, summary: String, text: String, pods: Option<Tally>) -> Box<MetricFailure> {
-    Box::new(MetricFailure { reason: reason.into(), text, summary, class: Class::Internal, pods })
+fn failure(
+    reason: &'static str,
+    summary: String,
+    text: String,
+    pods: Option<PodCounts>,
+) -> Box<MetricFailure> {
+    Box::new(MetricFailure { reason: reason.into(), text, summary, class: ErrorClass::Internal, pods })
 }
 
 fn per_pod_samples(
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     what: impl Fn() -> String,
 ) -> Result<&crate::observe::PodSamples, Trouble> {
     match samples {
-        Some(Ok(Samples::PerPod(samples))) => Ok(samples),
+        Some(Ok(MetricSamples::PerPod(samples))) => Ok(samples),
         Some(Err(error)) => Err(format!("{}: {error}", what()).into()),
         Some(Ok(_)) | None => Err(format!("{}: {NO_SAMPLES}", what()).into()),
     }
 }
 
 fn totals_of(
-    samples: Option<&Result<Samples, String>>,
+    samples: Option<&Result<MetricSamples, String>>,
     dress: impl Fn(&str) -> String,
 ) -> Result<&[i64], String> {
     match samples {
-        Some(Ok(Samples::Totals(totals))) => Ok(totals),
+        Some(Ok(MetricSamples::Totals(totals))) => Ok(totals),
         Some(Err(error)) => Err(dress(error)),
         Some(Ok(_)) | None => Err(dress(NO_SAMPLES)),
     }

@@ -8,11 +8,14 @@ use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
 use super::totals::ceil;
-use super::{Arithmetic, Assumed, Context, Group, Kept, PerPod, PodVerdict, Proposal, Tally, Trouble};
+use super::{
+    Arithmetic, AssumedUsage, ClassifiedPod, Context, NoChangeReason, PerPodArithmetic, PodCounts, PodGroup,
+    Proposal, Trouble,
+};
 use crate::observe::{PodSamples, Sample};
-use crate::pod::{Phase, Pod, Shape, Truth, Unrequested};
-use crate::report::Reading;
-use crate::spec::{Goal, Share};
+use crate::pod::{ConditionStatus, MissingRequest, Pod, PodPhase, PodTemplate};
+use crate::report::CurrentMetricValue;
+use crate::spec::{MetricTarget, UtilizationBase};
 
 /// What is asked of each pod.
 #[derive(Clone, Copy)]
@@ -22,13 +25,13 @@ pub(super) struct Request<'a> {
     /// Container; absent for the whole pod.
     pub(super) container: Option<&'a str>,
     /// What a percentage is a percentage of.
-    pub(super) of: Share,
+    pub(super) of: UtilizationBase,
 }
 
 /// Sums over one pass. Wide enough never to overflow, where Kubernetes would wrap.
 #[derive(Default)]
 struct Sums {
-    tally: Tally,
+    tally: PodCounts,
     usage: i128,
     ready_requests: i128,
     missing_requests: i128,
@@ -49,13 +52,13 @@ pub(super) fn evaluate(
     context: &Context<'_>,
     samples: &PodSamples,
     request: Request<'_>,
-    goal: Goal,
+    goal: MetricTarget,
 ) -> Result<Proposal, Trouble> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
         return Err("no pods returned by selector while calculating replica count".to_owned().into());
     }
-    let percent = if let Goal::Utilization(percent) = goal { Some(percent) } else { None };
+    let percent = if let MetricTarget::Utilization(percent) = goal { Some(percent) } else { None };
     let (sums, first_unrequested, detail) = sort(context, samples, request, percent);
     let trouble = |text: String| Trouble { text, pods: Some(sums.tally) };
     if sums.tally.ready + sums.tally.stray == 0 {
@@ -65,19 +68,19 @@ pub(super) fn evaluate(
         return Err(trouble(text));
     }
     let look = |with: With| match goal {
-        Goal::Utilization(target) => sums.utilization(target, with),
-        Goal::AverageValue(target) | Goal::Value(target) => Some(sums.average(target, with)),
-        Goal::Missing => None,
+        MetricTarget::Utilization(target) => sums.utilization(target, with),
+        MetricTarget::AverageValue(target) | MetricTarget::Value(target) => Some(sums.average(target, with)),
+        MetricTarget::Missing => None,
     };
     let nobody = || trouble("no metrics returned matched known pods".into());
     let first = look(With::default()).ok_or_else(nobody)?;
 
     let target = match goal {
-        Goal::Utilization(t) => i64::from(t),
-        Goal::AverageValue(t) | Goal::Value(t) => t,
-        Goal::Missing => 0,
+        MetricTarget::Utilization(t) => i64::from(t),
+        MetricTarget::AverageValue(t) | MetricTarget::Value(t) => t,
+        MetricTarget::Missing => 0,
     };
-    let mut sum = PerPod {
+    let mut sum = PerPodArithmetic {
         pods: sums.tally,
         usage: clamp(first.usage),
         requests: first.requests.map(clamp),
@@ -99,10 +102,10 @@ fn decide(
     sums: &Sums,
     look: &impl Fn(With) -> Option<Look>,
     first: &Look,
-    sum: &mut PerPod,
+    sum: &mut PerPodArithmetic,
 ) -> Option<i32> {
     let current = context.current;
-    let keep = |sum: &mut PerPod, why| {
+    let keep = |sum: &mut PerPodArithmetic, why| {
         sum.kept = Some(why);
         Some(current)
     };
@@ -110,7 +113,7 @@ fn decide(
     let growing_with_unready = sums.tally.unready > 0 && ratio > 1.0;
     if !growing_with_unready && sums.tally.missing == 0 {
         if context.tolerances.contain(ratio) {
-            return keep(sum, Kept::WithinTolerance);
+            return keep(sum, NoChangeReason::WithinTolerance);
         }
         return Some(ceil(ratio * sums.tally.ready as f64));
     }
@@ -118,7 +121,7 @@ fn decide(
     let off_target = ratio.partial_cmp(&1.0).is_some_and(std::cmp::Ordering::is_ne);
     let with = With { missing: off_target, full: ratio < 1.0, unready: growing_with_unready };
     let second = look(with)?;
-    sum.assumed = Some(Assumed {
+    sum.assumed = Some(AssumedUsage {
         missing: if with.missing { sums.tally.missing } else { 0 },
         missing_usage: if with.full { clamp(second.filled) } else { 0 },
         unready: if with.unready { sums.tally.unready } else { 0 },
@@ -129,14 +132,14 @@ fn decide(
     });
     sum.count = second.count;
     if context.tolerances.contain(second.ratio) {
-        return keep(sum, Kept::WithinTolerance);
+        return keep(sum, NoChangeReason::WithinTolerance);
     }
     if (ratio < 1.0 && second.ratio > 1.0) || (ratio > 1.0 && second.ratio < 1.0) {
-        return keep(sum, Kept::DirectionFlips);
+        return keep(sum, NoChangeReason::DirectionFlips);
     }
     let count = ceil(second.ratio * second.count as f64);
     if (second.ratio < 1.0 && count > current) || (second.ratio > 1.0 && count < current) {
-        return keep(sum, Kept::CountFlips);
+        return keep(sum, NoChangeReason::CountFlips);
     }
     Some(count)
 }
@@ -210,12 +213,12 @@ fn sort(
     samples: &PodSamples,
     request: Request<'_>,
     percent: Option<i32>,
-) -> (Sums, Option<String>, Option<Vec<PodVerdict>>) {
+) -> (Sums, Option<String>, Option<Vec<ClassifiedPod>>) {
     let cutoffs = Cutoffs::of(context, request.resource);
     let mut sums = Sums::default();
     let mut unrequested = None;
     let mut detail = context.detail.then(Vec::new);
-    let mut last_shape: Option<(&Arc<Shape>, i64)> = None;
+    let mut last_shape: Option<(&Arc<PodTemplate>, i64)> = None;
     let fill_percent = i128::from(percent.unwrap_or_default().max(100));
     for (index, pod) in context.seen.pods.iter().enumerate() {
         let sample = samples.by_pod.get(index).copied().flatten();
@@ -237,7 +240,7 @@ fn sort(
         sums.add(group, sample.map_or(0, |s| s.milli), amount, fill_percent);
         if let Some(detail) = &mut detail {
             let request = percent.map(|_| amount);
-            detail.push(PodVerdict {
+            detail.push(ClassifiedPod {
                 name: pod.name.clone(),
                 group,
                 usage: sample.map(|s| s.milli),
@@ -251,24 +254,24 @@ fn sort(
 }
 
 impl Sums {
-    fn add(&mut self, group: Group, usage: i64, request: i64, fill_percent: i128) {
+    fn add(&mut self, group: PodGroup, usage: i64, request: i64, fill_percent: i128) {
         let request = i128::from(request);
         match group {
-            Group::Ready => {
+            PodGroup::Ready => {
                 self.tally.ready += 1;
                 self.usage += i128::from(usage);
                 self.ready_requests += request;
             }
-            Group::Missing => {
+            PodGroup::Missing => {
                 self.tally.missing += 1;
                 self.missing_requests += request;
                 self.missing_fill += request * fill_percent / 100;
             }
-            Group::Unready => {
+            PodGroup::Unready => {
                 self.tally.unready += 1;
                 self.unready_requests += request;
             }
-            Group::Ignored => self.tally.ignored += 1,
+            PodGroup::Ignored => self.tally.ignored += 1,
         }
     }
 }
@@ -277,17 +280,17 @@ fn requested(context: &Context<'_>, pod: &Pod, request: Request<'_>) -> Result<i
     let resource = request.resource.unwrap_or_default();
     let pod_level = context.config.gates.pod_level_resources;
     let noun = match request.of {
-        Share::Requests => "request",
-        Share::Limits => "limit",
+        UtilizationBase::Requests => "request",
+        UtilizationBase::Limits => "limit",
     };
     pod.shape.request(resource, request.container, request.of, pod_level).map_err(|why| match why {
-        Unrequested::Container(container) => {
+        MissingRequest::Container(container) => {
             format!("missing {noun} for {resource} in container {container} of Pod {}", pod.name)
         }
-        Unrequested::Absent => {
+        MissingRequest::Absent => {
             format!("container {} not found in Pod {}", request.container.unwrap_or_default(), pod.name)
         }
-        Unrequested::Pod => format!("missing pod-level {noun} for {resource} in Pod {}", pod.name),
+        MissingRequest::Pod => format!("missing pod-level {noun} for {resource} in Pod {}", pod.name),
     })
 }
 
@@ -301,24 +304,24 @@ impl Cutoffs {
     }
 
     /// The group of a pod (docs/spec/hpa.md 5.3).
-    fn group(&self, pod: &Pod, sample: Option<&Sample>) -> Group {
-        if pod.deleting || pod.phase == Phase::Failed {
-            return Group::Ignored;
+    fn group(&self, pod: &Pod, sample: Option<&Sample>) -> PodGroup {
+        if pod.deleting || pod.phase == PodPhase::Failed {
+            return PodGroup::Ignored;
         }
-        if pod.phase == Phase::Pending {
-            return Group::Unready;
+        if pod.phase == PodPhase::Pending {
+            return PodGroup::Unready;
         }
         match sample {
-            None => Group::Missing,
-            Some(sample) if self.is_cpu && self.cpu_unready(pod, sample) => Group::Unready,
-            Some(_) => Group::Ready,
+            None => PodGroup::Missing,
+            Some(sample) if self.is_cpu && self.cpu_unready(pod, sample) => PodGroup::Unready,
+            Some(_) => PodGroup::Ready,
         }
     }
 
     /// Whether a cpu sample says more about starting up than about load (T18).
     fn cpu_unready(&self, pod: &Pod, sample: &Sample) -> bool {
         let (Some(ready), Some(started)) = (pod.ready, pod.started) else { return true };
-        let unready = ready.status == Truth::False;
+        let unready = ready.status == ConditionStatus::False;
         if started > self.initializing_since {
             unready || sample.at.duration_since(ready.since) < sample.window
         } else {
@@ -328,9 +331,9 @@ impl Cutoffs {
 }
 
 /// The status slot: always from the first look.
-fn reading(request: Request<'_>, percent: Option<i32>, first: &Look) -> Reading {
+fn reading(request: Request<'_>, percent: Option<i32>, first: &Look) -> CurrentMetricValue {
     let format = if request.resource == Some("memory") { Format::BinarySi } else { Format::DecimalSi };
-    Reading {
+    CurrentMetricValue {
         value: None,
         average_value: Some(Quantity::from_milli(first.average, format)),
         average_utilization: percent.map(|_| first.found as i32),

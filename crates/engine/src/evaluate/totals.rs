@@ -1,8 +1,8 @@
 //! One number for the whole target: Object and External metrics (docs/spec/hpa.md 5.7, 5.8).
 
-use super::{Arithmetic, Context, Kept, PerReplica, Proposal, Total, shown};
-use crate::pod::{Phase, Truth};
-use crate::report::Reading;
+use super::{Arithmetic, Context, NoChangeReason, PerReplicaArithmetic, Proposal, TotalArithmetic, shown};
+use crate::pod::{ConditionStatus, PodPhase};
+use crate::report::CurrentMetricValue;
 
 /// The one value of an object metric.
 pub(super) fn single(values: &[i64]) -> i64 {
@@ -37,18 +37,18 @@ pub(super) fn running_sum(values: &[i64]) -> i64 {
 /// A target for the whole (docs/spec/hpa.md 5.7).
 pub(super) fn against_total(context: &Context<'_>, usage: i64, target: i64) -> Result<Proposal, String> {
     let ratio = usage as f64 / target as f64;
-    let mut sum = Total { usage, target, ratio, ready: None, kept: None };
+    let mut sum = TotalArithmetic { usage, target, ratio, ready: None, kept: None };
     let replicas = if context.current == 0 {
         ceil(ratio)
     } else if context.tolerances.contain(ratio) {
-        sum.kept = Some(Kept::WithinTolerance);
+        sum.kept = Some(NoChangeReason::WithinTolerance);
         context.current
     } else {
         let ready = ready_pods(context)?;
         sum.ready = Some(ready);
         ceil(ratio * ready as f64)
     };
-    let reading = Reading { value: Some(shown(usage)), ..Reading::default() };
+    let reading = CurrentMetricValue { value: Some(shown(usage)), ..CurrentMetricValue::default() };
     Ok(Proposal { replicas, reading, sum: Arithmetic::Total(sum) })
 }
 
@@ -65,14 +65,14 @@ pub(super) fn per_replica(context: &Context<'_>, usage: i64, target: i64, capped
         0 => i64::MIN,
         _ => (usage as f64 / f64::from(existing)).ceil() as i64,
     };
-    let sum = PerReplica {
+    let sum = PerReplicaArithmetic {
         usage,
         target,
         replicas: existing,
         ratio,
-        kept: within.then_some(Kept::WithinTolerance),
+        kept: within.then_some(NoChangeReason::WithinTolerance),
     };
-    let reading = Reading { average_value: Some(shown(average)), ..Reading::default() };
+    let reading = CurrentMetricValue { average_value: Some(shown(average)), ..CurrentMetricValue::default() };
     Proposal { replicas, reading, sum: Arithmetic::PerReplica(sum) }
 }
 
@@ -86,7 +86,7 @@ fn ready_pods(context: &Context<'_>) -> Result<i64, String> {
         );
     }
     let ready = |p: &&crate::pod::Pod| {
-        p.phase == Phase::Running && p.ready.is_some_and(|ready| ready.status == Truth::True)
+        p.phase == PodPhase::Running && p.ready.is_some_and(|ready| ready.status == ConditionStatus::True)
     };
     Ok(pods.iter().filter(ready).count() as i64)
 }

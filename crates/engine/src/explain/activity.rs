@@ -2,8 +2,8 @@
 
 use super::words::clock;
 use super::{Decider, Rows, decider};
-use crate::activation::{Activation, Verdict};
-use crate::decision::{Course, Decision, Outcome};
+use crate::activation::{Activation, ActivationVerdict};
+use crate::decision::{Course, Decision, ScaleOutcome};
 
 pub(super) fn rows(rows: &mut Rows, decision: &Decision) {
     if let Some(activation) = &decision.activation {
@@ -19,42 +19,44 @@ fn text(activation: &Activation, decision: &Decision) -> String {
         several => format!("{} are active", several.join(", ")),
     };
     match &activation.verdict {
-        Verdict::Wakes => format!("{active}: {current} is left"),
-        Verdict::Lifts => format!("{active}; {current} is below the lower bound"),
-        Verdict::Rests { since: Some(since) } => {
+        ActivationVerdict::Wakes => format!("{active}: {current} is left"),
+        ActivationVerdict::Lifts => format!("{active}; {current} is below the lower bound"),
+        ActivationVerdict::Rests { since: Some(since) } => {
             format!("{active}, and nothing was since {}: {current} goes to {rest}", clock(*since))
         }
-        Verdict::Rests { since: None } => format!("{active}, and nothing ever was: {current} goes to {rest}"),
-        Verdict::Resting => format!("{active}: {current} stays"),
-        Verdict::Cooling { until } => {
+        ActivationVerdict::Rests { since: None } => {
+            format!("{active}, and nothing ever was: {current} goes to {rest}")
+        }
+        ActivationVerdict::Resting => format!("{active}: {current} stays"),
+        ActivationVerdict::Cooling { until } => {
             format!("{active}; cooldown until {}, then {rest}", clock(*until))
         }
-        Verdict::Metrics => format!("{active}: metrics decide"),
-        Verdict::Held(why) => format!("{active}, but {why}"),
+        ActivationVerdict::Metrics => format!("{active}: metrics decide"),
+        ActivationVerdict::Held(why) => format!("{active}, but {why}"),
     }
 }
 
 /// One line; `by_course` is what the rest of the decision says.
 pub(super) fn sentence(activation: &Activation, decision: &Decision, by_course: &str) -> String {
-    if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+    if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
         return by_course.to_owned();
     }
     let (from, to) = (decision.current(), decision.desired);
     let and = if by_course.is_empty() { String::new() } else { format!("; {by_course}") };
     match &activation.verdict {
-        Verdict::Wakes => format!("{from} → {to}: {}{and}", activation.reason()),
-        Verdict::Lifts => format!("{from} → {to}: below the lower bound"),
-        Verdict::Rests { since: Some(since) } => {
+        ActivationVerdict::Wakes => format!("{from} → {to}: {}{and}", activation.reason()),
+        ActivationVerdict::Lifts => format!("{from} → {to}: below the lower bound"),
+        ActivationVerdict::Rests { since: Some(since) } => {
             format!("{from} → {to}: nothing active since {}", clock(*since))
         }
-        Verdict::Rests { since: None } => format!("{from} → {to}: nothing active"),
-        Verdict::Resting => "at rest: nothing active".to_owned(),
-        Verdict::Cooling { until } => {
+        ActivationVerdict::Rests { since: None } => format!("{from} → {to}: nothing active"),
+        ActivationVerdict::Resting => "at rest: nothing active".to_owned(),
+        ActivationVerdict::Cooling { until } => {
             let held = format!("held: cooldown until {}", clock(*until));
             if from == to { held } else { format!("{by_course}; cooldown until {}", clock(*until)) }
         }
-        Verdict::Metrics => by_course.to_owned(),
-        Verdict::Held(why) => format!("held: {why}"),
+        ActivationVerdict::Metrics => by_course.to_owned(),
+        ActivationVerdict::Held(why) => format!("held: {why}"),
     }
 }
 
@@ -62,8 +64,8 @@ pub(super) fn sentence(activation: &Activation, decision: &Decision, by_course: 
 pub(super) fn next(decision: &Decision, soon: &str) -> String {
     debug_assert_eq!(decision.course, Course::Activity, "metrics have words of their own");
     match decision.activation.as_ref().map(|activation| &activation.verdict) {
-        Some(Verdict::Wakes | Verdict::Lifts) => format!("{soon}, metrics decide"),
-        Some(Verdict::Held(_)) => "stays until what holds it is gone".to_owned(),
+        Some(ActivationVerdict::Wakes | ActivationVerdict::Lifts) => format!("{soon}, metrics decide"),
+        Some(ActivationVerdict::Held(_)) => "stays until what holds it is gone".to_owned(),
         _ => "stays until something is active".to_owned(),
     }
 }

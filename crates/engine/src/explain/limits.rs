@@ -3,8 +3,8 @@
 use super::words::{clock, seconds};
 use super::{Decider, Rows, decider};
 use crate::decision::{Course, Decision};
-use crate::normalize::{Hold, Limit, Normalized, Rate, Stabilized};
-use crate::spec::{PolicyKind, Rules, SelectPolicy, Spec};
+use crate::normalize::{Normalized, RateLimit, ScalingLimit, StabilizationHold, Stabilized};
+use crate::spec::{ScalingPolicyType, ScalingRules, SelectPolicy, Spec};
 
 pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let decider = decider(decision);
@@ -35,7 +35,7 @@ fn window(decision: &Decision, s: &Stabilized) -> String {
     let (n, current) = (s.recommended, decision.current());
     let because = s.by.map(|by| format!("{} ({})", by.replicas, clock(by.at)));
     match (s.hold, because) {
-        (Hold::Down, Some(by)) => {
+        (StabilizationHold::Down, Some(by)) => {
             let note = if s.replicas > current { ", even if that grows" } else { "" };
             format!(
                 "scale-down window {}: the highest proposal in it is {by}: {} holds{note}",
@@ -43,21 +43,25 @@ fn window(decision: &Decision, s: &Stabilized) -> String {
                 s.replicas
             )
         }
-        (Hold::Up, Some(by)) => {
+        (StabilizationHold::Up, Some(by)) => {
             let window = s.up_window.map(seconds).unwrap_or_default();
             format!("scale-up window {window}: the lowest proposal in it is {by}: {} holds", s.replicas)
         }
-        (Hold::Down | Hold::Up, None) => format!("earlier proposals hold {}", s.replicas),
-        (Hold::None, _) if n > current => match s.up_window.filter(|w| !w.is_zero()) {
+        (StabilizationHold::Down | StabilizationHold::Up, None) => {
+            format!("earlier proposals hold {}", s.replicas)
+        }
+        (StabilizationHold::None, _) if n > current => match s.up_window.filter(|w| !w.is_zero()) {
             Some(window) => format!("scale-up window {}: no lower proposal in it", seconds(window)),
             None => format!("scale-down window {}: not used when growing", seconds(s.down_window)),
         },
-        (Hold::None, _) if s.down_window.is_zero() => "no scale-down window".to_owned(),
-        (Hold::None, _) => format!("scale-down window {}: no higher proposal in it", seconds(s.down_window)),
+        (StabilizationHold::None, _) if s.down_window.is_zero() => "no scale-down window".to_owned(),
+        (StabilizationHold::None, _) => {
+            format!("scale-down window {}: no higher proposal in it", seconds(s.down_window))
+        }
     }
 }
 
-fn rate(spec: &Spec, decision: &Decision, normalized: &Normalized, rate: &Rate) -> String {
+fn rate(spec: &Spec, decision: &Decision, normalized: &Normalized, rate: &RateLimit) -> String {
     let current = decision.current();
     let wanted = normalized.stabilized.replicas;
     let Some(behavior) = &spec.behavior else {
@@ -70,13 +74,16 @@ fn rate(spec: &Spec, decision: &Decision, normalized: &Normalized, rate: &Rate) 
         return format!("{name} is disabled: {current} stays");
     }
     let verb = if growing { "at most" } else { "at least" };
-    let stays =
-        if normalized.limited.limit == Limit::Within { format!(": {wanted} passes") } else { String::new() };
+    let stays = if normalized.limited.limit == ScalingLimit::Within {
+        format!(": {wanted} passes")
+    } else {
+        String::new()
+    };
     match rate.policy.and_then(|index| rules.policies.get(index)) {
         Some(policy) => {
             let each = match policy.kind {
-                PolicyKind::Pods => format!("{} pods", policy.value),
-                PolicyKind::Percent => format!("{} %", policy.value),
+                ScalingPolicyType::Pods => format!("{} pods", policy.value),
+                ScalingPolicyType::Percent => format!("{} %", policy.value),
             };
             let among = among(rules);
             let start = rate.period_start;
@@ -92,7 +99,7 @@ fn rate(spec: &Spec, decision: &Decision, normalized: &Normalized, rate: &Rate) 
     }
 }
 
-fn among(rules: &Rules) -> String {
+fn among(rules: &ScalingRules) -> String {
     match (rules.policies.len(), rules.select) {
         (0 | 1, _) => String::new(),
         (n, SelectPolicy::Min) => format!(" (the strictest of {n} policies)"),
@@ -102,7 +109,7 @@ fn among(rules: &Rules) -> String {
 
 fn bounds(spec: &Spec, decision: &Decision, normalized: &Normalized) -> String {
     let n = match normalized.limited.limit {
-        Limit::TooFew | Limit::TooMany => normalized.stabilized.replicas,
+        ScalingLimit::TooFew | ScalingLimit::TooMany => normalized.stabilized.replicas,
         _ => normalized.limited.replicas,
     };
     let text = format!("min {}, max {}", spec.min, spec.max);

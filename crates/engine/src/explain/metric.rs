@@ -3,8 +3,11 @@
 use super::words::{amount, metric_remedy, plural, ratio, short_name, trimmed};
 use super::{Decider, Rows, decider};
 use crate::decision::Decision;
-use crate::evaluate::{Arithmetic, Assumed, Kept, PerPod, PerReplica, Proposal, Total};
-use crate::spec::{Metric, Share, Source, Spec};
+use crate::evaluate::{
+    Arithmetic, AssumedUsage, NoChangeReason, PerPodArithmetic, PerReplicaArithmetic, Proposal,
+    TotalArithmetic,
+};
+use crate::spec::{Metric, MetricSource, Spec, UtilizationBase};
 
 pub(super) fn rows(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let winner = decision.recommendation.as_ref().and_then(|r| r.winner);
@@ -60,7 +63,7 @@ impl Sum<'_> {
         amount(self.metric, milli)
     }
 
-    fn per_pod(&mut self, sum: &PerPod, replicas: i32) {
+    fn per_pod(&mut self, sum: &PerPodArithmetic, replicas: i32) {
         match sum.requests {
             Some(requests) => {
                 let text = self.utilization(sum.usage, requests, sum.found);
@@ -98,8 +101,8 @@ impl Sum<'_> {
     fn utilization(&self, usage: i64, requests: i64, percent: i64) -> String {
         let exact = usage as f64 * 100.0 / requests as f64;
         let noun = match &self.metric.source {
-            Source::Resource { of: Share::Limits, .. }
-            | Source::ContainerResource { of: Share::Limits, .. } => "allowed",
+            MetricSource::Resource { of: UtilizationBase::Limits, .. }
+            | MetricSource::ContainerResource { of: UtilizationBase::Limits, .. } => "allowed",
             _ => "requested",
         };
         let text = format!("{} used of {} {noun}", self.amount(usage), self.amount(requests));
@@ -111,7 +114,7 @@ impl Sum<'_> {
     }
 
     /// The second look: what pods without a sample or not ready are taken for.
-    fn assumed(&mut self, sum: &PerPod, assumed: &Assumed) {
+    fn assumed(&mut self, sum: &PerPodArithmetic, assumed: &AssumedUsage) {
         if assumed.missing > 0 {
             let value = self.amount(assumed.missing_usage);
             let pods = plural(assumed.missing, "pod");
@@ -147,7 +150,7 @@ impl Sum<'_> {
         }
     }
 
-    fn total(&mut self, sum: &Total, replicas: i32) {
+    fn total(&mut self, sum: &TotalArithmetic, replicas: i32) {
         let (usage, target) = (self.amount(sum.usage), self.amount(sum.target));
         self.row(format!("{usage}, target {target}"), false);
         if self.decision.current() == 0 {
@@ -163,7 +166,7 @@ impl Sum<'_> {
         }
     }
 
-    fn per_replica(&mut self, sum: &PerReplica, replicas: i32) {
+    fn per_replica(&mut self, sum: &PerReplicaArithmetic, replicas: i32) {
         let (usage, target) = (self.amount(sum.usage), self.amount(sum.target));
         match sum.ratio {
             None => self.row(format!("{usage}, target {target} per replica, none there"), false),
@@ -182,7 +185,7 @@ impl Sum<'_> {
     }
 
     /// The ratio and whether it counts.
-    fn compare(&mut self, found: &str, target: &str, value: f64, kept: Option<Kept>, last: bool) {
+    fn compare(&mut self, found: &str, target: &str, value: f64, kept: Option<NoChangeReason>, last: bool) {
         let tolerances = self.decision.tolerances;
         let band =
             format!("{} … {}", trimmed(1.0 - tolerances.down, 4, 2), trimmed(1.0 + tolerances.up, 4, 2));
@@ -190,11 +193,13 @@ impl Sum<'_> {
         let current = self.decision.current();
         let text = match kept {
             _ if !last => sum,
-            Some(Kept::WithinTolerance) => format!("{sum}, inside {band}: close enough, {current} stays"),
-            Some(Kept::DirectionFlips) => {
+            Some(NoChangeReason::WithinTolerance) => {
+                format!("{sum}, inside {band}: close enough, {current} stays")
+            }
+            Some(NoChangeReason::DirectionFlips) => {
                 format!("{sum}, on the other side of 1: too uncertain, {current} stays")
             }
-            Some(Kept::CountFlips) => {
+            Some(NoChangeReason::CountFlips) => {
                 format!("{sum}, but the count would move the other way: {current} stays")
             }
             None => format!("{sum}, outside {band}, so it counts"),

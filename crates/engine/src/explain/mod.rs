@@ -21,9 +21,9 @@ pub use round::{explain_round, sentence_of, targets};
 pub use sentence::sentence;
 pub use words::{clock, short_name};
 
-use crate::decision::{Course, Decision, Outcome};
+use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::Arithmetic;
-use crate::observe::ScaleFailure;
+use crate::observe::ScaleReadError;
 use crate::report::condition;
 use crate::spec::{Aggregator, FailurePolicy, Spec};
 use words::plural;
@@ -101,7 +101,9 @@ fn decider(decision: &Decision) -> Decider {
         (Course::Metrics, None) => Decider::Metric,
         (Course::Metrics, Some(n)) if decision.desired != n.limited.replicas => Decider::Bounds,
         (Course::Metrics, Some(n)) if n.limited.replicas != n.stabilized.replicas => match n.limited.limit {
-            crate::normalize::Limit::TooFew | crate::normalize::Limit::TooMany => Decider::Bounds,
+            crate::normalize::ScalingLimit::TooFew | crate::normalize::ScalingLimit::TooMany => {
+                Decider::Bounds
+            }
             _ => Decider::Limit,
         },
         (Course::Metrics, Some(n)) if n.stabilized.replicas != n.stabilized.recommended => Decider::Window,
@@ -114,15 +116,15 @@ fn headline(kind: &str, spec: &Spec, decision: &Decision) -> String {
     let (from, to) = (decision.current(), decision.desired);
     let wanted = decision.recommendation.as_ref().map(|r| r.replicas);
     let what = match &decision.outcome {
-        Outcome::Failed if matches!(decision.course, Course::NoScale(_)) => {
+        ScaleOutcome::Failed if matches!(decision.course, Course::NoScale(_)) => {
             "could not decide: the target's scale cannot be read".to_owned()
         }
-        Outcome::Failed => format!("stayed at {from}: metrics could not decide"),
-        Outcome::WriteFailed(_) => format!("stayed at {from}: the change to {to} could not be written"),
-        Outcome::Scaled | Outcome::Pending | Outcome::DryRun => {
+        ScaleOutcome::Failed => format!("stayed at {from}: metrics could not decide"),
+        ScaleOutcome::WriteFailed(_) => format!("stayed at {from}: the change to {to} could not be written"),
+        ScaleOutcome::Scaled | ScaleOutcome::Pending | ScaleOutcome::DryRun => {
             let verb = match decision.outcome {
-                Outcome::Scaled => "scaled",
-                Outcome::DryRun => "would scale (dry run)",
+                ScaleOutcome::Scaled => "scaled",
+                ScaleOutcome::DryRun => "would scale (dry run)",
                 _ => "scales",
             };
             match wanted.filter(|w| *w != to) {
@@ -130,15 +132,19 @@ fn headline(kind: &str, spec: &Spec, decision: &Decision) -> String {
                 None => format!("{verb} {from} → {to}"),
             }
         }
-        Outcome::Kept => match (&decision.course, wanted.filter(|w| *w != from), &decision.recommendation) {
-            (Course::Disabled, ..) => "paused: the target was scaled to zero by somebody else".to_owned(),
-            (_, Some(wanted), Some(r)) => {
-                let name =
-                    r.winner.and_then(|w| spec.metrics.get(w)).map_or_else(|| r.metric.clone(), short_name);
-                format!("stayed at {from} although {name} proposes {wanted}")
+        ScaleOutcome::Kept => {
+            match (&decision.course, wanted.filter(|w| *w != from), &decision.recommendation) {
+                (Course::Disabled, ..) => "paused: the target was scaled to zero by somebody else".to_owned(),
+                (_, Some(wanted), Some(r)) => {
+                    let name = r
+                        .winner
+                        .and_then(|w| spec.metrics.get(w))
+                        .map_or_else(|| r.metric.clone(), short_name);
+                    format!("stayed at {from} although {name} proposes {wanted}")
+                }
+                _ => format!("stayed at {from}"),
             }
-            _ => format!("stayed at {from}"),
-        },
+        }
     };
     format!("{kind}/{} in {} · {} · {what}", spec.name, spec.namespace, clock(decision.at))
 }
@@ -147,9 +153,9 @@ fn target(rows: &mut Rows, spec: &Spec, decision: &Decision) {
     let decided = decider(decision) == Decider::Target;
     let name = format!("{}/{}", spec.target.kind, spec.target.name);
     if let Course::NoScale(failure) = &decision.course {
-        let (ScaleFailure::InvalidApiVersion(why)
-        | ScaleFailure::UnknownKind(why)
-        | ScaleFailure::Query(why)) = failure;
+        let (ScaleReadError::InvalidApiVersion(why)
+        | ScaleReadError::UnknownKind(why)
+        | ScaleReadError::Query(why)) = failure;
         rows.push("target", format!("{name}: {why}"), decided);
         rows.say("target", format!("remedy: {}", words::scale_remedy(failure)));
         return;
@@ -247,14 +253,14 @@ fn outcome(rows: &mut Rows, decision: &Decision) {
         .map(|c| format!("; ScalingLimited=True ({})", c.reason))
         .unwrap_or_default();
     let text = match &decision.outcome {
-        Outcome::Scaled => format!("replicas {from} → {to}{limited}"),
-        Outcome::Pending => format!("replicas {from} → {to}, about to be written{limited}"),
-        Outcome::DryRun => {
+        ScaleOutcome::Scaled => format!("replicas {from} → {to}{limited}"),
+        ScaleOutcome::Pending => format!("replicas {from} → {to}, about to be written{limited}"),
+        ScaleOutcome::DryRun => {
             format!("replicas would go {from} → {to}, but this autoscaler only looks (dryRun){limited}")
         }
-        Outcome::Kept => format!("replicas stay at {from}{limited}"),
-        Outcome::WriteFailed(error) => format!("replicas stay at {from}: writing {to} failed: {error}"),
-        Outcome::Failed => match decision.scale {
+        ScaleOutcome::Kept => format!("replicas stay at {from}{limited}"),
+        ScaleOutcome::WriteFailed(error) => format!("replicas stay at {from}: writing {to} failed: {error}"),
+        ScaleOutcome::Failed => match decision.scale {
             Some(_) => format!("replicas stay at {from}"),
             None => "nothing is changed".to_owned(),
         },

@@ -3,28 +3,28 @@
 use jiff::SignedDuration;
 
 use super::words::{amount, clock, seconds, short_name};
-use crate::decision::{Course, Decision, Outcome};
-use crate::evaluate::{Arithmetic, Kept};
-use crate::normalize::{Hold, Limit};
+use crate::decision::{Course, Decision, ScaleOutcome};
+use crate::evaluate::{Arithmetic, NoChangeReason};
+use crate::normalize::{ScalingLimit, StabilizationHold};
 use crate::spec::Spec;
 
 pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> String {
     let soon = format!("in {}", seconds(period));
     match (&decision.course, &decision.outcome) {
-        (Course::NoScale(_), _) | (Course::Activity, Outcome::WriteFailed(_)) => {
+        (Course::NoScale(_), _) | (Course::Activity, ScaleOutcome::WriteFailed(_)) => {
             return format!("{soon}, tried again");
         }
         (Course::Activity, _) => return super::activity::next(decision, &soon),
         (Course::Disabled, _) => {
             return "nothing until somebody scales the target to at least 1".to_owned();
         }
-        (_, Outcome::Failed) => {
+        (_, ScaleOutcome::Failed) => {
             return format!(
                 "{soon}, tried again; the count changes once the metric can be read, or when another proposes more than {}",
                 decision.current()
             );
         }
-        (_, Outcome::WriteFailed(_)) => return format!("{soon}, tried again"),
+        (_, ScaleOutcome::WriteFailed(_)) => return format!("{soon}, tried again"),
         _ => {}
     }
     let Some(normalized) = &decision.normalized else {
@@ -33,25 +33,27 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
     let wanted = normalized.stabilized.recommended;
     let to = decision.desired;
     match normalized.limited.limit {
-        Limit::Up | Limit::Down if to != wanted => {
+        ScalingLimit::Up | ScalingLimit::Down if to != wanted => {
             return format!(
                 "{soon}; the limit is counted anew, and if the proposal stays {wanted}, {to} moves on towards it"
             );
         }
-        Limit::TooMany => {
+        ScalingLimit::TooMany => {
             return format!("stays at max {} until the proposal falls below it", spec.max);
         }
-        Limit::TooFew => return format!("stays at min {} until the proposal rises above it", spec.min),
+        ScalingLimit::TooFew => {
+            return format!("stays at min {} until the proposal rises above it", spec.min);
+        }
         _ => {}
     }
     match (normalized.stabilized.hold, normalized.stabilized.until) {
-        (Hold::Down, Some(until)) => {
+        (StabilizationHold::Down, Some(until)) => {
             return format!(
                 "the window lets {wanted} through after {}, if nothing rises before",
                 clock(until)
             );
         }
-        (Hold::Up, Some(until)) => {
+        (StabilizationHold::Up, Some(until)) => {
             return format!(
                 "the window lets {wanted} through after {}, if nothing falls before",
                 clock(until)
@@ -68,8 +70,8 @@ fn tolerance_band(spec: &Spec, decision: &Decision) -> Option<String> {
     let (evaluation, metric) = (decision.evaluations.get(winner)?, spec.metrics.get(winner)?);
     let Arithmetic::PerPod(sum) = &evaluation.result.as_ref().ok()?.sum else { return None };
     match sum.kept {
-        Some(Kept::WithinTolerance) => {}
-        Some(Kept::DirectionFlips | Kept::CountFlips) => {
+        Some(NoChangeReason::WithinTolerance) => {}
+        Some(NoChangeReason::DirectionFlips | NoChangeReason::CountFlips) => {
             return Some("more can be said once all pods are ready and have metrics".to_owned());
         }
         None => return None,

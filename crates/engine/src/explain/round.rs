@@ -4,17 +4,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::words::{clock, seconds, trimmed};
 use super::{Explanation, Row, Rows, explain, sentence};
-use crate::activation::{Activation, Verdict};
-use crate::decision::{Course, Decision, Outcome};
-use crate::round::{Formula, Heard, Round, Trigger};
-use crate::spec::{Source, Spec};
+use crate::activation::{Activation, ActivationVerdict};
+use crate::decision::{Course, Decision, ScaleOutcome};
+use crate::round::{FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
+use crate::spec::{MetricSource, Spec};
 
 /// Puts a decision about an object that is scaled by events into words: as [`explain`] does, with what its triggers said.
 pub fn explain_round(
     kind: &str,
     spec: &Spec,
     decision: &Decision,
-    round: &Round,
+    round: &TriggerPoll,
     period: SignedDuration,
 ) -> Explanation {
     let (spec, decision) = as_called(spec, decision, round);
@@ -42,40 +42,40 @@ pub fn explain_round(
 }
 
 /// Why the count is what it is, in one line, with what the triggers said.
-pub fn sentence_of(spec: &Spec, decision: &Decision, round: Option<&Round>) -> String {
+pub fn sentence_of(spec: &Spec, decision: &Decision, round: Option<&TriggerPoll>) -> String {
     let Some(round) = round else { return sentence(spec, decision) };
     let (spec, mut decision) = as_called(spec, decision, round);
     let Some(activation) = decision.activation.take() else { return sentence(&spec, &decision) };
     let by_course = sentence(&spec, &decision);
-    if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+    if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
         return by_course;
     }
     let and = if by_course.is_empty() { String::new() } else { format!("; {by_course}") };
     match &activation.verdict {
-        Verdict::Wakes => format!("{}{and}", causes(&activation, round)),
-        Verdict::Lifts => "below the lower bound".to_owned(),
-        Verdict::Rests { since: Some(since) } => format!("nothing active since {}", clock(*since)),
-        Verdict::Rests { since: None } => "nothing active".to_owned(),
-        Verdict::Resting => {
+        ActivationVerdict::Wakes => format!("{}{and}", causes(&activation, round)),
+        ActivationVerdict::Lifts => "below the lower bound".to_owned(),
+        ActivationVerdict::Rests { since: Some(since) } => format!("nothing active since {}", clock(*since)),
+        ActivationVerdict::Rests { since: None } => "nothing active".to_owned(),
+        ActivationVerdict::Resting => {
             let said = readings(round, |_| true);
             if said.is_empty() { "at rest".to_owned() } else { format!("at rest: {said}") }
         }
-        Verdict::Cooling { until } if decision.current() == decision.desired => {
+        ActivationVerdict::Cooling { until } if decision.current() == decision.desired => {
             format!("nothing active; cooldown until {}", clock(*until))
         }
-        Verdict::Cooling { until } => format!("{by_course}; cooldown until {}", clock(*until)),
-        Verdict::Metrics => match through(round, &decision) {
+        ActivationVerdict::Cooling { until } => format!("{by_course}; cooldown until {}", clock(*until)),
+        ActivationVerdict::Metrics => match through(round, &decision) {
             Some(name) if activation.by.is_empty() => format!("nothing active; hpa/{name} decides"),
             Some(name) => format!("{}; hpa/{name} decides", causes(&activation, round)),
             None => by_course,
         },
-        Verdict::Held(why) => format!("held: {why}"),
+        ActivationVerdict::Held(why) => format!("held: {why}"),
     }
 }
 
 /// `queue: 12/20 each`, nearly as `kubectl get hpa` shows targets.
-pub fn targets(round: &Round) -> String {
-    let one = |(trigger, heard): (&Trigger, &Heard)| {
+pub fn targets(round: &TriggerPoll) -> String {
+    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
         let number = |value: Option<i64>| value.map_or_else(|| "<unknown>".to_owned(), amount);
         let name = round.label(&heard.metric).unwrap_or_else(|| trigger.label().to_owned());
         let each = if heard.each { " each" } else { "" };
@@ -89,15 +89,15 @@ pub fn targets(round: &Round) -> String {
 }
 
 /// The HPA that decides, if it does and not we.
-fn through<'a>(round: &'a Round, decision: &Decision) -> Option<&'a str> {
+fn through<'a>(round: &'a TriggerPoll, decision: &Decision) -> Option<&'a str> {
     round.hpa.as_deref().filter(|_| decision.course == Course::Activity)
 }
 
 /// Users know their triggers by name; the HPA knows metrics.
-fn as_called(spec: &Spec, decision: &Decision, round: &Round) -> (Spec, Decision) {
+fn as_called(spec: &Spec, decision: &Decision, round: &TriggerPoll) -> (Spec, Decision) {
     let (mut spec, mut decision) = (spec.clone(), decision.clone());
     for metric in &mut spec.metrics {
-        if let Source::External(id) = &mut metric.source
+        if let MetricSource::External(id) = &mut metric.source
             && let Some(label) = round.label(&id.name)
         {
             id.name = label;
@@ -111,11 +111,11 @@ fn as_called(spec: &Spec, decision: &Decision, round: &Round) -> (Spec, Decision
     (spec, decision)
 }
 
-fn heard(round: &Round) -> impl Iterator<Item = (&Trigger, &Heard)> {
+fn heard(round: &TriggerPoll) -> impl Iterator<Item = (&PolledTrigger, &TriggerMetric)> {
     round.triggers.iter().flat_map(|trigger| trigger.metrics.iter().map(move |heard| (trigger, heard)))
 }
 
-fn triggers(rows: &mut Rows, round: &Round) {
+fn triggers(rows: &mut Rows, round: &TriggerPoll) {
     for trigger in &round.triggers {
         let who = match trigger.name.as_str() {
             "" => trigger.type_.clone(),
@@ -137,7 +137,7 @@ fn triggers(rows: &mut Rows, round: &Round) {
 }
 
 /// `queue (metrics-api) has 12 messages, target 20 each, activation 5: active`.
-fn metric(who: &str, trigger: &Trigger, heard: &Heard) -> String {
+fn metric(who: &str, trigger: &PolledTrigger, heard: &TriggerMetric) -> String {
     let mut text = match (&heard.failure, heard.value) {
         (Some(failure), _) => format!("{who} cannot be read: {failure}"),
         (None, Some(value)) => format!("{who} {}", counted(trigger, value)),
@@ -159,7 +159,7 @@ fn metric(who: &str, trigger: &Trigger, heard: &Heard) -> String {
     text + if heard.active { ": active" } else { ": not active" }
 }
 
-fn formula(formula: &Formula) -> String {
+fn formula(formula: &FormulaResult) -> String {
     let text = if formula.text.is_empty() { "the triggers" } else { &formula.text };
     let limit = if formula.activation.is_empty() { "0" } else { &formula.activation };
     match &formula.value {
@@ -171,20 +171,22 @@ fn formula(formula: &Formula) -> String {
     }
 }
 
-fn cooldown(round: &Round, decision: &Decision) -> Option<String> {
+fn cooldown(round: &TriggerPoll, decision: &Decision) -> Option<String> {
     let cooldown = round.cooldown?;
     let period = seconds(cooldown.period);
     match &decision.activation.as_ref()?.verdict {
-        Verdict::Cooling { until } => {
+        ActivationVerdict::Cooling { until } => {
             let since = cooldown.since.map(|since| format!(" ({})", clock(since))).unwrap_or_default();
             let (end, left) = (clock(*until), seconds(left(decision.at, *until)));
             Some(format!("{period} after the last activity{since}: until {end}, {left} left"))
         }
-        Verdict::Rests { .. } => {
+        ActivationVerdict::Rests { .. } => {
             let end = cooldown.end().map(|end| format!(", over since {}", clock(end))).unwrap_or_default();
             Some(format!("{period} after the last activity{end}"))
         }
-        Verdict::Wakes | Verdict::Metrics if !decision.activation.as_ref()?.by.is_empty() => {
+        ActivationVerdict::Wakes | ActivationVerdict::Metrics
+            if !decision.activation.as_ref()?.by.is_empty() =>
+        {
             Some(format!("{period}, counted from when nothing is active any more"))
         }
         _ => None,
@@ -199,9 +201,9 @@ fn left(now: Timestamp, until: Timestamp) -> SignedDuration {
 }
 
 /// What would change it, and when: the last rows, in words that know the triggers.
-fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &Round, period: SignedDuration) {
+fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &TriggerPoll, period: SignedDuration) {
     let Some(activation) = decision.activation.as_ref() else { return };
-    if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+    if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
         return;
     }
     let soon = format!("in {}", seconds(period));
@@ -211,17 +213,17 @@ fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &Round, pe
         .filter(|_| rest < spec.min)
         .map(|cooldown| format!("{rest} once nothing has been active for {}", seconds(cooldown.period)));
     let (own, more) = match &activation.verdict {
-        Verdict::Resting => (Some(format!("{soon}, asked again; wakes {}", wakes(round))), None),
-        Verdict::Rests { .. } => (Some(format!("stays at {rest}; wakes {}", wakes(round))), None),
-        Verdict::Cooling { until } => {
+        ActivationVerdict::Resting => (Some(format!("{soon}, asked again; wakes {}", wakes(round))), None),
+        ActivationVerdict::Rests { .. } => (Some(format!("stays at {rest}; wakes {}", wakes(round))), None),
+        ActivationVerdict::Cooling { until } => {
             let end = format!("{rest} after {}, if nothing becomes active before", clock(*until));
             if decision.course == Course::Activity { (Some(end), None) } else { (None, Some(end)) }
         }
-        Verdict::Metrics | Verdict::Wakes => match through(round, decision) {
+        ActivationVerdict::Metrics | ActivationVerdict::Wakes => match through(round, decision) {
             Some(name) => (Some(format!("hpa/{name} decides between {} and {}", spec.min, spec.max)), sleeps),
             None => (None, sleeps),
         },
-        Verdict::Lifts | Verdict::Held(_) => (None, None),
+        ActivationVerdict::Lifts | ActivationVerdict::Held(_) => (None, None),
     };
     if let Some(text) = own {
         rows.retain(|row| row.label != "next");
@@ -233,12 +235,12 @@ fn next(rows: &mut Vec<Row>, spec: &Spec, decision: &Decision, round: &Round, pe
 }
 
 /// When rest is left.
-fn wakes(round: &Round) -> String {
+fn wakes(round: &TriggerPoll) -> String {
     if let Some(formula) = &round.formula {
         let limit = if formula.activation.is_empty() { "0" } else { &formula.activation };
         return format!("when the formula is above {limit}");
     }
-    let one = |(trigger, heard): (&Trigger, &Heard)| {
+    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
         let name = round.label(&heard.metric).unwrap_or_else(|| heard.metric.clone());
         match trigger.activation {
             Some(limit) if trigger.unit.is_empty() => format!("{name} is above {}", amount(limit)),
@@ -255,7 +257,7 @@ fn wakes(round: &Round) -> String {
 }
 
 /// What woke it.
-fn causes(activation: &Activation, round: &Round) -> String {
+fn causes(activation: &Activation, round: &TriggerPoll) -> String {
     let said = readings(round, |heard| heard.active);
     match (round.pushed, &round.formula, said.as_str()) {
         (true, ..) => format!("{} told of work by itself", activation.by.join(", ")),
@@ -266,8 +268,8 @@ fn causes(activation: &Activation, round: &Round) -> String {
 }
 
 /// `queue has 12 messages (activation 5)`, for each that is wanted.
-fn readings(round: &Round, is_wanted: impl Fn(&Heard) -> bool) -> String {
-    let one = |(trigger, heard): (&Trigger, &Heard)| {
+fn readings(round: &TriggerPoll, is_wanted: impl Fn(&TriggerMetric) -> bool) -> String {
+    let one = |(trigger, heard): (&PolledTrigger, &TriggerMetric)| {
         let name = round.label(&heard.metric).unwrap_or_else(|| heard.metric.clone());
         let limit = trigger.activation.map(|limit| format!(" (activation {})", amount(limit)));
         match (heard.fallback, heard.value) {
@@ -280,7 +282,7 @@ fn readings(round: &Round, is_wanted: impl Fn(&Heard) -> bool) -> String {
 }
 
 /// `has 12 messages`, or `is 12`.
-fn counted(trigger: &Trigger, milli: i64) -> String {
+fn counted(trigger: &PolledTrigger, milli: i64) -> String {
     let value = amount(milli);
     match trigger.unit.as_str() {
         "" => format!("is {value}"),

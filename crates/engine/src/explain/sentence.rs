@@ -1,9 +1,9 @@
 //! A decision in one line, for tables, logs and the hover of a chart.
 
 use super::words::{amount, clock, short_name};
-use crate::decision::{Course, Decision, Outcome};
-use crate::evaluate::{Arithmetic, Kept, PerPod};
-use crate::normalize::{Hold, Limit};
+use crate::decision::{Course, Decision, ScaleOutcome};
+use crate::evaluate::{Arithmetic, NoChangeReason, PerPodArithmetic};
+use crate::normalize::{ScalingLimit, StabilizationHold};
 use crate::spec::{Metric, Spec};
 
 /// Why the count is what it is, in one line.
@@ -21,8 +21,8 @@ fn by_course(spec: &Spec, decision: &Decision) -> String {
         (Course::Disabled, _) => "paused: the target was scaled to zero".to_owned(),
         (Course::AboveMax, _) => format!("above max {}", spec.max),
         (Course::BelowMin, _) => format!("below min {}", spec.min),
-        (Course::Metrics, Outcome::Failed) => failed(spec, decision),
-        (Course::Metrics | Course::Activity, Outcome::WriteFailed(error)) => {
+        (Course::Metrics, ScaleOutcome::Failed) => failed(spec, decision),
+        (Course::Metrics | Course::Activity, ScaleOutcome::WriteFailed(error)) => {
             format!("held: writing {} failed: {error}", decision.desired)
         }
         (Course::Activity, _) => String::new(),
@@ -51,16 +51,16 @@ fn by_metrics(spec: &Spec, decision: &Decision) -> String {
     let name = source.and_then(|w| spec.metrics.get(w)).map_or_else(|| "metrics".to_owned(), short_name);
     let stabilized = &normalized.stabilized;
     let mut parts = vec![format!("{name} wants {}", stabilized.recommended)];
-    if stabilized.hold != Hold::None {
+    if stabilized.hold != StabilizationHold::None {
         let until = stabilized.until.map(|t| format!(" until {}", clock(t))).unwrap_or_default();
         parts.push(format!("window holds {}{until}", stabilized.replicas));
     }
     match normalized.limited.limit {
-        Limit::Up => parts.push(format!("scale-up limit is {} this time", decision.desired)),
-        Limit::Down => parts.push(format!("scale-down limit is {} this time", decision.desired)),
-        Limit::TooMany => parts.push(format!("max is {}", spec.max)),
-        Limit::TooFew => parts.push(format!("min is {}", spec.min)),
-        Limit::Within => {}
+        ScalingLimit::Up => parts.push(format!("scale-up limit is {} this time", decision.desired)),
+        ScalingLimit::Down => parts.push(format!("scale-down limit is {} this time", decision.desired)),
+        ScalingLimit::TooMany => parts.push(format!("max is {}", spec.max)),
+        ScalingLimit::TooFew => parts.push(format!("min is {}", spec.min)),
+        ScalingLimit::Within => {}
     }
     if parts.len() > 1 {
         return parts.join("; ");
@@ -89,10 +89,10 @@ fn reading(metric: &Metric, sum: &Arithmetic) -> String {
             (format!("{name} {usage} for {} of {target} each", s.replicas), s.kept)
         }
     };
-    let unsure = matches!(sum, Arithmetic::PerPod(PerPod { assumed: Some(_), .. }));
+    let unsure = matches!(sum, Arithmetic::PerPod(PerPodArithmetic { assumed: Some(_), .. }));
     match kept {
         None => text,
-        Some(Kept::WithinTolerance) if !unsure => format!("{text}: close enough"),
+        Some(NoChangeReason::WithinTolerance) if !unsure => format!("{text}: close enough"),
         Some(_) => format!("{text}, but too few pods have metrics to be sure"),
     }
 }

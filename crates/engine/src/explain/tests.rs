@@ -6,15 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 
 use super::{explain, sentence};
-use crate::evaluate::Group;
-use crate::pod::{Container, Phase, Pod, Readiness, Resources, Shape, Truth};
+use crate::evaluate::PodGroup;
+use crate::pod::{ConditionStatus, Container, Pod, PodPhase, PodTemplate, ReadyCondition, Resources};
 use crate::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
-    Share, Source, Spec, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
+    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
 use crate::{
-    Config, Decision, Detail, Observation, PodSamples, Sample, Samples, Scale, Selection, State, Status,
-    Written,
+    ControllerConfig, Decision, DecisionDetail, MetricSamples, Observation, PodSamples, PodSelection, Sample,
+    Scale, ScaleWriteResult, State, Status,
 };
 
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
@@ -24,15 +24,15 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn cpu(percent: i32) -> Metric {
-    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
-    Metric { source, goal: Goal::Utilization(percent), on_failure: FailurePolicy::Kubernetes }
+    let source = MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Requests };
+    Metric { source, goal: MetricTarget::Utilization(percent), on_failure: FailurePolicy::Kubernetes }
 }
 
 fn queue(each: i64) -> Metric {
     let id =
         MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
-    let goal = Goal::AverageValue(each);
-    Metric { source: Source::External(id), goal, on_failure: FailurePolicy::Kubernetes }
+    let goal = MetricTarget::AverageValue(each);
+    Metric { source: MetricSource::External(id), goal, on_failure: FailurePolicy::Kubernetes }
 }
 
 fn spec(metrics: Vec<Metric>) -> Spec {
@@ -52,35 +52,40 @@ fn pods(count: usize, now: Timestamp) -> Vec<Pod> {
     let requests = vec![("cpu".to_owned(), Quantity::parse("200m").unwrap())];
     let resources = Resources { requests, limits: Vec::new() };
     let container = Container { name: "php-apache".into(), restarts: false, resources };
-    let shape = Arc::new(Shape { containers: vec![container], ..Shape::default() });
+    let shape = Arc::new(PodTemplate { containers: vec![container], ..PodTemplate::default() });
     let since = now - SignedDuration::from_hours(1);
     (0..count)
         .map(|i| Pod {
             name: format!("php-apache-{i}").into(),
-            phase: Phase::Running,
+            phase: PodPhase::Running,
             deleting: false,
             started: Some(since),
-            ready: Some(Readiness { status: Truth::True, since }),
+            ready: Some(ReadyCondition { status: ConditionStatus::True, since }),
             shape: shape.clone(),
         })
         .collect()
 }
 
 /// A cpu answer with one usage per pod; `None` is a pod without a sample.
-fn usages(now: Timestamp, usages: &[Option<i64>]) -> Samples {
+fn usages(now: Timestamp, usages: &[Option<i64>]) -> MetricSamples {
     let sample = |milli| Sample { at: now, window: PERIOD, milli };
     let by_pod = usages.iter().map(|u| u.map(sample)).collect();
-    Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+    MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
 }
 
-fn seen(spec: Spec, now: Timestamp, replicas: i32, samples: Vec<Result<Samples, String>>) -> Observation {
+fn seen(
+    spec: Spec,
+    now: Timestamp,
+    replicas: i32,
+    samples: Vec<Result<MetricSamples, String>>,
+) -> Observation {
     let selector = "run=php-apache".to_owned();
     Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec),
         status: Status::default(),
         scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: pods(replicas as usize, now),
         samples,
     }
@@ -88,7 +93,7 @@ fn seen(spec: Spec, now: Timestamp, replicas: i32, samples: Vec<Result<Samples, 
 
 fn decide(state: &mut State, now: Timestamp, seen: &Observation) -> Decision {
     let mut decision = state.step(now, seen);
-    state.settle(now, seen, &mut decision, Written::Done);
+    state.settle(now, seen, &mut decision, ScaleWriteResult::Done);
     decision.status_written("php-apache", Ok(()));
     decision
 }
@@ -199,11 +204,11 @@ fn a_metric_that_fails_says_cause_and_remedy() {
 #[test]
 fn several_metrics_name_the_winner_and_the_rule() {
     let now = at("10:00:00");
-    let samples = vec![Ok(Samples::Totals(vec![20_000])), Ok(usages(now, &[Some(200), Some(200)]))];
+    let samples = vec![Ok(MetricSamples::Totals(vec![20_000])), Ok(usages(now, &[Some(200), Some(200)]))];
     let mut spec = spec(vec![queue(5000), cpu(50)]);
     spec.behavior = Some(Behavior {
-        up: rules(&[(PolicyKind::Pods, 4, 15), (PolicyKind::Percent, 100, 15)]),
-        down: rules(&[(PolicyKind::Percent, 100, 15)]),
+        up: rules(&[(ScalingPolicyType::Pods, 4, 15), (ScalingPolicyType::Percent, 100, 15)]),
+        down: rules(&[(ScalingPolicyType::Percent, 100, 15)]),
     });
     let seen = seen(spec, now, 2, samples);
     let text = why(&seen, &decide(&mut State::default(), now, &seen));
@@ -222,12 +227,16 @@ fn several_metrics_name_the_winner_and_the_rule() {
     );
 }
 
-fn rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
+fn rules(policies: &[(ScalingPolicyType, i32, i64)]) -> ScalingRules {
     let policies = policies
         .iter()
-        .map(|&(kind, value, period)| Policy { kind, value, period: SignedDuration::from_secs(period) })
+        .map(|&(kind, value, period)| ScalingPolicy {
+            kind,
+            value,
+            period: SignedDuration::from_secs(period),
+        })
         .collect();
-    Rules { window: Some(SignedDuration::ZERO), select: SelectPolicy::Max, policies, tolerance: None }
+    ScalingRules { window: Some(SignedDuration::ZERO), select: SelectPolicy::Max, policies, tolerance: None }
 }
 
 #[test]
@@ -245,8 +254,8 @@ fn pods_are_listed_by_name_only_when_asked_for() {
         crate::evaluate::Arithmetic::PerPod(sum) => sum,
         other => panic!("{other:?}"),
     };
-    assert!(sum(Detail::Counts).detail.is_none());
-    let detail = sum(Detail::Pods).detail.unwrap();
-    assert_eq!(detail[0].group, Group::Ready);
-    assert_eq!((detail[1].group, detail[1].usage, detail[1].request), (Group::Missing, None, Some(200)));
+    assert!(sum(DecisionDetail::Counts).detail.is_none());
+    let detail = sum(DecisionDetail::Pods).detail.unwrap();
+    assert_eq!(detail[0].group, PodGroup::Ready);
+    assert_eq!((detail[1].group, detail[1].usage, detail[1].request), (PodGroup::Missing, None, Some(200)));
 }

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use quantity::{Format, Quantity};
 
 use crate::evaluate::MetricFailure;
-use crate::observe::ScaleFailure;
-use crate::spec::{Metric, Source};
+use crate::observe::ScaleReadError;
+use crate::spec::{Metric, MetricSource};
 
 /// Time of day in UTC.
 pub fn clock(at: Timestamp) -> String {
@@ -15,10 +15,12 @@ pub fn clock(at: Timestamp) -> String {
 /// What people call a metric: `cpu`, `cpu of app`, or the metric's own name.
 pub fn short_name(metric: &Metric) -> String {
     match &metric.source {
-        Source::Resource { name, .. } => name.clone(),
-        Source::ContainerResource { name, container, .. } => format!("{name} of {container}"),
-        Source::Pods(id) | Source::External(id) | Source::Object { metric: id, .. } => id.name.clone(),
-        Source::Unknown(kind) => kind.clone(),
+        MetricSource::Resource { name, .. } => name.clone(),
+        MetricSource::ContainerResource { name, container, .. } => format!("{name} of {container}"),
+        MetricSource::Pods(id) | MetricSource::External(id) | MetricSource::Object { metric: id, .. } => {
+            id.name.clone()
+        }
+        MetricSource::Unknown(kind) => kind.clone(),
     }
 }
 
@@ -36,7 +38,9 @@ pub(super) fn seconds(duration: SignedDuration) -> String {
 /// A value in thousandths as people write it: `610m` of cpu, `200Mi` of memory, `11.5` of anything else.
 pub(super) fn amount(metric: &Metric, milli: i64) -> String {
     let resource = match &metric.source {
-        Source::Resource { name, .. } | Source::ContainerResource { name, .. } => Some(name.as_str()),
+        MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } => {
+            Some(name.as_str())
+        }
         _ => None,
     };
     match resource {
@@ -62,15 +66,15 @@ pub(super) fn trimmed(value: f64, most: usize, least: usize) -> String {
 }
 
 /// What to do about a scale that cannot be read.
-pub(super) fn scale_remedy(failure: &ScaleFailure) -> &'static str {
+pub(super) fn scale_remedy(failure: &ScaleReadError) -> &'static str {
     match failure {
-        ScaleFailure::InvalidApiVersion(_) => {
+        ScaleReadError::InvalidApiVersion(_) => {
             "write scaleTargetRef.apiVersion as group/version, for example apps/v1"
         }
-        ScaleFailure::UnknownKind(_) => {
+        ScaleReadError::UnknownKind(_) => {
             "check scaleTargetRef.apiVersion and kind; `kubectl api-resources` lists what the cluster knows"
         }
-        ScaleFailure::Query(_) => {
+        ScaleReadError::Query(_) => {
             "check that the target exists and that the autoscaler may get its scale subresource"
         }
     }
@@ -90,13 +94,15 @@ pub(super) fn metric_remedy(metric: &Metric, failure: &MetricFailure) -> Option<
                 .into()
         }
         _ if has("no pods returned by selector") => "check the labels of the target's pods".into(),
-        Source::Resource { .. } | Source::ContainerResource { .. } if has("resource metrics API") => {
+        MetricSource::Resource { .. } | MetricSource::ContainerResource { .. }
+            if has("resource metrics API") =>
+        {
             "check that metrics.k8s.io is served: `kubectl top pods`".into()
         }
-        Source::Pods(_) | Source::Object { .. } if has("custom metrics API") => {
+        MetricSource::Pods(_) | MetricSource::Object { .. } if has("custom metrics API") => {
             "check that custom.metrics.k8s.io serves this metric for this namespace".into()
         }
-        Source::External(_) if has("external metrics API") => {
+        MetricSource::External(_) if has("external metrics API") => {
             "check that external.metrics.k8s.io serves this metric for this namespace".into()
         }
         _ if has("was set") => "set target.type together with the field it names".into(),

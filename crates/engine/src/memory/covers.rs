@@ -2,24 +2,24 @@
 
 use jiff::Timestamp;
 
-use super::{Memory, Windows, longest_period, rounded};
-use crate::config::Config;
+use super::{StateSnapshot, Windows, longest_period, rounded};
+use crate::config::ControllerConfig;
 use crate::spec::Spec;
-use crate::state::{Stamped, State, before};
+use crate::state::{State, TimestampedReplicas, before};
 
-impl Memory {
+impl StateSnapshot {
     /// Whether whoever recalls this memory at `now` is held by windows and rates as `state` is: the same at `now`,
     /// and later never less. It may be held longer, by at most one window. Last good proposals do not count: they
     /// are new with every step, and without one a metric that cannot be read blocks scale-downs.
-    pub fn covers(&self, state: &State, now: Timestamp, spec: &Spec, config: &Config) -> bool {
+    pub fn covers(&self, state: &State, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> bool {
         let windows = Windows::of(spec, config);
         let ours = held(&self.recall(now), now);
         let theirs = held(state, now);
-        let down = |r: &&Stamped| windows.hold_down(now, r.at);
-        let up = |r: &&Stamped| windows.hold_up(now, r.at);
-        let highest = |list: &[Stamped]| list.iter().filter(down).map(|r| r.value).max();
-        let lowest = |list: &[Stamped]| list.iter().filter(up).map(|r| r.value).min();
-        let outlived = |their: &Stamped, reaches: fn(i32, i32) -> bool| {
+        let down = |r: &&TimestampedReplicas| windows.hold_down(now, r.at);
+        let up = |r: &&TimestampedReplicas| windows.hold_up(now, r.at);
+        let highest = |list: &[TimestampedReplicas]| list.iter().filter(down).map(|r| r.value).max();
+        let lowest = |list: &[TimestampedReplicas]| list.iter().filter(up).map(|r| r.value).min();
+        let outlived = |their: &TimestampedReplicas, reaches: fn(i32, i32) -> bool| {
             ours.iter().any(|our| our.at >= their.at && reaches(our.value, their.value))
         };
         ours.is_empty() == theirs.is_empty()
@@ -31,10 +31,10 @@ impl Memory {
     }
 
     /// Whether rate policies count the same changes.
-    fn counts_as(&self, state: &State, now: Timestamp, spec: &Spec, config: &Config) -> bool {
+    fn counts_as(&self, state: &State, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> bool {
         let since = before(now, longest_period(spec));
         let fresh = state.memory(now, spec, config);
-        let same = |stored: &[Stamped], fresh: &[Stamped]| {
+        let same = |stored: &[TimestampedReplicas], fresh: &[TimestampedReplicas]| {
             stored.iter().filter(|c| c.at > since).copied().eq(fresh.iter().copied())
         };
         same(&self.ups, &fresh.ups) && same(&self.downs, &fresh.downs)
@@ -42,13 +42,13 @@ impl Memory {
 }
 
 /// The recommendations of `state`, the newest of which is made again at `now`.
-fn held(state: &State, now: Timestamp) -> Vec<Stamped> {
+fn held(state: &State, now: Timestamp) -> Vec<TimestampedReplicas> {
     let mut list = rounded(&state.recommendations);
     for rec in &mut list {
         rec.at = rec.at.min(now);
     }
     if let Some(newest) = list.last().copied() {
-        list.push(Stamped { at: now, ..newest });
+        list.push(TimestampedReplicas { at: now, ..newest });
     }
     list
 }

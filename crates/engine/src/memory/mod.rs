@@ -1,9 +1,9 @@
 //! What outlives the process that remembered it: the part of [`State`] that can still matter, short enough to ride on
 //! the object as an annotation.
 //!
-//! Kubernetes forgets everything at a restart (docs/spec/hpa.md 7.5, T37). Here whoever takes over reads the [`Memory`] that was
+//! Kubernetes forgets everything at a restart (docs/spec/hpa.md 7.5, T37). Here whoever takes over reads the [`StateSnapshot`] that was
 //! stored last, and goes on. It was stored when the status last changed, and nobody knows what was recommended since,
-//! so [`Memory::recall`] takes the newest recommendation to have held until now: a take-over may delay a change, but
+//! so [`StateSnapshot::recall`] takes the newest recommendation to have held until now: a take-over may delay a change, but
 //! never hastens one.
 //!
 //! What is left out cannot matter while windows and policies stay as they are: recommendations that a later one
@@ -19,22 +19,22 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use text::{MAX_TEXT, MemoryError};
+pub use text::{MAX_TEXT, SnapshotError};
 
-use crate::config::Config;
+use crate::config::ControllerConfig;
 use crate::spec::{FailurePolicy, Spec};
-use crate::state::{Change, Stamped, State, before};
+use crate::state::{ScaleEvent, State, TimestampedReplicas, before};
 
 /// What of a [`State`] can still matter. Times are whole seconds, rounded up, so that windows never become shorter.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct StateSnapshot {
     /// Oldest first; the last is the newest.
-    recommendations: Vec<Stamped>,
+    recommendations: Vec<TimestampedReplicas>,
     /// How many were added, oldest first.
-    ups: Vec<Stamped>,
+    ups: Vec<TimestampedReplicas>,
     /// How many were removed, oldest first.
-    downs: Vec<Stamped>,
-    last_good: BTreeMap<String, Stamped>,
+    downs: Vec<TimestampedReplicas>,
+    last_good: BTreeMap<String, TimestampedReplicas>,
 }
 
 /// Longer lists are thinned, so that the text stays short whatever the windows and periods are.
@@ -45,10 +45,10 @@ const ROOM_FOR_NAMES: usize = 2048;
 
 impl State {
     /// What of this state can still matter at `now` and later.
-    pub fn memory(&self, now: Timestamp, spec: &Spec, config: &Config) -> Memory {
+    pub fn memory(&self, now: Timestamp, spec: &Spec, config: &ControllerConfig) -> StateSnapshot {
         let windows = Windows::of(spec, config);
         let since = before(now, longest_period(spec));
-        Memory {
+        StateSnapshot {
             recommendations: lasting(&rounded(&self.recommendations), now, &windows),
             ups: recent(&self.ups, since),
             downs: recent(&self.downs, since),
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Last good proposals that may still stand in for a metric.
-    fn good(&self, now: Timestamp, spec: &Spec) -> BTreeMap<String, Stamped> {
+    fn good(&self, now: Timestamp, spec: &Spec) -> BTreeMap<String, TimestampedReplicas> {
         let keep = |policy| match policy {
             FailurePolicy::LastGood(keep) => Some(keep),
             _ => None,
@@ -87,15 +87,17 @@ impl State {
     }
 }
 
-impl Memory {
+impl StateSnapshot {
     /// The state to go on with at `now`. The newest recommendation is taken to have held until now; what comes from
     /// the future, because a clock was set back, is taken to be of now.
     pub fn recall(&self, now: Timestamp) -> State {
-        let past = |s: &Stamped| Stamped { at: s.at.min(now), ..*s };
-        let changes = |list: &[Stamped]| list.iter().map(|s| Change::new(s.value, s.at.min(now))).collect();
+        let past = |s: &TimestampedReplicas| TimestampedReplicas { at: s.at.min(now), ..*s };
+        let changes = |list: &[TimestampedReplicas]| {
+            list.iter().map(|s| ScaleEvent::new(s.value, s.at.min(now))).collect()
+        };
         let mut recommendations: Vec<_> = self.recommendations.iter().map(past).collect();
         if let Some(newest) = recommendations.last().filter(|newest| newest.at < now).copied() {
-            recommendations.push(Stamped { at: now, ..newest });
+            recommendations.push(TimestampedReplicas { at: now, ..newest });
         }
         State {
             recommendations,
@@ -119,7 +121,7 @@ struct Windows {
 }
 
 impl Windows {
-    fn of(spec: &Spec, config: &Config) -> Self {
+    fn of(spec: &Spec, config: &ControllerConfig) -> Self {
         let default = config.downscale_stabilization;
         match &spec.behavior {
             None => Self { down: default, up: None },
@@ -149,23 +151,23 @@ fn longest_period(spec: &Spec) -> SignedDuration {
 }
 
 /// In whole seconds, oldest first; of the same second, in the order in which they came.
-fn rounded(list: &[Stamped]) -> Vec<Stamped> {
+fn rounded(list: &[TimestampedReplicas]) -> Vec<TimestampedReplicas> {
     // By the exact time first: two steps within a second keep their order.
     let mut list = list.to_vec();
     list.sort_by_key(|s| s.at);
-    list.into_iter().map(round).map(|s| Stamped { value: s.value.max(0), ..s }).collect()
+    list.into_iter().map(round).map(|s| TimestampedReplicas { value: s.value.max(0), ..s }).collect()
 }
 
-fn round(exact: Stamped) -> Stamped {
+fn round(exact: TimestampedReplicas) -> TimestampedReplicas {
     let at = exact.at.max(Timestamp::UNIX_EPOCH);
     let up = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
     let at = Timestamp::from_second(up).or(Timestamp::from_second(at.as_second())).unwrap_or(at);
-    Stamped { at, ..exact }
+    TimestampedReplicas { at, ..exact }
 }
 
 /// Of sorted recommendations those that can still decide: in the down window the ones that no later one reaches, in
 /// the up window the ones that no later one is as low as, and the newest.
-fn lasting(sorted: &[Stamped], now: Timestamp, windows: &Windows) -> Vec<Stamped> {
+fn lasting(sorted: &[TimestampedReplicas], now: Timestamp, windows: &Windows) -> Vec<TimestampedReplicas> {
     let Some((newest, older)) = sorted.split_last() else { return Vec::new() };
     let (mut high, mut low) = (newest.value, newest.value);
     let (mut maxima, mut minima) = (Vec::new(), Vec::new());
@@ -180,9 +182,9 @@ fn lasting(sorted: &[Stamped], now: Timestamp, windows: &Windows) -> Vec<Stamped
         }
     }
     // The outer one of each chunk, held until the end of the chunk: longer, never shorter.
-    let outer = |chunk: &[(usize, Stamped)]| {
+    let outer = |chunk: &[(usize, TimestampedReplicas)]| {
         let (newest, oldest) = (chunk.first()?, chunk.last()?);
-        Some((newest.0, Stamped { value: oldest.1.value, at: newest.1.at }))
+        Some((newest.0, TimestampedReplicas { value: oldest.1.value, at: newest.1.at }))
     };
     let mut kept: Vec<_> = [maxima, minima].iter().flat_map(|side| thin(side, outer)).collect();
     kept.sort_unstable_by_key(|(index, _)| *index);
@@ -190,13 +192,13 @@ fn lasting(sorted: &[Stamped], now: Timestamp, windows: &Windows) -> Vec<Stamped
 }
 
 /// Changes later than `since`, oldest first.
-fn recent(changes: &[Change], since: Timestamp) -> Vec<Stamped> {
-    let list: Vec<_> = changes.iter().map(|c| Stamped { value: c.by, at: c.at }).collect();
+fn recent(changes: &[ScaleEvent], since: Timestamp) -> Vec<TimestampedReplicas> {
+    let list: Vec<_> = changes.iter().map(|c| TimestampedReplicas { value: c.by, at: c.at }).collect();
     let mut list = rounded(&list);
     list.retain(|c| c.value > 0 && c.at > since);
     thin(&list, |chunk| {
         let sum = chunk.iter().fold(0_i32, |sum, c| sum.saturating_add(c.value));
-        Some(Stamped { value: sum, at: chunk.last()?.at })
+        Some(TimestampedReplicas { value: sum, at: chunk.last()?.at })
     })
 }
 

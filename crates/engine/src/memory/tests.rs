@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use super::{MAX_TEXT, Memory, MemoryError};
-use crate::config::Config;
+use super::{MAX_TEXT, SnapshotError, StateSnapshot};
+use crate::config::ControllerConfig;
 use crate::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share,
-    Source, Spec, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Metric, MetricSource, MetricTarget, ScalingPolicy,
+    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, TargetRef, UtilizationBase,
 };
-use crate::state::{Change, Stamped, State};
+use crate::state::{ScaleEvent, State, TimestampedReplicas};
 
 const NOON: i64 = 1_767_268_800;
 
@@ -28,10 +28,10 @@ fn at(second: i64) -> Timestamp {
 
 /// A spec with these windows and one policy of this period each way; without windows, without `behavior`.
 fn mk_spec(windows: Option<(i64, i64)>, period: i64) -> Spec {
-    let rules = |window| Rules {
+    let rules = |window| ScalingRules {
         window: Some(secs(window)),
         select: SelectPolicy::Max,
-        policies: vec![Policy { kind: PolicyKind::Pods, value: 4, period: secs(period) }],
+        policies: vec![ScalingPolicy { kind: ScalingPolicyType::Pods, value: 4, period: secs(period) }],
         tolerance: None,
     };
     Spec {
@@ -47,16 +47,22 @@ fn mk_spec(windows: Option<(i64, i64)>, period: i64) -> Spec {
 }
 
 fn last_good(keep: i64) -> Spec {
-    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
+    let source = MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Requests };
     let on_failure = FailurePolicy::LastGood(secs(keep));
-    Spec { metrics: vec![Metric { source, goal: Goal::Utilization(50), on_failure }], ..mk_spec(None, 60) }
+    Spec {
+        metrics: vec![Metric { source, goal: MetricTarget::Utilization(50), on_failure }],
+        ..mk_spec(None, 60)
+    }
 }
 
 /// Counts recommended, and when.
 fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]) -> State {
-    let changes = |list: &[(i32, i64)]| list.iter().map(|&(by, s)| Change::new(by, at(s))).collect();
+    let changes = |list: &[(i32, i64)]| list.iter().map(|&(by, s)| ScaleEvent::new(by, at(s))).collect();
     State {
-        recommendations: recommended.iter().map(|&(value, s)| Stamped { value, at: at(s) }).collect(),
+        recommendations: recommended
+            .iter()
+            .map(|&(value, s)| TimestampedReplicas { value, at: at(s) })
+            .collect(),
         ups: changes(ups),
         downs: changes(downs),
         ..State::default()
@@ -65,7 +71,7 @@ fn mk_state(recommended: &[(i32, i64)], ups: &[(i32, i64)], downs: &[(i32, i64)]
 
 /// The text of what `state` remembers at second `now`, with times since noon.
 fn remembered(state: &State, now: i64, spec: &Spec) -> String {
-    state.memory(at(now), spec, &Config::default()).to_text().replace(&NOON.to_string(), "noon")
+    state.memory(at(now), spec, &ControllerConfig::default()).to_text().replace(&NOON.to_string(), "noon")
 }
 
 #[test]
@@ -123,18 +129,18 @@ fn the_newest_is_recalled_as_if_made_again() {
     let memory = mk_state(&[(8, 0), (6, 45)], &[(2, 0)], &[(1, 50)]).memory(
         at(50),
         &mk_spec(Some((0, 300)), 60),
-        &Config::default(),
+        &ControllerConfig::default(),
     );
     let state = memory.recall(at(100));
     assert_eq!(state, mk_state(&[(8, 0), (6, 45), (6, 100)], &[(2, 0)], &[(1, 50)]));
-    assert_eq!(Memory::default().recall(at(0)), State::default(), "nothing is recalled as nothing");
+    assert_eq!(StateSnapshot::default().recall(at(0)), State::default(), "nothing is recalled as nothing");
 }
 
 #[test]
 fn what_is_of_the_future_is_recalled_as_of_now() {
-    let memory = Memory::parse("1;r=8@1767268800,6@+3600;u=2@1767272400;g=cpu=4@1767272400").unwrap();
+    let memory = StateSnapshot::parse("1;r=8@1767268800,6@+3600;u=2@1767272400;g=cpu=4@1767272400").unwrap();
     let state = memory.recall(at(10));
-    let good = [("cpu".to_owned(), Stamped { value: 4, at: at(10) })].into();
+    let good = [("cpu".to_owned(), TimestampedReplicas { value: 4, at: at(10) })].into();
     assert_eq!(state, State { last_good: good, ..mk_state(&[(8, 0), (6, 10)], &[(2, 10)], &[]) });
 }
 
@@ -142,13 +148,13 @@ fn what_is_of_the_future_is_recalled_as_of_now() {
 fn last_good_proposals_are_kept_while_they_may_stand_in() {
     let name = "cpu/cpu resource utilization (percentage of request)/0".to_owned();
     let mut state = mk_state(&[(4, 0)], &[], &[]);
-    state.last_good = [(name, Stamped { value: 4, at: at(0) })].into();
+    state.last_good = [(name, TimestampedReplicas { value: 4, at: at(0) })].into();
     let text = remembered(&state, 100, &last_good(100));
     assert_eq!(text, "1;r=4@noon;g=cpu/cpu resource utilization (percentage of request)/0=4@noon");
     assert!(text.len() < 120, "{} bytes", text.len());
     assert_eq!(remembered(&state, 101, &last_good(100)), "1;r=4@noon");
     assert_eq!(remembered(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "nobody asks for it");
-    let back = state.memory(at(0), &last_good(100), &Config::default()).recall(at(0));
+    let back = state.memory(at(0), &last_good(100), &ControllerConfig::default()).recall(at(0));
     assert_eq!(back, state);
 }
 
@@ -162,11 +168,11 @@ fn typical_memories_are_short() {
         let now = at(step * 15);
         let wanted = 10 + (8.0 * (step as f64 / 200.0).sin()) as i32 + i32::from(step % 7 == 0);
         state.recommendations.retain(|r| r.at >= now - secs(300));
-        state.recommendations.push(Stamped { value: wanted, at: now });
+        state.recommendations.push(TimestampedReplicas { value: wanted, at: now });
         if step % 3 == 0 {
             state.observed_change(now, &spec, wanted, wanted + if step % 2 == 0 { 1 } else { -1 });
         }
-        longest = longest.max(state.memory(now, &spec, &Config::default()).to_text().len());
+        longest = longest.max(state.memory(now, &spec, &ControllerConfig::default()).to_text().len());
     }
     assert!(longest < 120, "{longest} bytes");
 }
@@ -181,12 +187,13 @@ fn long_lists_are_thinned_to_the_safe_side() {
     let changes: Vec<_> = (0..7200).map(|s| (300_000, s)).collect();
     let mut state = mk_state(&[falling, rising].concat(), &changes, &changes);
     let name = |n: u32| format!("{n}{}", "😀=".repeat(40));
-    state.last_good = (0..99).map(|n| (name(n), Stamped { value: i32::MAX, at: at(0) })).collect();
-    let config = Config::default();
+    state.last_good =
+        (0..99).map(|n| (name(n), TimestampedReplicas { value: i32::MAX, at: at(0) })).collect();
+    let config = ControllerConfig::default();
     let memory = state.memory(at(7200), &spec, &config);
     let text = memory.to_text();
     assert!(text.len() <= MAX_TEXT, "{} bytes", text.len());
-    assert_eq!(Memory::parse(&text).unwrap(), memory);
+    assert_eq!(StateSnapshot::parse(&text).unwrap(), memory);
     assert!(!memory.last_good.is_empty());
     // Whatever the cutoff: nothing higher is forgotten that would hold a scale-down, nor lower that would hold a
     // scale-up, and no change is forgotten.
@@ -196,8 +203,9 @@ fn long_lists_are_thinned_to_the_safe_side() {
             let later = state.recommendations.iter().filter(|r| r.at > at(cutoff));
             (later.clone().map(|r| r.value).max(), later.map(|r| r.value).min())
         };
-        let sum =
-            |list: &[Change]| list.iter().filter(|c| c.at > at(cutoff)).map(|c| i64::from(c.by)).sum::<i64>();
+        let sum = |list: &[ScaleEvent]| {
+            list.iter().filter(|c| c.at > at(cutoff)).map(|c| i64::from(c.by)).sum::<i64>()
+        };
         let ((high, low), (exact_high, exact_low)) = (range(&recalled), range(&state));
         assert!(high >= exact_high && low <= exact_low, "after {cutoff}: {high:?} {low:?}");
         assert!(sum(&recalled.ups) >= sum(&state.ups) && sum(&recalled.downs) >= sum(&state.downs));
@@ -206,7 +214,7 @@ fn long_lists_are_thinned_to_the_safe_side() {
 
 #[test]
 fn a_memory_covers_until_something_would_be_lost() {
-    let config = Config::default();
+    let config = ControllerConfig::default();
     let spec = mk_spec(Some((0, 300)), 60);
     let stored = mk_state(&[(8, 0), (6, 15)], &[(2, 0)], &[]).memory(at(15), &spec, &config);
     let covers = |recommended: &[(i32, i64)], ups: &[(i32, i64)], now| {
@@ -222,12 +230,12 @@ fn a_memory_covers_until_something_would_be_lost() {
     assert!(!covers(&[(8, 0), (6, 15), (5, 300)], &[], 400), "six is no longer held, but would be");
     assert!(covers(&[(6, 15)], &[], 3600), "nothing was recommended for long");
     assert!(!covers(&[], &[], 30), "a state that knows nothing is seeded with the current count");
-    assert!(Memory::default().covers(&State::default(), at(0), &spec, &config));
+    assert!(StateSnapshot::default().covers(&State::default(), at(0), &spec, &config));
 }
 
 #[test]
 fn an_up_window_is_covered_too() {
-    let config = Config::default();
+    let config = ControllerConfig::default();
     let spec = mk_spec(Some((120, 0)), 60);
     let stored = mk_state(&[(3, 0), (6, 15)], &[], &[]).memory(at(15), &spec, &config);
     let covers = |recommended: &[(i32, i64)], now| {
@@ -241,7 +249,7 @@ fn an_up_window_is_covered_too() {
 /// A clock that was set back does not make every step write.
 #[test]
 fn what_is_of_the_future_is_covered() {
-    let (config, spec) = (Config::default(), mk_spec(Some((0, 300)), 60));
+    let (config, spec) = (ControllerConfig::default(), mk_spec(Some((0, 300)), 60));
     let state = mk_state(&[(8, 3600), (6, 3615)], &[(2, 3600)], &[]);
     let stored = state.memory(at(10), &spec, &config);
     assert!(stored.covers(&state, at(10), &spec, &config));
@@ -251,13 +259,13 @@ fn what_is_of_the_future_is_covered() {
 #[test]
 fn only_what_was_written_is_read() {
     let good = "1;r=8@1763200000,6@+45;u=2@1763200000;d=1@1763200045,3@+0;g=a%2Cb/0=4@1763200000";
-    assert_eq!(Memory::parse(good).unwrap().to_text(), good);
-    assert_eq!(Memory::parse("1").unwrap(), Memory::default());
-    let syntax = |expected, at| MemoryError::Syntax { expected, at };
+    assert_eq!(StateSnapshot::parse(good).unwrap().to_text(), good);
+    assert_eq!(StateSnapshot::parse("1").unwrap(), StateSnapshot::default());
+    let syntax = |expected, at| SnapshotError::Syntax { expected, at };
     let cases = [
-        ("", MemoryError::Version),
-        ("2;r=8@1763200000", MemoryError::Version),
-        ("11;r=8@1763200000", MemoryError::Version),
+        ("", SnapshotError::Version),
+        ("2;r=8@1763200000", SnapshotError::Version),
+        ("11;r=8@1763200000", SnapshotError::Version),
         ("1;", syntax("end", 1)),
         ("1;r=", syntax("number", 4)),
         ("1;r=8", syntax("@", 5)),
@@ -285,29 +293,30 @@ fn only_what_was_written_is_read() {
         ("1;g=ä=4@1763200000", syntax("=", 4)),
     ];
     for (text, error) in cases {
-        assert_eq!(Memory::parse(text), Err(error), "{text}");
+        assert_eq!(StateSnapshot::parse(text), Err(error), "{text}");
     }
     let long = format!("1;r={}", "8@1763200000,".repeat(1000));
-    assert_eq!(Memory::parse(&long), Err(MemoryError::TooLong(13_004)));
-    assert_eq!(MemoryError::Version.to_string(), "memory is of another version than 1");
+    assert_eq!(StateSnapshot::parse(&long), Err(SnapshotError::TooLong(13_004)));
+    assert_eq!(SnapshotError::Version.to_string(), "memory is of another version than 1");
 }
 
-fn stamped(least: i32) -> impl Strategy<Value = Stamped> {
-    (prop_oneof![9 => least.max(-100)..100_i32, 1 => least..=i32::MAX], 0..2_000_000_000_i64)
-        .prop_map(|(value, second)| Stamped { value, at: Timestamp::from_second(second).unwrap() })
+fn stamped(least: i32) -> impl Strategy<Value = TimestampedReplicas> {
+    (prop_oneof![9 => least.max(-100)..100_i32, 1 => least..=i32::MAX], 0..2_000_000_000_i64).prop_map(
+        |(value, second)| TimestampedReplicas { value, at: Timestamp::from_second(second).unwrap() },
+    )
 }
 
-fn list(least: i32) -> impl Strategy<Value = Vec<Stamped>> {
+fn list(least: i32) -> impl Strategy<Value = Vec<TimestampedReplicas>> {
     vec(stamped(least), 0..8).prop_map(|mut list| {
         list.sort_by_key(|s| s.at);
         list
     })
 }
 
-fn memory() -> impl Strategy<Value = Memory> {
+fn memory() -> impl Strategy<Value = StateSnapshot> {
     let name = prop_oneof![3 => "[ -~]{0,20}", 1 => any::<String>()];
     (list(0), list(1), list(1), btree_map(name, stamped(i32::MIN), 0..4)).prop_map(
-        |(recommendations, ups, downs, last_good)| Memory { recommendations, ups, downs, last_good },
+        |(recommendations, ups, downs, last_good)| StateSnapshot { recommendations, ups, downs, last_good },
     )
 }
 
@@ -316,7 +325,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read(memory in memory()) {
-        prop_assert_eq!(Memory::parse(&memory.to_text()), Ok(memory));
+        prop_assert_eq!(StateSnapshot::parse(&memory.to_text()), Ok(memory));
     }
 
     /// Of all texts, only that one is read as this memory.
@@ -328,7 +337,7 @@ proptest! {
         let mut damaged = text.clone().into_bytes();
         damaged.splice(place..end, new.bytes());
         if let Ok(damaged) = String::from_utf8(damaged)
-            && let Ok(other) = Memory::parse(&damaged)
+            && let Ok(other) = StateSnapshot::parse(&damaged)
         {
             prop_assert_eq!(other.to_text(), damaged);
         }
@@ -336,9 +345,9 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text: String, tail in "[0-9@+,;=%rudgäA-F]{0,40}") {
-        drop(Memory::parse(&text));
+        drop(StateSnapshot::parse(&text));
         for start in ["1", "1;r=", "1;u=", "1;g="] {
-            if let Ok(memory) = Memory::parse(&format!("{start}{tail}")) {
+            if let Ok(memory) = StateSnapshot::parse(&format!("{start}{tail}")) {
                 drop(memory.recall(noon()));
             }
         }

@@ -9,15 +9,15 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::Memory;
-use crate::state::Stamped;
+use super::StateSnapshot;
+use crate::state::TimestampedReplicas;
 
 /// The longest text that is read, in bytes. What is written is shorter.
 pub const MAX_TEXT: usize = 8 * 1024;
 
 /// Why a text is not a memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemoryError {
+pub enum SnapshotError {
     /// It is too long to be one.
     #[error("memory of {0} bytes is longer than {MAX_TEXT}")]
     TooLong(usize),
@@ -34,20 +34,20 @@ pub enum MemoryError {
     },
 }
 
-impl Memory {
+impl StateSnapshot {
     /// The text of it.
     pub fn to_text(&self) -> String {
         self.to_string()
     }
 
-    /// Reads what [`Memory::to_text`] writes, and nothing else.
-    pub fn parse(text: &str) -> Result<Self, MemoryError> {
+    /// Reads what [`StateSnapshot::to_text`] writes, and nothing else.
+    pub fn parse(text: &str) -> Result<Self, SnapshotError> {
         if text.len() > MAX_TEXT {
-            return Err(MemoryError::TooLong(text.len()));
+            return Err(SnapshotError::TooLong(text.len()));
         }
         let mut cursor = Cursor { text, at: 0 };
         if !cursor.skip("1") || !(cursor.is_at_end() || cursor.rest().starts_with(';')) {
-            return Err(MemoryError::Version);
+            return Err(SnapshotError::Version);
         }
         let memory = Self {
             recommendations: cursor.list(";r=")?,
@@ -64,7 +64,7 @@ impl Memory {
     }
 }
 
-impl fmt::Display for Memory {
+impl fmt::Display for StateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("1")?;
         write_list(f, "r", &self.recommendations)?;
@@ -81,9 +81,9 @@ impl fmt::Display for Memory {
     }
 }
 
-fn write_list(f: &mut fmt::Formatter<'_>, key: &str, list: &[Stamped]) -> fmt::Result {
+fn write_list(f: &mut fmt::Formatter<'_>, key: &str, list: &[TimestampedReplicas]) -> fmt::Result {
     let mut last = None;
-    for Stamped { value, at } in list {
+    for TimestampedReplicas { value, at } in list {
         let at = at.as_second();
         match last {
             None => write!(f, ";{key}={value}@{at}")?,
@@ -130,8 +130,8 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    fn fail<T>(&self, expected: &'static str) -> Result<T, MemoryError> {
-        Err(MemoryError::Syntax { expected, at: self.at })
+    fn fail<T>(&self, expected: &'static str) -> Result<T, SnapshotError> {
+        Err(SnapshotError::Syntax { expected, at: self.at })
     }
 
     fn skip(&mut self, part: &str) -> bool {
@@ -140,12 +140,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn expect(&mut self, part: &'static str) -> Result<(), MemoryError> {
+    fn expect(&mut self, part: &'static str) -> Result<(), SnapshotError> {
         if self.skip(part) { Ok(()) } else { self.fail(part) }
     }
 
     /// A number without sign and without leading zeros.
-    fn number(&mut self) -> Result<i64, MemoryError> {
+    fn number(&mut self) -> Result<i64, SnapshotError> {
         let rest = self.rest();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let number = rest.get(..digits).unwrap_or_default();
@@ -159,13 +159,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn count(&mut self) -> Result<i32, MemoryError> {
+    fn count(&mut self) -> Result<i32, SnapshotError> {
         let number = self.number()?;
         i32::try_from(number).or_else(|_| self.fail("count"))
     }
 
     /// What a metric proposes can be less than nothing.
-    fn proposal(&mut self) -> Result<i32, MemoryError> {
+    fn proposal(&mut self) -> Result<i32, SnapshotError> {
         if !self.skip("-") {
             return self.count();
         }
@@ -176,7 +176,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// The time after a count: `@1763200000`, or `@+45` after another.
-    fn stamp(&mut self, value: i32, previous: Option<Timestamp>) -> Result<Stamped, MemoryError> {
+    fn stamp(
+        &mut self,
+        value: i32,
+        previous: Option<Timestamp>,
+    ) -> Result<TimestampedReplicas, SnapshotError> {
         self.expect("@")?;
         if previous.is_some() {
             self.expect("+")?;
@@ -184,14 +188,14 @@ impl<'a> Cursor<'a> {
         let start = previous.map_or(0, Timestamp::as_second);
         let second = start.checked_add(self.number()?);
         match second.map(Timestamp::from_second) {
-            Some(Ok(at)) => Ok(Stamped { value, at }),
+            Some(Ok(at)) => Ok(TimestampedReplicas { value, at }),
             _ => self.fail("time"),
         }
     }
 
     /// The entries after `key`; none if it is not there.
-    fn list(&mut self, key: &str) -> Result<Vec<Stamped>, MemoryError> {
-        let mut list: Vec<Stamped> = Vec::new();
+    fn list(&mut self, key: &str) -> Result<Vec<TimestampedReplicas>, SnapshotError> {
+        let mut list: Vec<TimestampedReplicas> = Vec::new();
         let mut more = self.skip(key);
         while more {
             let count = self.count()?;
@@ -202,8 +206,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The entries by name after `key`, in order.
-    fn names(&mut self, key: &str) -> Result<BTreeMap<String, Stamped>, MemoryError> {
-        let mut names: BTreeMap<String, Stamped> = BTreeMap::new();
+    fn names(&mut self, key: &str) -> Result<BTreeMap<String, TimestampedReplicas>, SnapshotError> {
+        let mut names: BTreeMap<String, TimestampedReplicas> = BTreeMap::new();
         let mut more = self.skip(key);
         while more {
             let name = self.name()?;
@@ -218,7 +222,7 @@ impl<'a> Cursor<'a> {
         Ok(names)
     }
 
-    fn name(&mut self) -> Result<String, MemoryError> {
+    fn name(&mut self) -> Result<String, SnapshotError> {
         let mut name = Vec::new();
         while let Some(byte) = self.rest().bytes().next() {
             if is_plain(byte) {
@@ -234,7 +238,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `%2C`: two upper-case digits, of a byte that needs it.
-    fn escape(&mut self) -> Result<u8, MemoryError> {
+    fn escape(&mut self) -> Result<u8, SnapshotError> {
         let digits =
             self.rest().get(1..3).filter(|d| d.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')));
         match digits.and_then(|d| u8::from_str_radix(d, 16).ok()).filter(|byte| !is_plain(*byte)) {

@@ -2,21 +2,22 @@
 
 use jiff::Timestamp;
 
-use super::{Limit, Limited, Rate};
-use crate::spec::{Behavior, PolicyKind, Rules, SelectPolicy, Spec};
-use crate::state::{Change, State, before};
+use super::{Limited, RateLimit, ScalingLimit};
+use crate::spec::{Behavior, ScalingPolicyType, ScalingRules, SelectPolicy, Spec};
+use crate::state::{ScaleEvent, State, before};
 
 /// Without `behavior`: at most double, or four.
 pub(super) fn classic(spec: &Spec, current: i32, wanted: i32) -> Limited {
     let most = (2.0 * f64::from(current)).max(4.0) as i32;
-    let rate = Some(Rate { replicas: most, policy: None, period_start: current });
-    let (high, why) = if spec.max > most { (most, Limit::Up) } else { (spec.max, Limit::TooMany) };
+    let rate = Some(RateLimit { replicas: most, policy: None, period_start: current });
+    let (high, why) =
+        if spec.max > most { (most, ScalingLimit::Up) } else { (spec.max, ScalingLimit::TooMany) };
     let (replicas, limit) = if wanted < spec.min {
-        (spec.min, Limit::TooFew)
+        (spec.min, ScalingLimit::TooFew)
     } else if wanted > high {
         (high, why)
     } else {
-        (wanted, Limit::Within)
+        (wanted, ScalingLimit::Within)
     };
     Limited { replicas, limit, rate }
 }
@@ -30,12 +31,15 @@ pub(super) fn with_behavior(
     current: i32,
     wanted: i32,
 ) -> Limited {
-    let within = |rate| Limited { replicas: wanted, limit: Limit::Within, rate };
+    let within = |rate| Limited { replicas: wanted, limit: ScalingLimit::Within, rate };
     if wanted > current {
         let mut rate = allowed(state, now, &behavior.up, current, Direction::Up);
         rate.replicas = rate.replicas.max(current);
-        let (cap, limit) =
-            if spec.max > rate.replicas { (rate.replicas, Limit::Up) } else { (spec.max, Limit::TooMany) };
+        let (cap, limit) = if spec.max > rate.replicas {
+            (rate.replicas, ScalingLimit::Up)
+        } else {
+            (spec.max, ScalingLimit::TooMany)
+        };
         if wanted > cap {
             return Limited { replicas: cap, limit, rate: Some(rate) };
         }
@@ -43,8 +47,11 @@ pub(super) fn with_behavior(
     } else if wanted < current {
         let mut rate = allowed(state, now, &behavior.down, current, Direction::Down);
         rate.replicas = rate.replicas.min(current);
-        let (floor, limit) =
-            if spec.min < rate.replicas { (rate.replicas, Limit::Down) } else { (spec.min, Limit::TooFew) };
+        let (floor, limit) = if spec.min < rate.replicas {
+            (rate.replicas, ScalingLimit::Down)
+        } else {
+            (spec.min, ScalingLimit::TooFew)
+        };
         if wanted < floor {
             return Limited { replicas: floor, limit, rate: Some(rate) };
         }
@@ -61,8 +68,14 @@ enum Direction {
 }
 
 /// What the policies allow together.
-fn allowed(state: &State, now: Timestamp, rules: &Rules, current: i32, direction: Direction) -> Rate {
-    let stay = Rate { replicas: current, policy: None, period_start: current };
+fn allowed(
+    state: &State,
+    now: Timestamp,
+    rules: &ScalingRules,
+    current: i32,
+    direction: Direction,
+) -> RateLimit {
+    let stay = RateLimit { replicas: current, policy: None, period_start: current };
     if rules.select == SelectPolicy::Disabled {
         return stay;
     }
@@ -74,12 +87,14 @@ fn allowed(state: &State, now: Timestamp, rules: &Rules, current: i32, direction
         let percent = f64::from(policy.value) / 100.0;
         let replicas = match (direction, policy.kind) {
             // Wraps as in Kubernetes: a huge value blocks instead of allowing (T32).
-            (Direction::Up, PolicyKind::Pods) => start.wrapping_add(policy.value),
-            (Direction::Down, PolicyKind::Pods) => start.wrapping_sub(policy.value),
-            (Direction::Up, PolicyKind::Percent) => as_i32((f64::from(start) * (1.0 + percent)).ceil()),
-            (Direction::Down, PolicyKind::Percent) => as_i32(f64::from(start) * (1.0 - percent)),
+            (Direction::Up, ScalingPolicyType::Pods) => start.wrapping_add(policy.value),
+            (Direction::Down, ScalingPolicyType::Pods) => start.wrapping_sub(policy.value),
+            (Direction::Up, ScalingPolicyType::Percent) => {
+                as_i32((f64::from(start) * (1.0 + percent)).ceil())
+            }
+            (Direction::Down, ScalingPolicyType::Percent) => as_i32(f64::from(start) * (1.0 - percent)),
         };
-        Rate { replicas, policy: Some(index), period_start: start }
+        RateLimit { replicas, policy: Some(index), period_start: start }
     });
     let chosen = if highest {
         each.reduce(|best, next| if next.replicas > best.replicas { next } else { best })
@@ -90,7 +105,7 @@ fn allowed(state: &State, now: Timestamp, rules: &Rules, current: i32, direction
 }
 
 /// Sum of changes later than `since`.
-fn recent(changes: &[Change], since: Timestamp) -> i32 {
+fn recent(changes: &[ScaleEvent], since: Timestamp) -> i32 {
     changes.iter().filter(|c| c.at > since).fold(0_i32, |sum, c| sum.wrapping_add(c.by))
 }
 

@@ -6,7 +6,7 @@ mod stabilize;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::ControllerConfig;
 use crate::report::{Status, condition};
 use crate::spec::Spec;
 use crate::state::State;
@@ -30,13 +30,13 @@ pub struct Stabilized {
     /// The count after windows.
     pub replicas: i32,
     /// Which window held it.
-    pub hold: Hold,
+    pub hold: StabilizationHold,
     /// Window for shrinking.
     pub down_window: SignedDuration,
     /// Window for growing; none without `behavior`.
     pub up_window: Option<SignedDuration>,
     /// The earlier recommendation that decided, if one did.
-    pub by: Option<Earlier>,
+    pub by: Option<EarlierRecommendation>,
     /// When the recommendation would pass, if it stays the same.
     pub until: Option<Timestamp>,
 }
@@ -44,7 +44,7 @@ pub struct Stabilized {
 /// An earlier recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Earlier {
+pub struct EarlierRecommendation {
     /// How many replicas.
     pub replicas: i32,
     /// When.
@@ -54,7 +54,7 @@ pub struct Earlier {
 /// Which window held a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Hold {
+pub enum StabilizationHold {
     /// None.
     None,
     /// Earlier ones were higher.
@@ -70,15 +70,15 @@ pub struct Limited {
     /// The count.
     pub replicas: i32,
     /// Which limit is the reason.
-    pub limit: Limit,
+    pub limit: ScalingLimit,
     /// The most that rates allow in this step, where they were looked at.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
 }
 
 /// What rates allow in this step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rate {
+pub struct RateLimit {
     /// The count they allow.
     pub replicas: i32,
     /// The policy (by its place) that allows it; absent for the classic limit and when growing or shrinking is disabled.
@@ -90,7 +90,7 @@ pub struct Rate {
 /// Which limit is the reason for a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Limit {
+pub enum ScalingLimit {
     /// None.
     Within,
     /// The lower bound.
@@ -103,7 +103,7 @@ pub enum Limit {
     Down,
 }
 
-impl Limit {
+impl ScalingLimit {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Within => ("DesiredWithinRange", "the desired count is within the acceptable range"),
@@ -124,7 +124,7 @@ impl Limit {
     }
 }
 
-impl Hold {
+impl StabilizationHold {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::None => ("ReadyForNewScale", "recommended size matches current size"),
@@ -144,7 +144,7 @@ impl Hold {
 pub(crate) fn normalize(
     state: &mut State,
     now: Timestamp,
-    config: &Config,
+    config: &ControllerConfig,
     spec: &Spec,
     current: i32,
     desired: i32,

@@ -2,20 +2,20 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Earlier, Hold, Stabilized};
+use super::{EarlierRecommendation, StabilizationHold, Stabilized};
 use crate::spec::Behavior;
-use crate::state::{Stamped, after, before};
+use crate::state::{TimestampedReplicas, after, before};
 
 /// Without `behavior`: the highest of the window, even if that is above the current count (T8).
 pub(super) fn classic(
-    history: &mut Vec<Stamped>,
+    history: &mut Vec<TimestampedReplicas>,
     now: Timestamp,
     window: SignedDuration,
     desired: i32,
 ) -> Stabilized {
     let cutoff = before(now, window);
     let mut best = desired;
-    let mut by: Option<Earlier> = None;
+    let mut by: Option<EarlierRecommendation> = None;
     let mut until = None;
     let mut free = None;
     for (index, rec) in history.iter().enumerate() {
@@ -29,17 +29,17 @@ pub(super) fn classic(
         // Of equals the latest is named: it is the one that holds longest.
         if rec.value > best || (by.is_some_and(|b| b.at < rec.at) && rec.value == best) {
             best = rec.value;
-            by = Some(Earlier { replicas: rec.value, at: rec.at });
+            by = Some(EarlierRecommendation { replicas: rec.value, at: rec.at });
         }
     }
-    remember(history, free, Stamped { value: desired, at: now });
-    let hold = if best == desired { Hold::None } else { Hold::Down };
+    remember(history, free, TimestampedReplicas { value: desired, at: now });
+    let hold = if best == desired { StabilizationHold::None } else { StabilizationHold::Down };
     Stabilized { recommended: desired, replicas: best, hold, down_window: window, up_window: None, by, until }
 }
 
 /// With `behavior`: a window in each direction, and never past the current count because of history alone.
 pub(super) fn with_behavior(
-    history: &mut Vec<Stamped>,
+    history: &mut Vec<TimestampedReplicas>,
     now: Timestamp,
     default_down: SignedDuration,
     behavior: &Behavior,
@@ -55,12 +55,14 @@ pub(super) fn with_behavior(
     let (mut low_until, mut high_until) = (None, None);
     let mut free = None;
     for (index, rec) in history.iter().enumerate() {
-        let earlier = Earlier { replicas: rec.value, at: rec.at };
+        let earlier = EarlierRecommendation { replicas: rec.value, at: rec.at };
         if rec.at > up_cutoff {
             if rec.value < desired {
                 low_until = low_until.max(Some(after(rec.at, up)));
             }
-            if rec.value < low || (low_by.is_some_and(|b: Earlier| b.at < rec.at) && rec.value == low) {
+            if rec.value < low
+                || (low_by.is_some_and(|b: EarlierRecommendation| b.at < rec.at) && rec.value == low)
+            {
                 (low, low_by) = (rec.value, Some(earlier));
             }
         }
@@ -68,7 +70,9 @@ pub(super) fn with_behavior(
             if rec.value > desired {
                 high_until = high_until.max(Some(after(rec.at, down)));
             }
-            if rec.value > high || (high_by.is_some_and(|b: Earlier| b.at < rec.at) && rec.value == high) {
+            if rec.value > high
+                || (high_by.is_some_and(|b: EarlierRecommendation| b.at < rec.at) && rec.value == high)
+            {
                 (high, high_by) = (rec.value, Some(earlier));
             }
         }
@@ -77,19 +81,19 @@ pub(super) fn with_behavior(
         }
     }
     let replicas = current.max(low).min(high);
-    remember(history, free, Stamped { value: desired, at: now });
+    remember(history, free, TimestampedReplicas { value: desired, at: now });
     let (hold, by, until) = if replicas == desired {
-        (Hold::None, None, None)
+        (StabilizationHold::None, None, None)
     } else if desired >= current {
-        (Hold::Up, low_by, low_until)
+        (StabilizationHold::Up, low_by, low_until)
     } else {
-        (Hold::Down, high_by, high_until)
+        (StabilizationHold::Down, high_by, high_until)
     };
     Stabilized { recommended: desired, replicas, hold, down_window: down, up_window: Some(up), by, until }
 }
 
 /// Old slots are reused one at a time, never removed (T39).
-fn remember(history: &mut Vec<Stamped>, free: Option<usize>, new: Stamped) {
+fn remember(history: &mut Vec<TimestampedReplicas>, free: Option<usize>, new: TimestampedReplicas) {
     match free.and_then(|index| history.get_mut(index)) {
         Some(slot) => *slot = new,
         None => history.push(new),

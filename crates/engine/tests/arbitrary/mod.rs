@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use engine::act::WriteError;
-use engine::pod::{Container, Readiness, Truth};
+use engine::act::ScaleWriteError;
+use engine::pod::{ConditionStatus, Container, ReadyCondition};
 use engine::report::condition;
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, Policy, PolicyKind, Rules, SelectPolicy, Share,
-    Source, Spec,
+    Aggregator, Behavior, FailurePolicy, Metric, MetricSource, MetricTarget, ScalingPolicy,
+    ScalingPolicyType, ScalingRules, SelectPolicy, Spec, UtilizationBase,
 };
-use engine::{Outcome, Phase, Pod, PodSamples, Sample, Samples, Written};
+use engine::{MetricSamples, Pod, PodPhase, PodSamples, Sample, ScaleOutcome, ScaleWriteResult};
 use jiff::SignedDuration;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -30,15 +30,15 @@ pub(crate) struct Tick {
     /// Somebody else sets the count.
     pub(crate) manual: Option<i32>,
     /// How a write would end.
-    pub(crate) written: Written,
+    pub(crate) written: ScaleWriteResult,
 }
 
 /// At most this many metrics.
 const METRICS: usize = 4;
 
 /// A scale write that the API server refuses.
-pub(crate) fn refused() -> Written {
-    Written::Failed(WriteError { text: "boom".into(), conflict: false })
+pub(crate) fn refused() -> ScaleWriteResult {
+    ScaleWriteResult::Failed(ScaleWriteError { text: "boom".into(), conflict: false })
 }
 
 pub(crate) fn spec() -> impl Strategy<Value = Spec> {
@@ -83,14 +83,18 @@ pub(crate) fn failure_policy() -> impl Strategy<Value = FailurePolicy> {
     ]
 }
 
-fn source_and_goal() -> impl Strategy<Value = (Source, Goal)> {
+fn source_and_goal() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
     let resource = prop_oneof![Just("cpu"), Just("memory")];
-    let share = prop_oneof![3 => Just(Share::Requests), 1 => Just(Share::Limits)];
-    let per_pod =
-        prop_oneof![(1..300_i32).prop_map(Goal::Utilization), (1..5000_i64).prop_map(Goal::AverageValue)];
-    let total =
-        prop_oneof![(1..50_000_i64).prop_map(Goal::Value), (1..5000_i64).prop_map(Goal::AverageValue)];
-    let object = || Source::Object {
+    let share = prop_oneof![3 => Just(UtilizationBase::Requests), 1 => Just(UtilizationBase::Limits)];
+    let per_pod = prop_oneof![
+        (1..300_i32).prop_map(MetricTarget::Utilization),
+        (1..5000_i64).prop_map(MetricTarget::AverageValue)
+    ];
+    let total = prop_oneof![
+        (1..50_000_i64).prop_map(MetricTarget::Value),
+        (1..5000_i64).prop_map(MetricTarget::AverageValue)
+    ];
+    let object = || MetricSource::Object {
         kind: "Ingress".into(),
         name: "main".into(),
         api_version: None,
@@ -98,13 +102,13 @@ fn source_and_goal() -> impl Strategy<Value = (Source, Goal)> {
     };
     prop_oneof![
         (resource.clone(), share.clone(), per_pod.clone())
-            .prop_map(|(name, of, goal)| (Source::Resource { name: name.into(), of }, goal)),
+            .prop_map(|(name, of, goal)| (MetricSource::Resource { name: name.into(), of }, goal)),
         (resource, share, per_pod).prop_map(|(name, of, goal)| {
-            (Source::ContainerResource { name: name.into(), container: "c".into(), of }, goal)
+            (MetricSource::ContainerResource { name: name.into(), container: "c".into(), of }, goal)
         }),
-        (1..5000_i64).prop_map(|t| (Source::Pods(metric_id("rps")), Goal::AverageValue(t))),
+        (1..5000_i64).prop_map(|t| (MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(t))),
         total.clone().prop_map(move |goal| (object(), goal)),
-        total.prop_map(|goal| (Source::External(metric_id("qlen")), goal)),
+        total.prop_map(|goal| (MetricSource::External(metric_id("qlen")), goal)),
     ]
 }
 
@@ -112,11 +116,11 @@ pub(crate) fn behavior() -> impl Strategy<Value = Behavior> {
     (rules(), rules()).prop_map(|(up, down)| Behavior { up, down })
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
+fn rules() -> impl Strategy<Value = ScalingRules> {
     let select = prop_oneof![3 => Just(SelectPolicy::Max), 1 => Just(SelectPolicy::Min), 1 => Just(SelectPolicy::Disabled)];
     let tolerance = proptest::option::of(0.0..0.5_f64);
     (proptest::option::of(0..=600_i64), select, vec(policy(), 1..=3), tolerance).prop_map(
-        |(window, select, policies, tolerance)| Rules {
+        |(window, select, policies, tolerance)| ScalingRules {
             window: window.map(secs),
             select,
             policies,
@@ -125,11 +129,15 @@ fn rules() -> impl Strategy<Value = Rules> {
     )
 }
 
-fn policy() -> impl Strategy<Value = Policy> {
-    let kind = prop_oneof![Just(PolicyKind::Pods), Just(PolicyKind::Percent)];
+fn policy() -> impl Strategy<Value = ScalingPolicy> {
+    let kind = prop_oneof![Just(ScalingPolicyType::Pods), Just(ScalingPolicyType::Percent)];
     // Mostly what people write, sometimes what wraps (T32).
     let value = prop_oneof![9 => 1..200_i32, 1 => 1..=i32::MAX];
-    (kind, value, 1..=1800_i64).prop_map(|(kind, value, period)| Policy { kind, value, period: secs(period) })
+    (kind, value, 1..=1800_i64).prop_map(|(kind, value, period)| ScalingPolicy {
+        kind,
+        value,
+        period: secs(period),
+    })
 }
 
 pub(crate) fn ticks(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Tick>> {
@@ -142,8 +150,8 @@ fn tick() -> impl Strategy<Value = Tick> {
     let down = vec(proptest::bool::weighted(0.2), METRICS);
     let manual = proptest::option::weighted(0.1, 0..60_i32);
     let written = prop_oneof![
-        8 => Just(Written::Done),
-        1 => Just(Written::DryRun),
+        8 => Just(ScaleWriteResult::Done),
+        1 => Just(ScaleWriteResult::DryRun),
         1 => Just(refused()),
     ];
     (1..400_i64, pods, series, down, manual, written).prop_map(
@@ -158,9 +166,9 @@ fn sample() -> impl Strategy<Value = Sample> {
 
 fn pod() -> impl Strategy<Value = Pod> {
     let phase = prop_oneof![
-        8 => Just(Phase::Running), 1 => Just(Phase::Pending), 1 => Just(Phase::Failed), 1 => Just(Phase::Other),
+        8 => Just(PodPhase::Running), 1 => Just(PodPhase::Pending), 1 => Just(PodPhase::Failed), 1 => Just(PodPhase::Other),
     ];
-    let truth = prop_oneof![8 => Just(Truth::True), 2 => Just(Truth::False), 1 => Just(Truth::Unknown)];
+    let truth = prop_oneof![8 => Just(ConditionStatus::True), 2 => Just(ConditionStatus::False), 1 => Just(ConditionStatus::Unknown)];
     let started = proptest::option::weighted(0.95, 0..1200_i64);
     let ready = proptest::option::weighted(0.95, (truth, 0..1200_i64));
     let amounts = proptest::option::weighted(0.97, 1..2000_i64);
@@ -170,14 +178,14 @@ fn pod() -> impl Strategy<Value = Pod> {
             phase,
             deleting,
             started: started.map(|ago| noon() - secs(ago)),
-            ready: ready.map(|(status, ago)| Readiness { status, since: noon() - secs(ago) }),
+            ready: ready.map(|(status, ago)| ReadyCondition { status, since: noon() - secs(ago) }),
             shape: Arc::new(shape(milli)),
         },
     )
 }
 
 /// One container; limits are twice the requests.
-fn shape(milli: Option<i64>) -> engine::Shape {
+fn shape(milli: Option<i64>) -> engine::PodTemplate {
     let Some(milli) = milli else { return mk_shape(&[]) };
     let (request, limit) = (format!("{milli}m"), format!("{}m", milli * 2));
     let mut shape = mk_shape(&[("cpu", &request), ("memory", &request)]);
@@ -224,11 +232,13 @@ impl World {
                 return Err("no answer".to_owned());
             }
             Ok(match metric.source {
-                Source::Object { .. } | Source::External(_) => Samples::Totals(tick.series[index].clone()),
+                MetricSource::Object { .. } | MetricSource::External(_) => {
+                    MetricSamples::Totals(tick.series[index].clone())
+                }
                 _ => {
                     let shift = |s: Sample| Sample { at: s.at + moved, ..s };
                     let by_pod = tick.pods.iter().map(|(_, found)| found[index].map(shift)).collect();
-                    Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+                    MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
                 }
             })
         };
@@ -246,7 +256,7 @@ impl World {
     /// Stores what a decision says.
     pub(crate) fn follow(&mut self, decision: &engine::Decision) {
         self.status = decision.status.clone();
-        if let (Outcome::Scaled, Ok(scale)) = (&decision.outcome, &mut self.scale) {
+        if let (ScaleOutcome::Scaled, Ok(scale)) = (&decision.outcome, &mut self.scale) {
             scale.spec_replicas = decision.desired;
         }
     }

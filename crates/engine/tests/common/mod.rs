@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use engine::pod::{Container, Readiness, Resources, Truth};
+use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
 use engine::spec::{
-    Aggregator, Behavior, FailurePolicy, Goal, Metric, MetricId, Policy, PolicyKind, Rules, SelectPolicy,
-    Share, Source, TargetRef,
+    Aggregator, Behavior, FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, ScalingPolicy,
+    ScalingPolicyType, ScalingRules, SelectPolicy, TargetRef, UtilizationBase,
 };
 use engine::{
-    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, ScaleFailure, Selection,
-    Shape, Spec, State, Status, Written,
+    ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
+    PodTemplate, Sample, Scale, ScaleReadError, ScaleWriteResult, Spec, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
@@ -21,13 +21,13 @@ use quantity::Quantity;
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    pub(crate) config: Config,
+    pub(crate) config: ControllerConfig,
     pub(crate) spec: Spec,
     pub(crate) status: Status,
-    pub(crate) scale: Result<Scale, ScaleFailure>,
-    pub(crate) selection: Selection,
+    pub(crate) scale: Result<Scale, ScaleReadError>,
+    pub(crate) selection: PodSelection,
     pub(crate) pods: Vec<Pod>,
-    pub(crate) samples: Vec<Result<Samples, String>>,
+    pub(crate) samples: Vec<Result<MetricSamples, String>>,
     pub(crate) state: State,
 }
 
@@ -63,17 +63,17 @@ pub(crate) fn mk_pod(name: &str) -> Pod {
     let started = noon() - mins(60);
     Pod {
         name: name.into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         deleting: false,
         started: Some(started),
-        ready: Some(Readiness { status: Truth::True, since: started + secs(10) }),
+        ready: Some(ReadyCondition { status: ConditionStatus::True, since: started + secs(10) }),
         shape: Arc::new(mk_shape(&[("cpu", "1"), ("memory", "1Gi")])),
     }
 }
 
 /// One container `c` with these requests.
-pub(crate) fn mk_shape(requests: &[(&str, &str)]) -> Shape {
-    Shape { containers: vec![mk_container("c", requests)], ..Shape::default() }
+pub(crate) fn mk_shape(requests: &[(&str, &str)]) -> PodTemplate {
+    PodTemplate { containers: vec![mk_container("c", requests)], ..PodTemplate::default() }
 }
 
 pub(crate) fn mk_container(name: &str, requests: &[(&str, &str)]) -> Container {
@@ -92,24 +92,24 @@ pub(crate) fn mk_amounts(amounts: &[(&str, &str)]) -> Vec<(String, Quantity)> {
 pub(crate) fn never_ready(name: &str) -> Pod {
     let pod = mk_pod(name);
     let since = pod.started.unwrap() + secs(10);
-    Pod { ready: Some(Readiness { status: Truth::False, since }), ..pod }
+    Pod { ready: Some(ReadyCondition { status: ConditionStatus::False, since }), ..pod }
 }
 
 pub(crate) fn pending(name: &str) -> Pod {
-    Pod { phase: Phase::Pending, started: None, ready: None, ..mk_pod(name) }
+    Pod { phase: PodPhase::Pending, started: None, ready: None, ..mk_pod(name) }
 }
 
-pub(crate) fn metric(source: Source, goal: Goal) -> Metric {
+pub(crate) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
     Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
 }
 
 /// cpu at so many percent of requests.
 pub(crate) fn cpu(percent: i32) -> Metric {
-    resource("cpu", Goal::Utilization(percent))
+    resource("cpu", MetricTarget::Utilization(percent))
 }
 
-pub(crate) fn resource(name: &str, goal: Goal) -> Metric {
-    metric(Source::Resource { name: name.into(), of: Share::Requests }, goal)
+pub(crate) fn resource(name: &str, goal: MetricTarget) -> Metric {
+    metric(MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests }, goal)
 }
 
 pub(crate) fn metric_id(name: &str) -> MetricId {
@@ -118,12 +118,12 @@ pub(crate) fn metric_id(name: &str) -> MetricId {
 
 /// Pods metric `rps`, so many thousandths on average.
 pub(crate) fn pods_metric(target: i64) -> Metric {
-    metric(Source::Pods(metric_id("rps")), Goal::AverageValue(target))
+    metric(MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(target))
 }
 
 /// Object metric `rps` of Ingress `main`.
-pub(crate) fn object(goal: Goal) -> Metric {
-    let source = Source::Object {
+pub(crate) fn object(goal: MetricTarget) -> Metric {
+    let source = MetricSource::Object {
         kind: "Ingress".into(),
         name: "main".into(),
         api_version: Some("networking.k8s.io/v1".into()),
@@ -133,15 +133,18 @@ pub(crate) fn object(goal: Goal) -> Metric {
 }
 
 /// External metric `qlen`.
-pub(crate) fn external(goal: Goal) -> Metric {
-    metric(Source::External(metric_id("qlen")), goal)
+pub(crate) fn external(goal: MetricTarget) -> Metric {
+    metric(MetricSource::External(metric_id("qlen")), goal)
 }
 
 /// One policy each way: no windows, the highest wins.
-pub(crate) fn mk_rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
-    let policy =
-        |&(kind, value, period): &(PolicyKind, i32, i64)| Policy { kind, value, period: secs(period) };
-    Rules {
+pub(crate) fn mk_rules(policies: &[(ScalingPolicyType, i32, i64)]) -> ScalingRules {
+    let policy = |&(kind, value, period): &(ScalingPolicyType, i32, i64)| ScalingPolicy {
+        kind,
+        value,
+        period: secs(period),
+    };
+    ScalingRules {
         window: Some(SignedDuration::ZERO),
         select: SelectPolicy::Max,
         policies: policies.iter().map(policy).collect(),
@@ -151,8 +154,8 @@ pub(crate) fn mk_rules(policies: &[(PolicyKind, i32, i64)]) -> Rules {
 
 /// What the API makes of `behavior: {}`.
 pub(crate) fn default_behavior() -> Behavior {
-    let up = mk_rules(&[(PolicyKind::Pods, 4, 15), (PolicyKind::Percent, 100, 15)]);
-    let down = Rules { window: None, ..mk_rules(&[(PolicyKind::Percent, 100, 15)]) };
+    let up = mk_rules(&[(ScalingPolicyType::Pods, 4, 15), (ScalingPolicyType::Percent, 100, 15)]);
+    let down = ScalingRules { window: None, ..mk_rules(&[(ScalingPolicyType::Percent, 100, 15)]) };
     Behavior { up, down }
 }
 
@@ -162,8 +165,8 @@ pub(crate) fn sample(milli: i64) -> Sample {
 }
 
 /// Samples beside pods; `None` where a pod has none.
-pub(crate) fn per_pod(values: impl IntoIterator<Item = Option<i64>>) -> Samples {
-    Samples::PerPod(PodSamples {
+pub(crate) fn per_pod(values: impl IntoIterator<Item = Option<i64>>) -> MetricSamples {
+    MetricSamples::PerPod(PodSamples {
         by_pod: values.into_iter().map(|v| v.map(sample)).collect(),
         stray: Vec::new(),
     })
@@ -187,11 +190,11 @@ impl World {
     pub(crate) fn new(spec: Spec, replicas: i32) -> Self {
         Self {
             now: noon(),
-            config: Config::default(),
+            config: ControllerConfig::default(),
             spec,
             status: Status::default(),
             scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: "app=d".into() }),
-            selection: Selection::Ours,
+            selection: PodSelection::Ours,
             pods: (0..replicas).map(|i| mk_pod(&format!("p{i}"))).collect(),
             samples: Vec::new(),
             state: State::default(),
@@ -219,7 +222,7 @@ impl World {
 
     /// The answer for the next metric: series that belong to no pod.
     pub(crate) fn totals(mut self, series: &[i64]) -> Self {
-        self.samples.push(Ok(Samples::Totals(series.to_vec())));
+        self.samples.push(Ok(MetricSamples::Totals(series.to_vec())));
         self
     }
 
@@ -255,7 +258,7 @@ impl World {
     }
 
     /// One step whose write, if any, ends like this.
-    pub(crate) fn step(&mut self, written: Written) -> Decision {
+    pub(crate) fn step(&mut self, written: ScaleWriteResult) -> Decision {
         let seen = self.observation();
         let mut decision = self.state.step(self.now, &seen);
         self.state.settle(self.now, &seen, &mut decision, written);
@@ -265,7 +268,7 @@ impl World {
 
     /// One step whose write, if any, works.
     pub(crate) fn run(mut self) -> Decision {
-        self.step(Written::Done)
+        self.step(ScaleWriteResult::Done)
     }
 }
 
@@ -290,6 +293,6 @@ pub(crate) fn events(decision: &Decision) -> Vec<String> {
 /// What the status shows of each metric: `average_value`, else `value`.
 pub(crate) fn readings(decision: &Decision) -> Vec<Option<String>> {
     let slots = decision.status.metrics.clone().unwrap_or_default();
-    let text = |r: engine::report::Reading| r.average_value.or(r.value).map(|q| q.to_string());
+    let text = |r: engine::report::CurrentMetricValue| r.average_value.or(r.value).map(|q| q.to_string());
     slots.into_iter().map(|slot| slot.and_then(text)).collect()
 }

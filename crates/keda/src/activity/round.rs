@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::keda::{COMPOSITE_METRIC, ScaledObject, State as Truth, Trigger, types};
+use api::keda::{COMPOSITE_METRIC, ConditionStatus as Truth, ScaledObject, Trigger, types};
 use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::keda::{ScaledObject, State as Truth, types};
+use api::keda::{ConditionStatus as Truth, ScaledObject, types};
 use api::provider::Compat;
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -261,7 +261,7 @@ proptest! {
         let mut object = object(readings.len());
         if formula {
             let sum: Vec<String> = (0..readings.len()).map(|index| format!("t{index}")).collect();
-            object.spec.advanced = Some(Box::new(api::keda::Advanced {
+            object.spec.advanced = Some(Box::new(api::keda::AdvancedConfig {
                 scaling_modifiers: api::keda::ScalingModifiers {
                     formula: sum.join(" + "),
                     target: "2".to_owned(),

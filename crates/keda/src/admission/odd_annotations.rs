@@ -4,13 +4,13 @@ use api::gotext::quote;
 use api::keda::annotations::{
     ACT, FORCE_ACTIVATION, PAUSED, PAUSED_REPLICAS, PAUSED_SCALE_IN, PAUSED_SCALE_OUT,
 };
-use api::map::Texts;
+use api::map::StringMap;
 
 /// Everything that Go takes for a boolean.
 const BOOLEANS: [&str; 12] =
     ["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
 
-pub(super) fn warnings(annotations: &Texts) -> Vec<String> {
+pub(super) fn warnings(annotations: &StringMap) -> Vec<String> {
     let odd = |key: &str, is_good: fn(&str) -> bool| annotations.get(key).filter(|value| !is_good(value));
     let flags = [PAUSED, PAUSED_SCALE_IN, PAUSED_SCALE_OUT, FORCE_ACTIVATION].into_iter().filter_map(|key| {
         let value = odd(key, |value| BOOLEANS.contains(&value))?;

@@ -7,15 +7,16 @@ use api::autoscaling::v2::{
     MetricSpec, MetricTarget, ResourceMetricSource,
 };
 use api::keda::{
-    Advanced, Fallback, GroupVersionKindResource, HpaConfig, ScaledObject, ScalingModifiers, annotations,
+    AdvancedConfig, Fallback, GroupVersionKindResource, HorizontalPodAutoscalerConfig, ScaledObject,
+    ScalingModifiers, annotations,
 };
 use api::provider::Compat;
-use engine::act::WriteError;
+use engine::act::ScaleWriteError;
 use engine::explain::sentence;
-use engine::spec::{Goal, SelectPolicy, Source};
+use engine::spec::{MetricSource, MetricTarget as EngineTarget, SelectPolicy};
 use engine::{
-    Config, Course, Detail, Observation, Outcome, Phase, Pod, Samples, Scale, ScaleFailure, Selection, Shape,
-    State, Status, Written,
+    ControllerConfig, Course, DecisionDetail, MetricSamples, Observation, Pod, PodPhase, PodSelection,
+    PodTemplate, Scale, ScaleOutcome, ScaleReadError, ScaleWriteResult, State, Status,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -76,20 +77,20 @@ fn object(min: i32, idle: Option<i32>) -> ScaledObject {
 /// What is seen of a target with so many replicas, and so much to do, if that is known.
 fn seen(object: &ScaledObject, replicas: i32, work: Result<i64, &str>) -> Observation {
     let spec = plan(object, &[vec![redis()]], Compat::Better).unwrap().spec;
-    let ready = engine::pod::Readiness {
-        status: engine::pod::Truth::True,
+    let ready = engine::pod::ReadyCondition {
+        status: engine::pod::ConditionStatus::True,
         since: NOW - SignedDuration::from_hours(1),
     };
     let pod = |index: i32| Pod {
         name: format!("worker-{index}").into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         deleting: false,
         started: Some(NOW - SignedDuration::from_hours(1)),
         ready: Some(ready),
-        shape: Arc::new(Shape::default()),
+        shape: Arc::new(PodTemplate::default()),
     };
     Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec),
         status: Status::default(),
         scale: Ok(Scale {
@@ -97,9 +98,9 @@ fn seen(object: &ScaledObject, replicas: i32, work: Result<i64, &str>) -> Observ
             status_replicas: replicas,
             selector: "app=worker".into(),
         }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: (0..replicas).map(pod).collect(),
-        samples: vec![work.map(|work| Samples::Totals(vec![work * 1000])).map_err(str::to_owned)],
+        samples: vec![work.map(|work| MetricSamples::Totals(vec![work * 1000])).map_err(str::to_owned)],
     }
 }
 
@@ -126,7 +127,7 @@ fn stepped(object: &ScaledObject, replicas: i32, is_active: bool, error: Option<
     let by = if is_active { active() } else { Vec::new() };
     let work = error.map_or(Ok(i64::from(replicas) * 10), Err);
     let seen = seen(object, replicas, work);
-    step(&mut State::default(), &seen, &input(object, &by, error), Compat::Better, Detail::Counts)
+    step(&mut State::default(), &seen, &input(object, &by, error), Compat::Better, DecisionDetail::Counts)
 }
 
 fn why(object: &ScaledObject, step: &Step) -> String {
@@ -198,12 +199,18 @@ fn rest_is_left_for_as_many_as_there_is_work_for() {
     let object = object(0, None);
     let by = active();
     let seen = seen(&object, 0, Ok(33));
-    let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    let step = step(
+        &mut State::default(),
+        &seen,
+        &input(&object, &by, None),
+        Compat::Better,
+        DecisionDetail::Counts,
+    );
     assert_eq!(step.write(), Some(4));
     assert_eq!(why(&object, &step), "0 → 4: activated by s0-redis-jobs; s0-redis-jobs 33 for 0 of 10 each");
     let mut state = State::default();
-    let settled = step.settle(&mut state, NOW, &seen, Some(Written::Done));
-    assert_eq!(settled.decision.outcome, Outcome::Scaled);
+    let settled = step.settle(&mut state, NOW, &seen, Some(ScaleWriteResult::Done));
+    assert_eq!(settled.decision.outcome, ScaleOutcome::Scaled);
     let note = "Scaled apps/v1.Deployment shop/worker from 0 to 4, triggered by s0-redis-jobs";
     assert_eq!(settled.outcome.events.first().map(|event| event.note.as_str()), Some(note));
     assert_eq!(settled.outcome.changes.last_active_time, Some(NOW));
@@ -214,7 +221,13 @@ fn rest_is_left_at_the_rate_of_the_behavior() {
     let object = object(0, None);
     let by = active();
     let seen = seen(&object, 0, Ok(1000));
-    let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    let step = step(
+        &mut State::default(),
+        &seen,
+        &input(&object, &by, None),
+        Compat::Better,
+        DecisionDetail::Counts,
+    );
     assert_eq!(step.write(), Some(4), "max(2 × 0, 4)");
 }
 
@@ -227,7 +240,7 @@ fn metrics_decide_during_the_cooldown() {
     assert_eq!(why(&object, &kept), "held: cooldown until 13:50:00");
     let seen = seen(&object, 7, Ok(0));
     let mut state = State::default();
-    let down = step(&mut state, &seen, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    let down = step(&mut state, &seen, &input(&object, &[], None), Compat::Better, DecisionDetail::Counts);
     // The window of the behavior holds: seven was recommended just now.
     assert_eq!(down.write(), None);
     assert_eq!(down.decision.recommendation.as_ref().map(|r| r.replicas), Some(0));
@@ -258,17 +271,17 @@ fn after_a_rest_nothing_of_before_is_remembered() {
     let mut state = State::default();
     let by = active();
     let busy = seen(&object, 15, Ok(150));
-    step(&mut state, &busy, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    step(&mut state, &busy, &input(&object, &by, None), Compat::Better, DecisionDetail::Counts);
     assert_ne!(state, State::default());
     let quiet = seen(&object, 15, Ok(0));
-    let rests = step(&mut state, &quiet, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    let rests = step(&mut state, &quiet, &input(&object, &[], None), Compat::Better, DecisionDetail::Counts);
     assert_eq!(rests.write(), Some(0));
-    let settled = rests.settle(&mut state, NOW, &quiet, Some(Written::Done));
+    let settled = rests.settle(&mut state, NOW, &quiet, Some(ScaleWriteResult::Done));
     assert_eq!(state, State::default());
     let note = "Deactivated apps/v1.Deployment shop/worker from 15 to 0";
     assert_eq!(settled.outcome.events.first().map(|event| event.note.as_str()), Some(note));
     let woken = seen(&object, 0, Ok(5));
-    let wakes = step(&mut state, &woken, &input(&object, &by, None), Compat::Better, Detail::Counts);
+    let wakes = step(&mut state, &woken, &input(&object, &by, None), Compat::Better, DecisionDetail::Counts);
     assert_eq!(wakes.write(), Some(1), "not fifteen");
 }
 
@@ -278,9 +291,9 @@ fn a_write_that_fails_is_told_and_tried_again() {
     let step = stepped(&object, 0, true, None);
     let seen = seen(&object, 0, Ok(0));
     let mut state = State::default();
-    let error = WriteError { text: "conflict".into(), conflict: true };
-    let settled = step.settle(&mut state, NOW, &seen, Some(Written::Failed(error)));
-    assert_eq!(settled.decision.outcome, Outcome::WriteFailed("conflict".into()));
+    let error = ScaleWriteError { text: "conflict".into(), conflict: true };
+    let settled = step.settle(&mut state, NOW, &seen, Some(ScaleWriteResult::Failed(error)));
+    assert_eq!(settled.decision.outcome, ScaleOutcome::WriteFailed("conflict".into()));
     assert_eq!(settled.outcome.changes.last_active_time, None);
     let reason = settled.outcome.events.first().map(|event| event.reason);
     assert_eq!(reason, Some("KEDAScaleTargetActivationFailed"));
@@ -330,8 +343,14 @@ fn forced_activation_has_a_name() {
 fn a_scale_that_cannot_be_read_changes_nothing() {
     let object = object(0, None);
     let mut seen = seen(&object, 0, Ok(0));
-    seen.scale = Err(ScaleFailure::Query("not found".into()));
-    let step = step(&mut State::default(), &seen, &input(&object, &[], None), Compat::Better, Detail::Counts);
+    seen.scale = Err(ScaleReadError::Query("not found".into()));
+    let step = step(
+        &mut State::default(),
+        &seen,
+        &input(&object, &[], None),
+        Compat::Better,
+        DecisionDetail::Counts,
+    );
     assert_eq!(step.write(), None);
     assert!(matches!(step.decision.course, Course::NoScale(_)));
     let settled = step.settle(&mut State::default(), NOW, &seen, None);
@@ -349,15 +368,17 @@ fn a_plan_has_what_the_hpa_would_have() {
         }),
         ..HorizontalPodAutoscalerBehavior::default()
     };
-    let config = HpaConfig { behavior: Some(behavior), name: String::new() };
-    object.spec.advanced =
-        Some(Box::new(Advanced { horizontal_pod_autoscaler_config: Some(config), ..Advanced::default() }));
+    let config = HorizontalPodAutoscalerConfig { behavior: Some(behavior), name: String::new() };
+    object.spec.advanced = Some(Box::new(AdvancedConfig {
+        horizontal_pod_autoscaler_config: Some(config),
+        ..AdvancedConfig::default()
+    }));
     let found = plan(&object, &[vec![cpu()], vec![redis()]], Compat::Better).unwrap();
     let spec = &found.spec;
     assert_eq!((spec.name.as_str(), spec.min, spec.max), ("worker", 1, 20));
     assert_eq!(found.status.external_metric_names, [METRIC]);
-    let goals: Vec<Goal> = spec.metrics.iter().map(|metric| metric.goal).collect();
-    assert_eq!(goals, [Goal::AverageValue(10_000), Goal::Utilization(70)]);
+    let goals: Vec<EngineTarget> = spec.metrics.iter().map(|metric| metric.goal).collect();
+    assert_eq!(goals, [EngineTarget::AverageValue(10_000), EngineTarget::Utilization(70)]);
     let up = &spec.behavior.as_ref().unwrap().up;
     assert_eq!(up.window, Some(SignedDuration::from_secs(30)));
     assert_eq!(up.policies.len(), 2, "defaults are filled in");
@@ -372,23 +393,23 @@ fn a_formula_is_one_metric() {
         metric_type: "Value".into(),
         ..ScalingModifiers::default()
     };
-    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
+    object.spec.advanced = Some(Box::new(AdvancedConfig { scaling_modifiers, ..AdvancedConfig::default() }));
     let spec = plan(&object, &[vec![redis()], vec![cpu()]], Compat::Better).unwrap().spec;
     let names: Vec<&str> = spec
         .metrics
         .iter()
         .map(|metric| match &metric.source {
-            Source::External(id) => id.name.as_str(),
-            Source::Resource { name, .. } => name.as_str(),
+            MetricSource::External(id) => id.name.as_str(),
+            MetricSource::Resource { name, .. } => name.as_str(),
             _ => "",
         })
         .collect();
     assert_eq!(names, ["cpu", "composite-metric"]);
-    assert_eq!(spec.metrics.last().map(|metric| metric.goal), Some(Goal::Value(2500)));
+    assert_eq!(spec.metrics.last().map(|metric| metric.goal), Some(EngineTarget::Value(2500)));
     let samples = external_samples(&spec, |name| {
         (name == "composite-metric").then(|| Ok(vec!["1500m".parse().unwrap(), "1".parse().unwrap()]))
     });
-    assert_eq!(samples, [None, Some(Ok(Samples::Totals(vec![1500, 1000])))]);
+    assert_eq!(samples, [None, Some(Ok(MetricSamples::Totals(vec![1500, 1000])))]);
     let missing = external_samples(&spec, |_| None);
     assert_eq!(missing.last(), Some(&Some(Err("no values of metric composite-metric".into()))));
     let broken = external_samples(&spec, |_| Some(Err("refused".into())));
@@ -422,10 +443,10 @@ proptest::proptest! {
         other.external.as_mut().unwrap().metric.name = "s1-other".into();
         let mut seen = seen(&object, replicas, Err(error));
         seen.spec = Arc::new(plan(&object, &[vec![redis()], vec![other]], Compat::Better).unwrap().spec);
-        seen.samples.push(work.map(|work| Samples::Totals(vec![work * 1000])).ok_or_else(|| error.to_owned()));
+        seen.samples.push(work.map(|work| MetricSamples::Totals(vec![work * 1000])).ok_or_else(|| error.to_owned()));
         let by = if is_active { active() } else { Vec::new() };
         let input = input(&object, &by, Some(error));
-        let step = step(&mut State::default(), &seen, &input, Compat::Better, Detail::Counts);
+        let step = step(&mut State::default(), &seen, &input, Compat::Better, DecisionDetail::Counts);
         let to = step.write().unwrap_or(replicas);
         proptest::prop_assert!(to >= replicas, "{replicas} to {to}: {}", why(&object, &step));
         proptest::prop_assert!(to <= 20, "{to}");
@@ -441,7 +462,7 @@ proptest::proptest! {
         object.status.last_active_time = Some(NOW - SignedDuration::from_mins(minutes));
         let by = if is_active { active() } else { Vec::new() };
         let seen = seen(&object, replicas, Ok(work));
-        let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, Detail::Counts);
+        let step = step(&mut State::default(), &seen, &input(&object, &by, None), Compat::Better, DecisionDetail::Counts);
         let Some(to) = step.write() else { return Ok(()) };
         let rest = object.spec.idle_replica_count.unwrap_or(min);
         proptest::prop_assert!((min.max(1)..=20).contains(&to) || (to == rest && !is_active) || to > 20 && to < replicas,

@@ -1,7 +1,7 @@
 //! Conditions of a ScaledObject, in the words that users alert on (docs/spec/keda.md 2.8, 3.7).
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::keda::{Condition, Conditions, State, types};
+use api::keda::{Condition, ConditionStatus, Conditions, types};
 use api::provider::Compat;
 
 /// So much of a cause is said: enough to see what it is, and little enough to be stored with every object.
@@ -9,67 +9,69 @@ const LONGEST_CAUSE: usize = 256;
 
 pub(super) fn ready() -> Condition {
     let message = "ScaledObject is defined correctly and is ready for scaling";
-    Condition::new(types::READY, State::True, "ScaledObjectReady", message)
+    Condition::new(types::READY, ConditionStatus::True, "ScaledObjectReady", message)
 }
 
 pub(super) fn partly_ready(cause: &str, compat: Compat) -> Condition {
     let message = "Some triggers defined in ScaledObject are not working correctly";
     let message = format!("{message}{}", because(cause, compat));
-    Condition::new(types::READY, State::Unknown, "PartialTriggerError", message)
+    Condition::new(types::READY, ConditionStatus::Unknown, "PartialTriggerError", message)
 }
 
 pub(super) fn not_ready(cause: &str, compat: Compat) -> Condition {
     let message = "Triggers defined in ScaledObject are not working correctly";
     let message = format!("{message}{}", because(cause, compat));
-    Condition::new(types::READY, State::False, "TriggerError", message)
+    Condition::new(types::READY, ConditionStatus::False, "TriggerError", message)
 }
 
 pub(super) fn no_current(error: &str) -> Condition {
     let message = format!("Error getting current replicas count for ScaleTarget: {error}");
-    Condition::new(types::READY, State::False, "ErrorGettingCurrentReplicas", message)
+    Condition::new(types::READY, ConditionStatus::False, "ErrorGettingCurrentReplicas", message)
 }
 
 pub(super) fn active(is_forced: bool) -> Condition {
     let cause = if is_forced { "activation is being forced by annotation" } else { "triggers are active" };
     let message = format!("Scaling is performed because {cause}");
-    Condition::new(types::ACTIVE, State::True, "ScalerActive", message)
+    Condition::new(types::ACTIVE, ConditionStatus::True, "ScalerActive", message)
 }
 
 pub(super) fn not_active() -> Condition {
     let message = "Scaling is not performed because triggers are not active";
-    Condition::new(types::ACTIVE, State::False, "ScalerNotActive", message)
+    Condition::new(types::ACTIVE, ConditionStatus::False, "ScalerNotActive", message)
 }
 
 pub(super) fn cooling_down() -> Condition {
     let message = "Scaler cooling down because triggers are not active";
-    Condition::new(types::ACTIVE, State::False, "ScalerCooldown", message)
+    Condition::new(types::ACTIVE, ConditionStatus::False, "ScalerCooldown", message)
 }
 
 pub(super) fn paused() -> Condition {
-    Condition::new(types::PAUSED, State::True, "ScaledObjectPaused", "ScaledObject is paused")
+    Condition::new(types::PAUSED, ConditionStatus::True, "ScaledObjectPaused", "ScaledObject is paused")
 }
 
 /// What the HPA says of itself, if it says something. A target at zero is no fault of the HPA.
 pub(super) fn hpa(conditions: &[HorizontalPodAutoscalerCondition]) -> Option<Condition> {
     let own = conditions.iter().find(|condition| condition.type_ == "ScalingActive")?;
     Some(match (own.status.as_str(), own.reason.as_str()) {
-        ("True", _) => Condition::new(types::HPA_ACTIVE, State::True, "HPAActive", "HPA is actively scaling"),
+        ("True", _) => {
+            Condition::new(types::HPA_ACTIVE, ConditionStatus::True, "HPAActive", "HPA is actively scaling")
+        }
         (_, reason @ "ScalingDisabled") => {
-            Condition::new(types::HPA_ACTIVE, State::True, reason, own.message.as_str())
+            Condition::new(types::HPA_ACTIVE, ConditionStatus::True, reason, own.message.as_str())
         }
         (_, reason) => {
             let reason = if reason.is_empty() { "HPAMetricsUnavailable" } else { reason };
             let message = format!("HPA is not actively scaling: {}", own.message);
-            Condition::new(types::HPA_ACTIVE, State::False, reason, message)
+            Condition::new(types::HPA_ACTIVE, ConditionStatus::False, reason, message)
         }
     })
 }
 
 /// Whether the last reconcile refused the object.
 pub(super) fn is_refused(conditions: &Conditions) -> bool {
-    conditions
-        .get(types::READY)
-        .is_some_and(|ready| ready.status == State::False && ready.reason == "ScaledObjectCheckFailed")
+    conditions.get(types::READY).is_some_and(|ready| {
+        ready.status == ConditionStatus::False && ready.reason == "ScaledObjectCheckFailed"
+    })
 }
 
 /// The cause of a failure behind the words for it; the original does not tell it.

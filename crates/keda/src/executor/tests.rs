@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::keda::{Fallback, State as Truth, annotations, types};
+use api::keda::{ConditionStatus as Truth, Fallback, annotations, types};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -175,7 +175,7 @@ fn events_say_what_came_of_it() {
 #[test]
 fn a_push_changes_the_activity_of_one_metric() {
     let mut object = object();
-    object.status.triggers_activity = [("s0-a".to_owned(), Activity { is_active: false })].into();
+    object.status.triggers_activity = [("s0-a".to_owned(), TriggerActivity { is_active: false })].into();
     let metric = ["s1-b".to_owned()];
     let decision = decide(&Input::of_push(now(), &object, &metric).with(Ok(0), None), Compat::Better);
     let activity = decision.changes.activity.unwrap();

@@ -60,11 +60,11 @@ fn the_failure_after_the_threshold_falls_back() {
     let served: Vec<String> =
         (0..4).map(|_| serve_once(&mut object, &down, &facts(1, 1), Compat::Better)).collect();
     assert_eq!(served, ["down", "down", "60", "60"]);
-    assert_eq!(object.status.conditions.state(types::FALLBACK), State::True);
+    assert_eq!(object.status.conditions.state(types::FALLBACK), ConditionStatus::True);
     let up = sample("AverageValue", "10", Ok("7"));
     assert_eq!(serve_once(&mut object, &up, &facts(1, 1), Compat::Better), "7");
     assert_eq!(failures_of(&object), Some(0));
-    assert_eq!(object.status.conditions.state(types::FALLBACK), State::False);
+    assert_eq!(object.status.conditions.state(types::FALLBACK), ConditionStatus::False);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Labels of the objects that we make.
 
-use api::map::Texts;
+use api::map::StringMap;
 
 /// No value of a label is longer.
 const LONGEST: usize = 63;
 
 /// Labels that tell what an object is and who made it.
-pub(crate) fn own(name: &str, part_of: &str) -> Texts {
+pub(crate) fn own(name: &str, part_of: &str) -> StringMap {
     let labels = [
         ("app.kubernetes.io/name", cut(name)),
         ("app.kubernetes.io/version", api::keda::VERSION),
@@ -17,7 +17,10 @@ pub(crate) fn own(name: &str, part_of: &str) -> Texts {
 }
 
 /// Labels of the owner without those in a list with commas, in which every character counts.
-pub(crate) fn others(labels: &Texts, excluded: Option<&String>) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn others(
+    labels: &StringMap,
+    excluded: Option<&String>,
+) -> impl Iterator<Item = (String, String)> {
     let excluded: Vec<&str> = excluded.map(|list| list.split(',').collect()).unwrap_or_default();
     labels
         .iter()

@@ -115,7 +115,7 @@ fn metrics_of_a_source_that_is_away_are_remembered() {
     let triggers = [vec![queue("s0-a")], vec![queue("s1-b")], vec![cpu()], vec![container()]];
     let made = make(&object(&json!({})), &triggers, Compat::Better).unwrap();
     let trigger = |type_: &str, container: &str| {
-        let metadata = api::map::Texts::from([("containerName".to_owned(), container.to_owned())]);
+        let metadata = api::map::StringMap::from([("containerName".to_owned(), container.to_owned())]);
         Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
     };
     assert_eq!(remembered(&made.hpa, 1, &trigger("redis", "")), [queue("s1-b")]);

@@ -5,7 +5,7 @@ use api::autoscaling::v2::{
     CrossVersionObjectReference, ExternalMetricSource, HorizontalPodAutoscaler,
     HorizontalPodAutoscalerBehavior, HorizontalPodAutoscalerSpec, MetricSpec, MetricTarget,
 };
-use api::map::Texts;
+use api::map::StringMap;
 use api::meta::ObjectMeta;
 use api::provider::Compat;
 
@@ -39,7 +39,7 @@ fn behavior(hpa: &HorizontalPodAutoscaler, compat: Compat) -> Option<HorizontalP
     behavior
 }
 
-fn contains(all: &Texts, some: &Texts) -> bool {
+fn contains(all: &StringMap, some: &StringMap) -> bool {
     some.iter().all(|(key, value)| all.get(key) == Some(value))
 }
 

@@ -1,6 +1,6 @@
 //! What is told and remembered after a poll (docs/spec/keda.md 5.4).
 
-use api::keda::{Activity, Condition, ScaledJob, ScaledJobStatus, State, types};
+use api::keda::{Condition, ConditionStatus, ScaledJob, ScaledJobStatus, TriggerActivity, types};
 use api::provider::Compat;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub fn report(
         round.errors.iter().map(|error| Event::warning("KEDAScalerFailed", error.clone())).collect();
     events.extend(creation(object, created));
     let (ready, activity) = (ready(round, compat), activity(active));
-    let was = status.conditions.state(types::ACTIVE) == State::True;
+    let was = status.conditions.state(types::ACTIVE) == ConditionStatus::True;
     if was != active {
         let reason = if active { "ScaledJobActive" } else { "ScaledJobInactive" };
         events.push(Event::normal(reason, activity.message.clone()));
@@ -47,7 +47,7 @@ pub fn report(
     }
     let found = round.activity.iter();
     status.triggers_activity =
-        found.map(|(name, active)| (name.clone(), Activity { is_active: *active })).collect();
+        found.map(|(name, active)| (name.clone(), TriggerActivity { is_active: *active })).collect();
     let patch = difference(&object.status, &status);
     Report { events, status, patch }
 }
@@ -67,17 +67,21 @@ fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
 
 fn ready(round: &Round, compat: Compat) -> Condition {
     let (status, reason, message) = match (round.errors.is_empty(), round.queue.active) {
-        (true, _) => {
-            (State::True, "ScaledJobReady", "ScaledJob is defined correctly and is ready for scaling")
-        }
+        (true, _) => (
+            ConditionStatus::True,
+            "ScaledJobReady",
+            "ScaledJob is defined correctly and is ready for scaling",
+        ),
         (false, true) => (
-            State::Unknown,
+            ConditionStatus::Unknown,
             "PartialTriggerError",
             "Some triggers defined in ScaledJob are not working correctly",
         ),
-        (false, false) => {
-            (State::False, "TriggerError", "Triggers defined in ScaledJob are not working correctly")
-        }
+        (false, false) => (
+            ConditionStatus::False,
+            "TriggerError",
+            "Triggers defined in ScaledJob are not working correctly",
+        ),
     };
     let because = because(round.cause.as_deref().unwrap_or_default(), compat);
     Condition::new(types::READY, status, reason, format!("{message}{because}"))
@@ -86,10 +90,10 @@ fn ready(round: &Round, compat: Compat) -> Condition {
 fn activity(active: bool) -> Condition {
     if active {
         let message = "Scaling is performed because triggers are active";
-        Condition::new(types::ACTIVE, State::True, "ScalerActive", message)
+        Condition::new(types::ACTIVE, ConditionStatus::True, "ScalerActive", message)
     } else {
         let message = "Scaling is not performed because triggers are not active";
-        Condition::new(types::ACTIVE, State::False, "ScalerNotActive", message)
+        Condition::new(types::ACTIVE, ConditionStatus::False, "ScalerNotActive", message)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Worked examples.
 
-use api::keda::{Advanced, Fallback, Health, ScaledObject, ScalingModifiers, Trigger};
+use api::keda::{AdvancedConfig, Fallback, ScaledObject, ScalingModifiers, Trigger, TriggerHealth};
 use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
@@ -11,7 +11,7 @@ fn object(formula: &str, target: &str, names: &[(&str, &str)]) -> ScaledObject {
     let mut object = ScaledObject::default();
     let scaling_modifiers =
         ScalingModifiers { formula: formula.into(), target: target.into(), ..ScalingModifiers::default() };
-    object.spec.advanced = Some(Box::new(Advanced { scaling_modifiers, ..Advanced::default() }));
+    object.spec.advanced = Some(Box::new(AdvancedConfig { scaling_modifiers, ..AdvancedConfig::default() }));
     object.spec.triggers = names
         .iter()
         .map(|(type_, name)| Trigger { type_: (*type_).into(), name: (*name).into(), ..Trigger::default() })
@@ -130,7 +130,7 @@ fn what_yielded_nothing_is_nil() {
 #[test]
 fn what_failed_too_often_is_nil_where_the_formula_decides() {
     let mut object = two("a ?? b");
-    let failed = Health { number_of_failures: Some(4), status: "Failing".into() };
+    let failed = TriggerHealth { number_of_failures: Some(4), status: "Failing".into() };
     object.status.health.insert("s0-x".into(), failed);
     let values = [Some("-1"), Some("3")];
     let mut told = |behavior: &str, failure_threshold: i32| {

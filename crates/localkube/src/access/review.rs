@@ -1,6 +1,6 @@
 //! Questions about users that are answered and never stored.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -75,12 +75,12 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
     match (resource, path) {
         (None, None) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            faults.push(FieldError::invalid("spec.resourceAttributes", Json(&Value::Null), detail));
+            faults.push(FieldError::invalid("spec.resourceAttributes", AsJson(&Value::Null), detail));
         }
         (Some(_), Some(path)) => {
             let shown = json!({"Path": text(path, "/path"), "Verb": text(path, "/verb")});
             let detail = "cannot be specified in combination with resourceAttributes";
-            faults.push(FieldError::invalid("spec.nonResourceAttributes", Json(&shown), detail));
+            faults.push(FieldError::invalid("spec.nonResourceAttributes", AsJson(&shown), detail));
         }
         _ => {}
     }
@@ -90,7 +90,7 @@ fn access_review(access: &Access, review: &Value, own: Option<&User>) -> Result<
     }
     let metadata = review.get("metadata").and_then(Value::as_object);
     if metadata.is_some_and(|metadata| metadata.keys().any(|field| field != "managedFields")) {
-        faults.push(FieldError::invalid("metadata", Json(&metadata), "must be empty"));
+        faults.push(FieldError::invalid("metadata", AsJson(&metadata), "must be empty"));
     }
     if !faults.is_empty() {
         return Err(invalid(About::new("authorization.k8s.io", "", ""), &faults));

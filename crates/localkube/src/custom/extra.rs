@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::field::{FieldError, Kind};
+use api::field::{FieldError, FieldErrorKind};
 use api::gotext;
 use serde_json::{Map, Value};
 
@@ -54,7 +54,7 @@ pub(super) fn lists(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldE
             ListKind::Map(keys) => {
                 for (at, item) in items.iter().enumerate().filter(|(_, item)| !item.is_object()) {
                     let detail = "must be an object for an array of list-type map".to_owned();
-                    out.push(fault(Kind::Invalid, &format!("{path}[{at}]"), shown(item), detail));
+                    out.push(fault(FieldErrorKind::Invalid, &format!("{path}[{at}]"), shown(item), detail));
                 }
                 twice(items.iter().map(|item| identifying(item, keys)), path, out);
             }

@@ -1,13 +1,13 @@
 //! The faults of a custom resource, worded as the API server words them.
 
-use api::field::{FieldError, Kind};
+use api::field::{FieldError, FieldErrorKind};
 use api::gotext;
 use serde_json::{Map, Number, Value};
 
 /// The place the server names where a fault belongs to no single field.
 const NOWHERE: &str = "<nil>";
 
-pub(super) fn fault(kind: Kind, field: &str, value: String, detail: String) -> FieldError {
+pub(super) fn fault(kind: FieldErrorKind, field: &str, value: String, detail: String) -> FieldError {
     FieldError { field: field.to_owned(), kind, value, detail }
 }
 
@@ -15,17 +15,17 @@ pub(super) fn fault(kind: Kind, field: &str, value: String, detail: String) -> F
 pub(super) fn wrong_type(path: &str, wanted: &str, got: &str) -> FieldError {
     let got = gotext::quote(got);
     let detail = format!("{path} in body must be of type {wanted}: {got}");
-    fault(Kind::TypeInvalid, path, got, detail)
+    fault(FieldErrorKind::TypeInvalid, path, got, detail)
 }
 
 /// A value that breaks a rule: `spec.a in body …`.
 pub(super) fn broken(path: &str, value: &Value, rule: &str) -> FieldError {
-    fault(Kind::Invalid, path, shown(value), format!("{path} in body {rule}"))
+    fault(FieldErrorKind::Invalid, path, shown(value), format!("{path} in body {rule}"))
 }
 
 /// A fault of a whole that cannot be laid on one field.
 pub(super) fn elsewhere(detail: String) -> FieldError {
-    fault(Kind::Invalid, NOWHERE, "\"\"".to_owned(), detail)
+    fault(FieldErrorKind::Invalid, NOWHERE, "\"\"".to_owned(), detail)
 }
 
 pub(super) fn missing(path: &str) -> FieldError {
@@ -38,21 +38,21 @@ pub(super) fn unsupported(path: &str, value: &Value, choices: &[Value]) -> Field
         other => gotext::quote(&json(other)),
     };
     let words: Vec<String> = choices.iter().map(word).collect();
-    fault(Kind::NotSupported, path, shown(value), format!("supported values: {}", words.join(", ")))
+    fault(FieldErrorKind::NotSupported, path, shown(value), format!("supported values: {}", words.join(", ")))
 }
 
 pub(super) fn too_long(path: &str, most: i64) -> FieldError {
     let unit = if most == 1 { "byte" } else { "bytes" };
-    fault(Kind::TooLong, path, String::new(), format!("may not be more than {most} {unit}"))
+    fault(FieldErrorKind::TooLong, path, String::new(), format!("may not be more than {most} {unit}"))
 }
 
 pub(super) fn too_many(path: &str, count: usize, most: i64) -> FieldError {
     let unit = if most == 1 { "item" } else { "items" };
-    fault(Kind::TooMany, path, count.to_string(), format!("must have at most {most} {unit}"))
+    fault(FieldErrorKind::TooMany, path, count.to_string(), format!("must have at most {most} {unit}"))
 }
 
 pub(super) fn duplicate(path: &str, value: &Value) -> FieldError {
-    fault(Kind::Duplicate, path, shown(value), String::new())
+    fault(FieldErrorKind::Duplicate, path, shown(value), String::new())
 }
 
 /// A value as faults show it.

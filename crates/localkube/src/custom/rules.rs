@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::field::{FieldError, Json, Kind};
+use api::field::{AsJson, FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::faults::fault;
@@ -136,7 +136,7 @@ fn validate_spec(crd: &Value, out: &mut Vec<FieldError>) {
     if crd.pointer("/spec/preserveUnknownFields") == Some(&json!(true)) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                       spec.versions[*].schema instead";
-        out.push(FieldError::invalid("spec.preserveUnknownFields", Json(&true), detail));
+        out.push(FieldError::invalid("spec.preserveUnknownFields", AsJson(&true), detail));
     }
 }
 
@@ -161,7 +161,7 @@ fn validate_versions(crd: &Value, out: &mut Vec<FieldError>) {
     let names: BTreeSet<&str> = all.iter().map(|version| text(version, "/name")).collect();
     let mut whole = |detail: &str| {
         let shown = crd.pointer("/spec/versions").map_or_else(|| "null".to_owned(), |_| internal(all));
-        out.push(fault(Kind::Invalid, "spec.versions", shown, detail.to_owned()));
+        out.push(fault(FieldErrorKind::Invalid, "spec.versions", shown, detail.to_owned()));
     };
     if names.len() < all.len() {
         whole("must contain unique version names");

@@ -2,7 +2,7 @@
 //!
 //! Rules in CEL are not compiled, so that faults in them are not found.
 
-use api::field::{FieldError, Kind};
+use api::field::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::faults::{fault, json};
@@ -88,7 +88,12 @@ fn check(schema: &Value, path: &str, place: Place, out: &mut Vec<FieldError>) {
     let additional = schema.get("additionalProperties").filter(|value| !value.is_null());
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
         let field = at("x-kubernetes-preserve-unknown-fields");
-        out.push(fault(Kind::Invalid, &field, "false".to_owned(), "must be true or undefined".to_owned()));
+        out.push(fault(
+            FieldErrorKind::Invalid,
+            &field,
+            "false".to_owned(),
+            "must be true or undefined".to_owned(),
+        ));
     }
     let kind = text(schema, "type");
     if flag(schema, "x-kubernetes-embedded-resource") && kind != "object" {
@@ -182,7 +187,7 @@ fn check_list(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
                 let shown =
                     if map_type.is_empty() { "null".to_owned() } else { api::gotext::quote(map_type) };
                 let detail = "must be atomic as item of a list with x-kubernetes-list-type=set".to_owned();
-                out.push(fault(Kind::Invalid, &at("items.x-kubernetes-map-type"), shown, detail));
+                out.push(fault(FieldErrorKind::Invalid, &at("items.x-kubernetes-map-type"), shown, detail));
             }
         }
         "map" if keys.is_empty() => {
@@ -238,7 +243,12 @@ fn check_default(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     let field = format!("{path}.default");
     let node = Node::read(schema);
     if has_unknown(&node, default) {
-        out.push(fault(Kind::Invalid, &field, json(default), "must not have unknown fields".to_owned()));
+        out.push(fault(
+            FieldErrorKind::Invalid,
+            &field,
+            json(default),
+            "must not have unknown fields".to_owned(),
+        ));
         return;
     }
     let mut faults = Vec::new();

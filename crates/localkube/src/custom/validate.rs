@@ -180,7 +180,7 @@ fn check_number(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError
     if let Some(factor) = limits.multiple_of.map(limit) {
         if factor <= 0.0 {
             let detail = format!("factor MultipleOf declared for {path} must be positive: {}", shown(factor));
-            out.push(fault(api::field::Kind::Invalid, path, shown(factor), detail));
+            out.push(fault(api::field::FieldErrorKind::Invalid, path, shown(factor), detail));
         } else if !is_whole(number / factor) {
             out.push(broken(path, value, &format!("should be a multiple of {}", shown(factor))));
         }

@@ -10,8 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use sim::Millis;
-use sim::load::{Load, Shape};
-use sim::workload::{ContainerUsage as Use, Delays, Service, Usage};
+use sim::load::{CurveShape, LoadCurve};
+use sim::workload::{ContainerUsageModel as Use, PodDelays, ServiceCapacity, UsageModel};
 
 use super::answer::{Asked, read};
 use super::contents::Contents;
@@ -323,16 +323,16 @@ async fn nodes_are_read() {
     let client = cluster.client();
     let busy = |name: &str| Use {
         name: name.into(),
-        cpu: Usage { idle: 100.0, per_unit: 0.0, starting: 100.0, limit: f64::INFINITY },
-        memory: Usage { idle: 64_000.0 * MI as f64, per_unit: 0.0, starting: 0.0, limit: f64::INFINITY },
+        cpu: UsageModel { idle: 100.0, per_unit: 0.0, starting: 100.0, limit: f64::INFINITY },
+        memory: UsageModel { idle: 64_000.0 * MI as f64, per_unit: 0.0, starting: 0.0, limit: f64::INFINITY },
     };
     let workload = Workload {
         namespace: "default".into(),
         selector: "app=web".parse().unwrap(),
-        load: Load::new(vec![Shape::Constant(1.0)], Vec::new()),
-        service: Service { per_pod: Some(10.0), queue: 0.0 },
+        load: LoadCurve::new(vec![CurveShape::Constant(1.0)], Vec::new()),
+        service: ServiceCapacity { per_pod: Some(10.0), queue: 0.0 },
         containers: vec![busy("main")],
-        delays: Some(Delays { start: Millis::ZERO, ready: Millis::ZERO, stop: Millis::ZERO }),
+        delays: Some(PodDelays { start: Millis::ZERO, ready: Millis::ZERO, stop: Millis::ZERO }),
     };
     let plan = Plan { serve: false, workloads: vec![workload], ..Plan::default() };
     let nodes = Nodes::start(client.clone(), plan).await.unwrap();

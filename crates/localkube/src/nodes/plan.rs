@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use api::selector::{ParseError, Selector};
+use api::selector::{Selector, SelectorParseError};
 use quantity::{Format, Quantity};
 use sim::Millis;
-use sim::load::Load;
+use sim::load::LoadCurve;
 use sim::scenario::WorkloadPlan;
-use sim::workload::{ContainerUsage, Delays, Service};
+use sim::workload::{ContainerUsageModel, PodDelays, ServiceCapacity};
 
 use crate::clock::Clock;
 
@@ -35,7 +35,7 @@ pub struct Plan {
     /// What each node has.
     pub capacity: Capacity,
     /// How long pods take to start, become ready and stop.
-    pub delays: Delays,
+    pub delays: PodDelays,
     /// How long pods run that end by themselves.
     pub run_for: Millis,
     /// Work for pods, and what they use for it; the first that selects a pod counts.
@@ -83,13 +83,13 @@ pub struct Workload {
     /// Which pods.
     pub selector: Selector,
     /// The work that arrives; its times count from the start of the nodes.
-    pub load: Load,
+    pub load: LoadCurve,
     /// How much a ready pod can do.
-    pub service: Service,
+    pub service: ServiceCapacity,
     /// What containers use; one that is not listed idles. Limits of the pods themselves count too.
-    pub containers: Vec<ContainerUsage>,
+    pub containers: Vec<ContainerUsageModel>,
     /// How long the steps in the life of these pods take; absent: as long as those of others.
-    pub delays: Option<Delays>,
+    pub delays: Option<PodDelays>,
 }
 
 impl Default for Plan {
@@ -99,7 +99,7 @@ impl Default for Plan {
             count: 3,
             prefix: "node".into(),
             capacity: Capacity::default(),
-            delays: Delays::default(),
+            delays: PodDelays::default(),
             run_for: Millis::from_secs(5),
             workloads: Vec::new(),
             seed: 0,
@@ -129,7 +129,7 @@ impl Plan {
 
 impl Workload {
     /// The workload of a scenario, with its load, usage and delays.
-    pub fn of_scenario(plan: &WorkloadPlan) -> Result<Self, ParseError> {
+    pub fn of_scenario(plan: &WorkloadPlan) -> Result<Self, SelectorParseError> {
         Ok(Self {
             namespace: plan.namespace.clone(),
             selector: Selector::parse(&plan.selector)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quantity::Quantity;
 use sim::Millis;
-use sim::workload::Delays;
+use sim::workload::PodDelays;
 
 use super::plan::annotation;
 use super::view::{Container, PodSpec, Resources, Toleration};
@@ -122,7 +122,7 @@ impl Shape {
     }
 
     /// How a pod of this shape lives where `delays` and `run_for` are usual.
-    pub(crate) fn course(&self, delays: Delays, run_for: Millis) -> Course {
+    pub(crate) fn course(&self, delays: PodDelays, run_for: Millis) -> Course {
         let wishes = &self.wishes;
         let ends = self.restarts != Restarts::Always;
         // What ends by itself does one thing and needs no time to warm up for others.
@@ -246,7 +246,7 @@ pub(crate) mod tests {
             let probe = serde_json::json!({"initialDelaySeconds": 20});
             serde_json::from_value(serde_json::json!({"containers": [{"readinessProbe": probe}]})).unwrap()
         };
-        let usual = Delays::default();
+        let usual = PodDelays::default();
         let course = Shape::new(None, None, spec()).course(usual, Millis::ZERO);
         assert_eq!(
             (course.start, course.ready, course.ends),

@@ -5,8 +5,8 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
-use sim::load::{Load, Shape};
-use sim::workload::{ContainerUsage, Service, Usage};
+use sim::load::{CurveShape, LoadCurve};
+use sim::workload::{ContainerUsageModel, ServiceCapacity, UsageModel};
 use tokio::time::{Duration, Instant};
 
 use super::*;
@@ -90,13 +90,13 @@ async fn usage_is_what_the_load_makes_of_it() {
     for name in ["web-0", "web-1"] {
         ground.until(name, |pod| is(pod, "Ready")).await;
     }
-    let usage = |idle, per_unit| Usage { idle, per_unit, starting: idle, limit: f64::INFINITY };
+    let usage = |idle, per_unit| UsageModel { idle, per_unit, starting: idle, limit: f64::INFINITY };
     let load = |rate| Workload {
         namespace: "default".into(),
         selector: api::selector::Selector::parse("app=web").unwrap(),
-        load: Load::new(vec![Shape::Constant(rate)], Vec::new()),
-        service: Service { per_pod: Some(20.0), queue: 0.0 },
-        containers: vec![ContainerUsage {
+        load: LoadCurve::new(vec![CurveShape::Constant(rate)], Vec::new()),
+        service: ServiceCapacity { per_pod: Some(20.0), queue: 0.0 },
+        containers: vec![ContainerUsageModel {
             name: "web".into(),
             cpu: usage(2.0, 25.0),
             memory: usage(1e9, 0.0),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use sim::Millis;
-use sim::workload::{Activity, ContainerUsage, Delays, Flow, Usage};
+use sim::workload::{ContainerUsageModel, PodActivity, PodDelays, UsageModel, WorkloadFlow};
 
 use super::plan::Workload;
 use super::shape::{Part, Shape};
@@ -37,7 +37,7 @@ type Limits = (Option<usize>, Vec<(String, Option<i64>, Option<i64>)>);
 #[derive(Debug)]
 struct Work {
     workload: Workload,
-    flow: Flow,
+    flow: WorkloadFlow,
     next_tick: Millis,
     ready: usize,
     /// Units per second that each ready pod does now.
@@ -48,7 +48,7 @@ struct Work {
 #[derive(Debug)]
 struct Class {
     work: Option<usize>,
-    containers: Vec<ContainerUsage>,
+    containers: Vec<ContainerUsageModel>,
     /// What a pod has used, container by container, that was ready all the time; in thousandths of core seconds.
     sums: Vec<f64>,
 }
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// The delays of pods of this shape, where its workload has its own.
-    pub(crate) fn delays(&self, namespace: &str, shape: &Shape) -> Option<Delays> {
+    pub(crate) fn delays(&self, namespace: &str, shape: &Shape) -> Option<PodDelays> {
         self.works.get(self.work_of(namespace, shape)?)?.workload.delays
     }
 
@@ -118,7 +118,7 @@ impl Ledger {
                 let before = work.flow.totals.per_pod;
                 work.flow.advance(seconds, work.ready);
                 work.rate = (work.flow.totals.per_pod - before) / seconds;
-                let busy = Activity { starting: 0.0, work: work.rate };
+                let busy = PodActivity { starting: 0.0, work: work.rate };
                 for class in self.classes.iter_mut().filter(|class| class.work == Some(index)) {
                     for (sum, container) in class.sums.iter_mut().zip(&class.containers) {
                         *sum += container.cpu.over(busy) * seconds;
@@ -207,9 +207,9 @@ impl Ledger {
             }
     }
 
-    fn activity(&self, account: &Account) -> Activity {
+    fn activity(&self, account: &Account) -> PodActivity {
         let work = self.classes.get(account.class).and_then(|class| self.works.get(class.work?));
-        Activity {
+        PodActivity {
             starting: if account.phase == Phase::Starting { 1.0 } else { 0.0 },
             work: work.filter(|_| account.phase == Phase::Ready).map_or(0.0, |work| work.rate),
         }
@@ -239,18 +239,18 @@ impl Ledger {
 
 impl Work {
     fn new(workload: Workload, now: Millis) -> Self {
-        Self { flow: Flow::new(workload.service), workload, next_tick: now, ready: 0, rate: 0.0 }
+        Self { flow: WorkloadFlow::new(workload.service), workload, next_tick: now, ready: 0, rate: 0.0 }
     }
 }
 
 impl Part {
     /// What this container uses, within its limits.
-    fn usage(&self, listed: &[ContainerUsage]) -> ContainerUsage {
-        let idle = |idle: f64| Usage { idle, per_unit: 0.0, starting: idle, limit: f64::INFINITY };
+    fn usage(&self, listed: &[ContainerUsageModel]) -> ContainerUsageModel {
+        let idle = |idle: f64| UsageModel { idle, per_unit: 0.0, starting: idle, limit: f64::INFINITY };
         let mut usage = listed.iter().find(|usage| usage.name == self.name).cloned().unwrap_or_else(|| {
-            ContainerUsage { name: self.name.clone(), cpu: idle(IDLE_CPU), memory: idle(IDLE_MEMORY) }
+            ContainerUsageModel { name: self.name.clone(), cpu: idle(IDLE_CPU), memory: idle(IDLE_MEMORY) }
         });
-        let within = |usage: &mut Usage, limit: Option<f64>| {
+        let within = |usage: &mut UsageModel, limit: Option<f64>| {
             usage.limit = usage.limit.min(limit.unwrap_or(f64::INFINITY));
         };
         within(&mut usage.cpu, self.cpu_limit.map(|limit| limit as f64));
@@ -263,23 +263,23 @@ impl Part {
 mod tests {
     use api::selector::Selector;
     use serde_json::json;
-    use sim::load::{Load, Shape as LoadShape};
-    use sim::workload::Service;
+    use sim::load::{CurveShape as LoadShape, LoadCurve};
+    use sim::workload::ServiceCapacity;
 
     use super::super::shape::tests::shape;
     use super::*;
 
     /// 25 thousandths of a core for each unit, as in the walk-through.
     fn workload(rate: f64) -> Workload {
-        let cpu = Usage { idle: 2.0, per_unit: 25.0, starting: 100.0, limit: f64::INFINITY };
+        let cpu = UsageModel { idle: 2.0, per_unit: 25.0, starting: 100.0, limit: f64::INFINITY };
         let memory =
-            Usage { idle: 1_048_576_000.0, per_unit: 1_000_000.0, starting: 0.0, limit: f64::INFINITY };
+            UsageModel { idle: 1_048_576_000.0, per_unit: 1_000_000.0, starting: 0.0, limit: f64::INFINITY };
         Workload {
             namespace: "shop".into(),
             selector: Selector::parse("app=web").unwrap(),
-            load: Load::new(vec![LoadShape::Constant(rate)], Vec::new()),
-            service: Service { per_pod: Some(30.0), queue: 0.0 },
-            containers: vec![ContainerUsage { name: "web".into(), cpu, memory }],
+            load: LoadCurve::new(vec![LoadShape::Constant(rate)], Vec::new()),
+            service: ServiceCapacity { per_pod: Some(30.0), queue: 0.0 },
+            containers: vec![ContainerUsageModel { name: "web".into(), cpu, memory }],
             delays: None,
         }
     }

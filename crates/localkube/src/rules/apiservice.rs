@@ -1,6 +1,6 @@
 //! APIServices.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::{path_segment_faults, subdomain_faults};
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn target(faults: &mut Faults, spec: &Value) {
             faults.invalid("spec.caBundle", &shown, "local APIServices may not have a caBundle");
         }
         if skips {
-            faults.invalid(SKIP, Json(&true), "local APIServices may not have insecureSkipTLSVerify");
+            faults.invalid(SKIP, AsJson(&true), "local APIServices may not have insecureSkipTLSVerify");
         }
         return;
     }
@@ -96,6 +96,6 @@ fn target(faults: &mut Faults, spec: &Value) {
         );
     }
     if skips && !bundle.is_empty() {
-        faults.invalid(SKIP, Json(&true), "may not be true if caBundle is present");
+        faults.invalid(SKIP, AsJson(&true), "may not be true if caBundle is present");
     }
 }

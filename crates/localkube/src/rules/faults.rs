@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use api::field::{FieldError, Json, Shown};
+use api::field::{AsJson, FieldError, FieldErrorValue};
 use api::names::{label_key_faults, label_value_faults, subdomain_faults};
 use api::selector::LabelSelector;
 use serde::Deserialize as _;
@@ -52,7 +52,12 @@ impl Faults {
         self.0.extend(others);
     }
 
-    pub(super) fn invalid(&mut self, path: impl Display, value: impl Shown, detail: impl Into<String>) {
+    pub(super) fn invalid(
+        &mut self,
+        path: impl Display,
+        value: impl FieldErrorValue,
+        detail: impl Into<String>,
+    ) {
         self.add(FieldError::invalid(path, value, detail));
     }
 
@@ -183,7 +188,7 @@ impl Faults {
     pub(super) fn unchanged(&mut self, path: &str, new: &Value, old: &Value) {
         let value = at(new, path);
         if value != at(old, path) {
-            self.invalid(path, Json(value), IMMUTABLE);
+            self.invalid(path, AsJson(value), IMMUTABLE);
         }
     }
 

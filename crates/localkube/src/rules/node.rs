@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::{label_key_faults, label_value_faults};
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn taints(faults: &mut Faults, node: &Value) {
         if !seen.insert((key, effect)) {
             let shown =
                 json!({"Key": key, "Value": value, "Effect": effect, "TimeAdded": at(taint, "timeAdded")});
-            let mut fault = FieldError::duplicate(path, Json(&shown));
+            let mut fault = FieldError::duplicate(path, AsJson(&shown));
             "taints must be unique by key and effect pair".clone_into(&mut fault.detail);
             faults.add(fault);
         }
@@ -113,7 +113,7 @@ fn ranges(faults: &mut Faults, node: &Value) {
 fn amounts(faults: &mut Faults, node: &Value, field: &str) {
     for (name, value) in entries(at(node, "status"), field) {
         if amount(value).is_some_and(|amount| amount.sign() < 0) {
-            faults.invalid(format_args!("status.{field}.{name}"), Json(value), NEGATIVE);
+            faults.invalid(format_args!("status.{field}.{name}"), AsJson(value), NEGATIVE);
         }
     }
 }

@@ -87,8 +87,8 @@ fn repeated(call: &Call, twice: &[String]) -> Result<(), Status> {
 /// Reads one YAML document.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(body);
-    let source = api::text::Source::new("body", text.as_ref());
-    let documents = api::text::parse(&source).map_err(|problem| problem.to_string())?;
+    let source = api::yaml::SourceFile::new("body", text.as_ref());
+    let documents = api::yaml::parse(&source).map_err(|problem| problem.to_string())?;
     match documents.as_slice() {
         [] => Ok(Value::Null),
         [one] => Ok(one.root.to_json()),

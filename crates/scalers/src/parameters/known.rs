@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use api::text::nearest;
+use api::yaml::nearest;
 
 use super::reader::find;
 use super::{Parameter, Place};

@@ -12,7 +12,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use api::decisions::{DecisionRecord, DifferenceList, GROUP, Meta, OPERATOR_GROUP, VERSION};
+use api::decisions::{DecisionMeta, DecisionRecord, DifferenceList, GROUP, OPERATOR_GROUP, VERSION};
 use api::selector::{FieldSelector, Selector};
 use futures::stream::BoxStream;
 use http::{Method, Request, Response};
@@ -219,7 +219,7 @@ impl Filter {
     }
 
     /// Records have no labels.
-    fn takes(&self, meta: &Meta) -> bool {
+    fn takes(&self, meta: &DecisionMeta) -> bool {
         let field =
             |field: &str| if field == "metadata.name" { meta.name.as_str() } else { meta.namespace.as_str() };
         self.fields.matches(field) && self.labels.matches(|_| None)

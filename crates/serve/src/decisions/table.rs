@@ -1,6 +1,6 @@
 //! Decisions and differences for people, as kubectl prints them.
 
-use api::decisions::{DecisionRecord, DifferenceList, DifferenceRecord, Meta, Mode};
+use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord, DifferenceList, DifferenceRecord};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,12 +65,12 @@ fn cells(record: &DecisionRecord, now: Timestamp) -> Value {
     ])
 }
 
-fn mode(mode: Mode) -> &'static str {
+fn mode(mode: DecisionMode) -> &'static str {
     match mode {
-        Mode::Active => "active",
-        Mode::Shadow => "shadow",
-        Mode::DryRun => "dry-run",
-        Mode::Off => "off",
+        DecisionMode::Active => "active",
+        DecisionMode::Shadow => "shadow",
+        DecisionMode::DryRun => "dry-run",
+        DecisionMode::Off => "off",
     }
 }
 
@@ -105,7 +105,13 @@ pub(super) fn differences(found: &DifferenceList, style: Style, version: &str, n
     table(COLUMNS, &rows.collect::<Vec<_>>(), version)
 }
 
-fn row<T: Serialize>(cells: &Value, style: Style, meta: &Meta, since: Timestamp, object: &T) -> Value {
+fn row<T: Serialize>(
+    cells: &Value,
+    style: Style,
+    meta: &DecisionMeta,
+    since: Timestamp,
+    object: &T,
+) -> Value {
     let named = || {
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
             "name": meta.name, "namespace": meta.namespace, "creationTimestamp": api::instant::format(since),

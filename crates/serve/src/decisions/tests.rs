@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use api::decisions::{API_VERSION, DecisionList, DifferenceRecord, Mode};
+use api::decisions::{API_VERSION, DecisionList, DecisionMode, DifferenceRecord};
 use engine::spec::{Spec, TargetRef};
-use engine::{Observation, Scale, ScaleFailure, Selection, State, Status as Stored};
+use engine::{Observation, PodSelection, Scale, ScaleReadError, State, Status as Stored};
 use futures::StreamExt as _;
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -41,16 +41,16 @@ fn record(namespace: &str, name: &str, second: i64, found: i32) -> DecisionRecor
         config: Arc::default(),
         spec: Arc::new(spec.clone()),
         status: Stored::default(),
-        scale: if found < 0 { Err(ScaleFailure::Query("no".into())) } else { Ok(scale) },
-        selection: Selection::Ours,
+        scale: if found < 0 { Err(ScaleReadError::Query("no".into())) } else { Ok(scale) },
+        selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
     DecisionRecord {
         api_version: API_VERSION.into(),
         kind: "Decision".into(),
-        metadata: Meta { name: format!("hpa.{name}"), namespace: namespace.into() },
-        mode: Mode::DryRun,
+        metadata: DecisionMeta { name: format!("hpa.{name}"), namespace: namespace.into() },
+        mode: DecisionMode::DryRun,
         first: last - SignedDuration::from_secs(60),
         last,
         times: 5,
@@ -91,7 +91,7 @@ impl Desk {
     }
 }
 
-fn within(record: &Meta, namespace: Option<&str>) -> bool {
+fn within(record: &DecisionMeta, namespace: Option<&str>) -> bool {
     namespace.is_none_or(|namespace| record.namespace == namespace)
 }
 
@@ -109,7 +109,7 @@ impl DecisionSource for Desk {
     }
 
     fn of(&self, namespace: &str, name: &str) -> Option<Vec<DecisionRecord>> {
-        let meta = Meta { name: name.into(), namespace: namespace.into() };
+        let meta = DecisionMeta { name: name.into(), namespace: namespace.into() };
         let records = self.records.lock().unwrap();
         let own: Vec<_> = records.iter().filter(|record| record.metadata == meta).cloned().collect();
         (!own.is_empty()).then_some(own)
@@ -117,7 +117,7 @@ impl DecisionSource for Desk {
 
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
         self.of(namespace, name)?;
-        let meta = Meta { name: name.into(), namespace: namespace.into() };
+        let meta = DecisionMeta { name: name.into(), namespace: namespace.into() };
         Some(self.heard(move |record| record.metadata == meta))
     }
 
@@ -131,7 +131,7 @@ impl DecisionSource for Desk {
         let one = |namespace: &str| DifferenceRecord {
             api_version: API_VERSION.into(),
             kind: "Difference".into(),
-            metadata: Meta { name: "hpa.web".into(), namespace: namespace.into() },
+            metadata: DecisionMeta { name: "hpa.web".into(), namespace: namespace.into() },
             since: at,
             last: at,
             over: false,

@@ -65,5 +65,5 @@ pub(crate) fn dressed(mut text: Vec<u8>, choice: Choice) -> Bytes {
 fn yaml(text: &[u8]) -> String {
     let mut value: Value = serde_json::from_slice(text).unwrap_or_default();
     value.sort_all_objects();
-    api::text::to_yaml(&value)
+    api::yaml::to_yaml(&value)
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use api::provider::{Part, Parts};
+use api::provider::{ObjectChunk, ObjectChunks};
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
@@ -39,14 +39,14 @@ const WRITERS: usize = 2;
 
 /// Objects of a list as they come.
 pub(super) struct Source<T> {
-    parts: Parts<T>,
+    parts: ObjectChunks<T>,
     part: std::vec::IntoIter<T>,
     setting: Setting,
     freshness: Arc<Freshness>,
 }
 
 impl<T: Measured> Source<T> {
-    pub(super) fn new(parts: Parts<T>, setting: Setting, freshness: Arc<Freshness>) -> Self {
+    pub(super) fn new(parts: ObjectChunks<T>, setting: Setting, freshness: Arc<Freshness>) -> Self {
         Self { parts, part: Vec::new().into_iter(), setting, freshness }
     }
 
@@ -234,7 +234,7 @@ async fn measured<T: Measured>(first: Vec<T>, source: Source<T>) -> Result<Body,
     let Source { parts, part, setting, freshness } = source;
     let kind = List::<T>::kind_of(&setting);
     // The first are noted already.
-    let begun: [Part<T>; 2] = [Box::new(move || first), Box::new(move || part.collect())];
+    let begun: [ObjectChunk<T>; 2] = [Box::new(move || first), Box::new(move || part.collect())];
     let all = Arc::new(Mutex::new(begun.into_iter().chain(parts).enumerate()));
     let writers: Vec<_> = (0..WRITERS)
         .map(|_| {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn source(parts: impl Iterator<Item = Vec<NodeUsage>> + Send + 'static) -> Source<NodeUsage> {
-        let parts = parts.map(|part| Box::new(move || part) as Part<NodeUsage>);
+        let parts = parts.map(|part| Box::new(move || part) as ObjectChunk<NodeUsage>);
         Source::new(Box::new(parts), setting(), Arc::default())
     }
 

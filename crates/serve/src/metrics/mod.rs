@@ -28,7 +28,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use api::provider::{Compat, Failure};
+use api::provider::{Compat, MetricsError};
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use tower::util::BoxCloneSyncService;
@@ -123,15 +123,15 @@ async fn sent_many<T: Object + Send + 'static>(
 }
 
 /// What clients are told when there is no answer.
-fn status(failure: Failure) -> Status {
+fn status(failure: MetricsError) -> Status {
     match failure {
-        Failure::NoMetric(message) => Status::new(404, "NotFound", message, None),
-        Failure::BadRequest(message) => Status::bad_request(message),
-        Failure::Internal(message) => Status::internal(&message),
-        Failure::Plain(message) => Status::new(500, "", message, None),
-        Failure::Unavailable(message) => Status::new(503, "ServiceUnavailable", message, None),
-        Failure::Status { code, reason, message } => Status::new(code, reason, message, None),
-        Failure::Detailed { code, reason, message, details } => {
+        MetricsError::NoMetric(message) => Status::new(404, "NotFound", message, None),
+        MetricsError::BadRequest(message) => Status::bad_request(message),
+        MetricsError::Internal(message) => Status::internal(&message),
+        MetricsError::Plain(message) => Status::new(500, "", message, None),
+        MetricsError::Unavailable(message) => Status::new(503, "ServiceUnavailable", message, None),
+        MetricsError::Status { code, reason, message } => Status::new(code, reason, message, None),
+        MetricsError::Detailed { code, reason, message, details } => {
             Status::new(code, reason, message, None).with_details(&details)
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{Compat, Usage};
+use api::provider::{Compat, ResourceUsage};
 
 use super::partial;
 use super::usage::{List, Measured, Pen};
@@ -54,7 +54,7 @@ fn column(out: &mut Vec<u8>, name: &str, format: &str, description: &str) {
     out.extend_from_slice(b",\"priority\":0}");
 }
 
-fn cells(out: &mut Vec<u8>, of: &impl Measured, columns: &[Arc<str>], usage: &Usage) {
+fn cells(out: &mut Vec<u8>, of: &impl Measured, columns: &[Arc<str>], usage: &ResourceUsage) {
     out.extend_from_slice(b"{\"cells\":[");
     json::string(out, of.name());
     for column in columns {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::provider::{
-    Answer, ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, Found,
-    Labels, Listing, NodeUsage, PodUsage, ResourceMetrics,
+    ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, Labels,
+    ListFilter, Lookup, NodeUsage, ObjectReference, PodUsage, ProviderFuture, ResourceMetricsProvider,
 };
 use http_body_util::BodyExt as _;
 use quantity::{Format, Quantity};
@@ -60,25 +60,25 @@ fn pod(namespace: &str, name: &str, containers: &[(&str, i64, i64)]) -> PodUsage
 /// One node and these pods; a node called `slow` never answers.
 struct Table(Vec<PodUsage>);
 
-impl ResourceMetrics for Table {
-    fn pods<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for Table {
+    fn pods<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         Box::pin(async { Ok(self.0.clone()) })
     }
 
-    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Found<PodUsage>> {
-        Box::pin(async { Ok(Found::Unknown) })
+    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
+        Box::pin(async { Ok(Lookup::NotFound) })
     }
 
-    fn nodes<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         Box::pin(async { Ok(vec![node()]) })
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
+    fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
         Box::pin(async move {
             if name == "slow" {
                 std::future::pending::<()>().await;
             }
-            Ok(Found::Here(node()))
+            Ok(Lookup::Found(node()))
         })
     }
 }
@@ -252,15 +252,16 @@ struct Changing {
     asked: AtomicUsize,
 }
 
-impl CustomMetrics for Changing {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
+impl CustomMetricsProvider for Changing {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move {
-            let object = Described { kind: "Pod".into(), name: "<a>".into(), ..Described::default() };
+            let object =
+                ObjectReference { kind: "Pod".into(), name: "<a>".into(), ..ObjectReference::default() };
             let selector = question.series.to_label_selector();
-            Ok(vec![CustomValue {
+            Ok(vec![CustomMetricSample {
                 object,
                 metric: question.metric.clone(),
-                series: Some(selector.map_err(|error| Failure::Plain(error.to_string()))?),
+                series: Some(selector.map_err(|error| MetricsError::Plain(error.to_string()))?),
                 timestamp: None,
                 window: Some(60),
                 value: Quantity::from_milli(1500, Format::DecimalSi),
@@ -346,18 +347,22 @@ fn failures_become_what_clients_know() {
         let status = status(failure);
         (status.code, status.to_json())
     };
-    let (code, json) = told(Failure::no_value("m", "pods", "x"));
+    let (code, json) = told(MetricsError::no_value("m", "pods", "x"));
     assert_eq!((code, json.get("details")), (404, None));
     assert_eq!(json["message"], "the server could not find the metric m for pods x");
-    let (_, json) = told(Failure::Internal("unable to fetch metrics".into()));
+    let (_, json) = told(MetricsError::Internal("unable to fetch metrics".into()));
     assert_eq!(json["message"], "Internal error occurred: unable to fetch metrics");
     assert_eq!(json["details"], json!({"causes": [{"message": "unable to fetch metrics"}]}));
-    let (code, json) = told(Failure::Plain("odd".into()));
+    let (code, json) = told(MetricsError::Plain("odd".into()));
     assert_eq!((code, json.get("reason"), json.get("details")), (500, None, None));
-    assert_eq!(told(Failure::Unavailable("down".into())).1["reason"], "ServiceUnavailable");
+    assert_eq!(told(MetricsError::Unavailable("down".into())).1["reason"], "ServiceUnavailable");
     let details = Box::new(json!({"retryAfterSeconds": 5, "kind": "pods"}));
-    let failure =
-        Failure::Detailed { code: 429, reason: "TooManyRequests".into(), message: "slow".into(), details };
+    let failure = MetricsError::Detailed {
+        code: 429,
+        reason: "TooManyRequests".into(),
+        message: "slow".into(),
+        details,
+    };
     assert_eq!(status(failure.clone()).retry_after, Some(5));
     assert_eq!(told(failure).1["details"], json!({"kind": "pods", "retryAfterSeconds": 5}));
 }

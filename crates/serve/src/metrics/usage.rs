@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{Labels, NodeUsage, PodUsage, Usage};
+use api::provider::{Labels, NodeUsage, PodUsage, ResourceUsage};
 use jiff::Timestamp;
 
 use crate::encode::json::{self, Instants};
@@ -19,7 +19,7 @@ pub(super) trait Measured: Send + Sync + 'static {
     /// Nanoseconds.
     fn window(&self) -> i64;
     /// What it uses all together.
-    fn total(&self) -> Usage;
+    fn total(&self) -> ResourceUsage;
     /// The last field: what is used.
     fn used_json(&self, out: &mut Vec<u8>);
     /// The same, in field 4.
@@ -221,7 +221,7 @@ impl<T: Measured> Object for List<T> {
     }
 }
 
-fn usage_json(out: &mut Vec<u8>, usage: &Usage) {
+fn usage_json(out: &mut Vec<u8>, usage: &ResourceUsage) {
     out.extend_from_slice(b"\"usage\":{");
     for (resource, amount) in usage {
         json::comma(out);
@@ -232,7 +232,7 @@ fn usage_json(out: &mut Vec<u8>, usage: &Usage) {
     out.push(b'}');
 }
 
-fn usage_protobuf(out: &mut Vec<u8>, field: u32, usage: &Usage) {
+fn usage_protobuf(out: &mut Vec<u8>, field: u32, usage: &ResourceUsage) {
     for (resource, amount) in usage {
         protobuf::message(out, field, |out| {
             protobuf::text(out, 1, resource);
@@ -268,7 +268,7 @@ impl Measured for NodeUsage {
         self.window
     }
 
-    fn total(&self) -> Usage {
+    fn total(&self) -> ResourceUsage {
         self.usage.clone()
     }
 
@@ -309,8 +309,8 @@ impl Measured for PodUsage {
     }
 
     /// The sum keeps the units of the first container.
-    fn total(&self) -> Usage {
-        let mut total: Usage = Vec::new();
+    fn total(&self) -> ResourceUsage {
+        let mut total: ResourceUsage = Vec::new();
         for (resource, amount) in self.containers.iter().flat_map(|container| &container.usage) {
             match total.iter_mut().find(|(known, _)| known == resource) {
                 Some((_, sum)) => sum.add(amount),

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use api::provider::{CustomValue, Described, ExternalValue};
+use api::provider::{CustomMetricSample, ExternalMetricSample, ObjectReference};
 use api::selector::LabelSelector;
 
 use crate::encode::json::{self, Instants};
@@ -27,11 +27,11 @@ impl Version {
 /// `MetricValueList`.
 pub(super) struct CustomList {
     pub(super) version: Version,
-    pub(super) values: Vec<CustomValue>,
+    pub(super) values: Vec<CustomMetricSample>,
 }
 
 /// `ExternalMetricValueList`.
-pub(super) struct ExternalList(pub(super) Vec<ExternalValue>);
+pub(super) struct ExternalList(pub(super) Vec<ExternalMetricSample>);
 
 /// The beginning of a list, up to its items.
 fn head(out: &mut Vec<u8>, (version, kind): &(String, String)) {
@@ -41,8 +41,8 @@ fn head(out: &mut Vec<u8>, (version, kind): &(String, String)) {
     out.extend_from_slice(b",\"metadata\":{},\"items\":[");
 }
 
-fn described(out: &mut Vec<u8>, object: &Described) {
-    let Described { kind, namespace, name, api_version } = object;
+fn described(out: &mut Vec<u8>, object: &ObjectReference) {
+    let ObjectReference { kind, namespace, name, api_version } = object;
     out.extend_from_slice(b"{\"describedObject\":{");
     for (key, text) in [("kind", kind), ("namespace", namespace), ("name", name), ("apiVersion", api_version)]
     {
@@ -114,8 +114,8 @@ impl Object for CustomList {
 }
 
 impl CustomList {
-    fn value(&self, out: &mut Vec<u8>, value: &CustomValue) {
-        let Described { kind, namespace, name, api_version } = &value.object;
+    fn value(&self, out: &mut Vec<u8>, value: &CustomMetricSample) {
+        let ObjectReference { kind, namespace, name, api_version } = &value.object;
         protobuf::message(out, 1, |out| {
             let texts = [kind, namespace, name, "", api_version, "", ""];
             texts.iter().zip(1..).for_each(|(text, field)| protobuf::text(out, field, text));
@@ -209,7 +209,7 @@ impl Object for ExternalList {
 }
 
 /// Labels ascending, as maps are written.
-fn sorted(value: &ExternalValue) -> Option<Vec<(&str, &str)>> {
+fn sorted(value: &ExternalMetricSample) -> Option<Vec<(&str, &str)>> {
     let mut labels: Vec<_> =
         value.labels.as_ref()?.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     labels.sort_unstable();

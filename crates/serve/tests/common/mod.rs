@@ -6,10 +6,10 @@ pub mod usage;
 
 use std::sync::Arc;
 
-use api::decisions::{API_VERSION, DecisionRecord, DifferenceList, Meta, Mode};
+use api::decisions::{API_VERSION, DecisionMeta, DecisionMode, DecisionRecord, DifferenceList};
 use bytes::Bytes;
 use engine::spec::{Aggregator, Spec, TargetRef};
-use engine::{Observation, Scale, Selection, State, Status};
+use engine::{Observation, PodSelection, Scale, State, Status};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{Request, Response};
@@ -46,15 +46,15 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
         spec: Arc::new(spec.clone()),
         status: Status::default(),
         scale: Ok(Scale { spec_replicas: 12, status_replicas: 12, selector: String::new() }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: Vec::new(),
         samples: Vec::new(),
     };
     DecisionRecord {
         api_version: API_VERSION.into(),
         kind: "Decision".into(),
-        metadata: Meta { name: format!("hpa.{name}"), namespace: namespace.into() },
-        mode: Mode::Active,
+        metadata: DecisionMeta { name: format!("hpa.{name}"), namespace: namespace.into() },
+        mode: DecisionMode::Active,
         first: last,
         last,
         times: 1,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use api::provider::{
-    Answer, ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described,
-    ExternalMetricQuery, ExternalMetrics, ExternalValue, Found, Listing, NodeUsage, PodUsage,
-    ResourceMetrics,
+    ContainerUsage, CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider,
+    ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, ListFilter, Lookup, NodeUsage,
+    ObjectReference, PodUsage, ProviderFuture, ResourceMetricsProvider,
 };
 use quantity::{Format, Quantity};
 use serve::ApiGroupVersion;
@@ -24,12 +24,12 @@ pub fn groups() -> Vec<ApiGroupVersion> {
 
 pub struct Usage;
 
-fn amounts() -> api::provider::Usage {
+fn amounts() -> api::provider::ResourceUsage {
     vec![("cpu".into(), Quantity::from_milli(250, Format::DecimalSi))]
 }
 
-impl ResourceMetrics for Usage {
-    fn pods<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for Usage {
+    fn pods<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         let containers = vec![ContainerUsage { name: "web".into(), usage: amounts() }];
         let (namespace, name) = ("default".into(), "web-0".into());
         let pod =
@@ -37,25 +37,29 @@ impl ResourceMetrics for Usage {
         Box::pin(async { Ok(vec![pod]) })
     }
 
-    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Found<PodUsage>> {
-        Box::pin(async { Ok(Found::Unknown) })
+    fn pod<'a>(&'a self, _: &'a str, _: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
+        Box::pin(async { Ok(Lookup::NotFound) })
     }
 
-    fn nodes<'a>(&'a self, _: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, _: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         let (name, usage) = ("node-a".into(), amounts());
         let node = NodeUsage { name, labels: Arc::default(), timestamp: None, window: 15_000_000_000, usage };
         Box::pin(async { Ok(vec![node]) })
     }
 
-    fn node<'a>(&'a self, _: &'a str) -> Answer<'a, Found<NodeUsage>> {
-        Box::pin(async { Ok(Found::NoSamples) })
+    fn node<'a>(&'a self, _: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
+        Box::pin(async { Ok(Lookup::NoSamples) })
     }
 }
 
-impl CustomMetrics for Usage {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
-        let value = CustomValue {
-            object: Described { kind: "Pod".into(), name: "web-0".into(), ..Described::default() },
+impl CustomMetricsProvider for Usage {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
+        let value = CustomMetricSample {
+            object: ObjectReference {
+                kind: "Pod".into(),
+                name: "web-0".into(),
+                ..ObjectReference::default()
+            },
             metric: question.metric.clone(),
             series: None,
             timestamp: None,
@@ -70,9 +74,12 @@ impl CustomMetrics for Usage {
     }
 }
 
-impl ExternalMetrics for Usage {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
-        let value = ExternalValue {
+impl ExternalMetricsProvider for Usage {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
+        let value = ExternalMetricSample {
             metric: question.metric.clone(),
             labels: None,
             timestamp: None,

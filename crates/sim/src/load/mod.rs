@@ -14,14 +14,14 @@ use crate::time::Millis;
 
 /// The work that arrives at a workload, in units per second.
 #[derive(Clone, Debug, Default)]
-pub struct Load {
-    shapes: Vec<Shape>,
+pub struct LoadCurve {
+    shapes: Vec<CurveShape>,
     noises: Vec<Noise>,
 }
 
 /// One summand.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum CurveShape {
     /// Always the same.
     Constant(f64),
     /// One level before `at`, another from then on; back again at `until`.
@@ -94,9 +94,9 @@ pub enum Amplitude {
     Share(f64),
 }
 
-impl Load {
+impl LoadCurve {
     /// The sum of `shapes` with `noises` on top.
-    pub fn new(shapes: Vec<Shape>, noises: Vec<Noise>) -> Self {
+    pub fn new(shapes: Vec<CurveShape>, noises: Vec<Noise>) -> Self {
         Self { shapes, noises }
     }
 
@@ -121,7 +121,7 @@ impl Load {
     }
 }
 
-impl Shape {
+impl CurveShape {
     /// The level at a moment.
     pub fn at(&self, now: Millis) -> f64 {
         match *self {

@@ -1,4 +1,4 @@
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use super::trace::Reading;
 use super::*;
@@ -7,24 +7,24 @@ fn secs(seconds: i64) -> Millis {
     Millis::from_secs(seconds)
 }
 
-fn levels(shape: &Shape, seconds: &[i64]) -> Vec<f64> {
+fn levels(shape: &CurveShape, seconds: &[i64]) -> Vec<f64> {
     seconds.iter().map(|s| (shape.at(secs(*s)) * 1e9).round() / 1e9).collect()
 }
 
 #[test]
 fn shapes_by_table() {
-    let spike = |rise, hold, fall| Shape::Spike {
+    let spike = |rise, hold, fall| CurveShape::Spike {
         height: 10.0,
         at: secs(10),
         rise: secs(rise),
         hold: secs(hold),
         fall: secs(fall),
     };
-    let step = |until| Shape::Step { from: 1.0, to: 5.0, at: secs(10), until };
-    let ramp = Shape::Ramp { from: 10.0, to: 0.0, start: secs(10), end: secs(20) };
-    let wave = Shape::Wave { low: 2.0, high: 6.0, period: secs(40), peak: secs(10) };
+    let step = |until| CurveShape::Step { from: 1.0, to: 5.0, at: secs(10), until };
+    let ramp = CurveShape::Ramp { from: 10.0, to: 0.0, start: secs(10), end: secs(20) };
+    let wave = CurveShape::Wave { low: 2.0, high: 6.0, period: secs(40), peak: secs(10) };
     for (name, shape, at, expected) in [
-        ("constant", Shape::Constant(3.0), vec![0, 100], vec![3.0, 3.0]),
+        ("constant", CurveShape::Constant(3.0), vec![0, 100], vec![3.0, 3.0]),
         ("step", step(Millis::NEVER), vec![0, 9, 10, 1000], vec![1.0, 1.0, 5.0, 5.0]),
         ("step back", step(secs(20)), vec![9, 10, 19, 20], vec![1.0, 5.0, 5.0, 1.0]),
         ("ramp", ramp, vec![0, 10, 15, 20, 30], vec![10.0, 10.0, 5.0, 0.0, 0.0]),
@@ -43,9 +43,11 @@ fn shapes_by_table() {
 
 #[test]
 fn shapes_add_up_and_never_go_below_zero() {
-    let shapes =
-        vec![Shape::Constant(5.0), Shape::Ramp { from: 0.0, to: -20.0, start: secs(0), end: secs(20) }];
-    let load = Load::new(shapes, Vec::new());
+    let shapes = vec![
+        CurveShape::Constant(5.0),
+        CurveShape::Ramp { from: 0.0, to: -20.0, start: secs(0), end: secs(20) },
+    ];
+    let load = LoadCurve::new(shapes, Vec::new());
     assert_eq!([0, 2, 10].map(|s| load.at(secs(s))), [5.0, 3.0, 0.0]);
     assert_eq!(load.at(secs(-60)), load.at(secs(0)));
 }
@@ -53,12 +55,12 @@ fn shapes_add_up_and_never_go_below_zero() {
 #[test]
 fn noise_is_bounded_and_repeatable() {
     let noise = |amplitude| Noise { amplitude, period: secs(10), seed: Seed::new(7) };
-    let load = Load::new(vec![Shape::Constant(100.0)], vec![noise(Amplitude::Share(0.1))]);
+    let load = LoadCurve::new(vec![CurveShape::Constant(100.0)], vec![noise(Amplitude::Share(0.1))]);
     let levels: Vec<f64> = (0..1000).map(|s| load.at(secs(s))).collect();
     assert!(levels.iter().all(|l| (90.0..=110.0).contains(l)));
     assert!(levels.iter().any(|l| *l < 95.0) && levels.iter().any(|l| *l > 105.0));
     assert_eq!(levels, (0..1000).map(|s| load.at(secs(s))).collect::<Vec<_>>());
-    let units = Load::new(vec![Shape::Constant(100.0)], vec![noise(Amplitude::Units(10.0))]);
+    let units = LoadCurve::new(vec![CurveShape::Constant(100.0)], vec![noise(Amplitude::Units(10.0))]);
     assert_eq!(units.at(secs(55)), load.at(secs(55)));
 }
 
@@ -74,7 +76,7 @@ fn reading() -> Reading<'static> {
 }
 
 fn trace(text: &str, reading: &Reading<'_>) -> Result<Trace, String> {
-    Trace::parse(&Source::new("load.csv", text), reading).map_err(|problem| problem.to_string())
+    Trace::parse(&SourceFile::new("load.csv", text), reading).map_err(|problem| problem.to_string())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Load from a file: rows of `time,value`.
 
-use api::text::{Problem, Source};
+use api::yaml::{Diagnostic, SourceFile};
 use jiff::Timestamp;
 
 use crate::time::Millis;
@@ -41,7 +41,7 @@ pub struct Reading<'a> {
 
 impl Trace {
     /// Reads a file.
-    pub fn parse(source: &Source, reading: &Reading<'_>) -> Result<Self, Problem> {
+    pub fn parse(source: &SourceFile, reading: &Reading<'_>) -> Result<Self, Diagnostic> {
         let mut rows = Rows::new(source);
         let mut column = 1;
         let mut first = true;
@@ -76,7 +76,7 @@ impl Trace {
             values.push(value * reading.scale);
         }
         let (Some(&begin), Some(&end)) = (times.first(), times.last()) else {
-            return Err(Problem::at(source, source.span(0, 0), "the trace has no rows")
+            return Err(Diagnostic::at(source, source.span(0, 0), "the trace has no rows")
                 .with_hint("expected lines such as `60,12.5`"));
         };
         if reading.from_start {
@@ -140,20 +140,20 @@ fn number(text: &str) -> Option<f64> {
 
 /// The rows of a file; comments and empty lines are none.
 struct Rows<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     at: usize,
     separator: Option<char>,
 }
 
 /// One row.
 struct Row<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     /// Where each field begins, and its text.
     fields: Vec<(usize, &'a str)>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(source: &'a Source) -> Self {
+    fn new(source: &'a SourceFile) -> Self {
         let at = if source.text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
         Self { source, at, separator: None }
     }
@@ -192,12 +192,12 @@ impl<'a> Row<'a> {
         self.fields.iter().position(|(_, text)| *text == name)
     }
 
-    fn problem(&self, index: usize, message: impl AsRef<str>) -> Problem {
+    fn problem(&self, index: usize, message: impl AsRef<str>) -> Diagnostic {
         let (start, text) = self.fields.get(index).or(self.fields.first()).copied().unwrap_or_default();
-        Problem::at(self.source, self.source.span(start, start + text.len()), message)
+        Diagnostic::at(self.source, self.source.span(start, start + text.len()), message)
     }
 
-    fn no_column(&self, name: &str, data: bool) -> Problem {
+    fn no_column(&self, name: &str, data: bool) -> Diagnostic {
         if data {
             return self.problem(0, format!("the first row has no names, so there is no column `{name}`"));
         }

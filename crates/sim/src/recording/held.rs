@@ -1,13 +1,13 @@
 //! What kept a count from being what metrics recommend.
 
-use engine::normalize::{Hold, Limit};
-use engine::{Course, Decision, Outcome};
+use engine::normalize::{ScalingLimit, StabilizationHold};
+use engine::{Course, Decision, ScaleOutcome};
 use serde::Serialize;
 
 /// What kept a count from being what metrics recommend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Held {
+pub enum HoldReason {
     /// Nothing.
     #[default]
     Nothing,
@@ -29,7 +29,7 @@ pub enum Held {
     Paused,
 }
 
-impl Held {
+impl HoldReason {
     /// All of them; the place in this list is the code.
     pub const ALL: [Self; 9] = [
         Self::Nothing,
@@ -46,24 +46,26 @@ impl Held {
     /// What held the count of a decision.
     pub fn of(decision: &Decision) -> Self {
         match (&decision.course, &decision.normalized) {
-            _ if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) => Self::Failure,
+            _ if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) => {
+                Self::Failure
+            }
             (Course::Disabled, _) => Self::Paused,
             (Course::AboveMax, _) => Self::Max,
             (Course::BelowMin, _) => Self::Min,
             (_, Some(normalized)) => match (normalized.limited.limit, normalized.stabilized.hold) {
-                (Limit::TooFew, _) => Self::Min,
-                (Limit::TooMany, _) => Self::Max,
-                (Limit::Up, _) => Self::UpRate,
-                (Limit::Down, _) => Self::DownRate,
-                (Limit::Within, Hold::Down) => Self::DownWindow,
-                (Limit::Within, Hold::Up) => Self::UpWindow,
-                (Limit::Within, Hold::None) => Self::Nothing,
+                (ScalingLimit::TooFew, _) => Self::Min,
+                (ScalingLimit::TooMany, _) => Self::Max,
+                (ScalingLimit::Up, _) => Self::UpRate,
+                (ScalingLimit::Down, _) => Self::DownRate,
+                (ScalingLimit::Within, StabilizationHold::Down) => Self::DownWindow,
+                (ScalingLimit::Within, StabilizationHold::Up) => Self::UpWindow,
+                (ScalingLimit::Within, StabilizationHold::None) => Self::Nothing,
             },
             (_, None) => Self::Nothing,
         }
     }
 
-    /// Its place in [`Held::ALL`].
+    /// Its place in [`HoldReason::ALL`].
     pub fn code(self) -> u8 {
         Self::ALL.iter().position(|held| *held == self).unwrap_or_default() as u8
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use engine::evaluate::{Arithmetic, Evaluation};
 use engine::report::EventKind;
-use engine::spec::{Goal, Metric, Source};
-use engine::{Decision, Observation, Outcome};
+use engine::spec::{Metric, MetricSource, MetricTarget};
+use engine::{Decision, Observation, ScaleOutcome};
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use held::Held;
+pub use held::HoldReason;
 pub use table::{Column, Merge, Table};
 
-use crate::observer::{Due, Observer, Sample};
+use crate::observer::{DueDecision, Observer, WorkloadSample};
 use crate::scenario::Scenario;
 use crate::time::Millis;
 
@@ -51,7 +51,7 @@ pub struct AutoscalerTrack {
     pub max: i32,
     /// Its metrics.
     pub metrics: Vec<MetricTrack>,
-    /// Columns `current`, `recommended`, `desired`, `held` ([`Held::code`]), then one per metric.
+    /// Columns `current`, `recommended`, `desired`, `held` ([`HoldReason::code`]), then one per metric.
     pub table: Table,
     #[serde(skip)]
     open: Vec<usize>,
@@ -104,7 +104,7 @@ pub struct Change {
     /// Why, in the words of the event.
     pub reason: String,
     /// What kept it from going further.
-    pub held: Held,
+    pub held: HoldReason,
     /// Whether it was only looked at, not done.
     pub dry_run: bool,
 }
@@ -163,8 +163,8 @@ impl Recording {
         }
     }
 
-    fn note_change(&mut self, due: &Due, decision: &Decision) {
-        let dry_run = decision.outcome == Outcome::DryRun;
+    fn note_change(&mut self, due: &DueDecision, decision: &Decision) {
+        let dry_run = decision.outcome == ScaleOutcome::DryRun;
         if let Some(track) = self.autoscalers.get_mut(due.autoscaler) {
             // One that only looks wants the same in the next decision; that is told once.
             let wanted = dry_run.then_some((decision.current(), decision.desired));
@@ -173,7 +173,7 @@ impl Recording {
                 return;
             }
         }
-        if decision.outcome != Outcome::Scaled && !dry_run {
+        if decision.outcome != ScaleOutcome::Scaled && !dry_run {
             return;
         }
         if self.changes.len() >= LISTED {
@@ -188,13 +188,13 @@ impl Recording {
             to: decision.desired,
             recommended: decision.recommendation.as_ref().map(|r| r.replicas),
             reason: decision.reason.clone(),
-            held: Held::of(decision),
+            held: HoldReason::of(decision),
             dry_run,
         });
     }
 
     /// Warnings that come again in the next decision prolong the trouble they began.
-    fn note_troubles(&mut self, due: &Due, decision: &Decision) {
+    fn note_troubles(&mut self, due: &DueDecision, decision: &Decision) {
         let Self { autoscalers, troubles, unlisted, .. } = self;
         let Some(track) = autoscalers.get_mut(due.autoscaler) else { return };
         let warnings = decision.events.iter().filter(|event| event.kind == EventKind::Warning);
@@ -226,7 +226,7 @@ impl Recording {
 }
 
 impl Observer for Recording {
-    fn step(&mut self, due: &Due, _: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, _: &Observation, decision: &Decision) {
         self.note_change(due, decision);
         if !decision.events.is_empty()
             || self.autoscalers.get(due.autoscaler).is_some_and(|t| !t.open.is_empty())
@@ -239,7 +239,7 @@ impl Observer for Recording {
                 f64::from(decision.current()),
                 recommended,
                 f64::from(decision.desired),
-                f64::from(Held::of(decision).code()),
+                f64::from(HoldReason::of(decision).code()),
             ];
             let count = track.metrics.len();
             let metrics = (0..count).map(|index| decision.evaluations.get(index).map_or(f64::NAN, found));
@@ -247,9 +247,11 @@ impl Observer for Recording {
         }
     }
 
-    fn sample(&mut self, _: Timestamp, workload: usize, sample: &Sample) {
+    fn sample(&mut self, _: Timestamp, workload: usize, sample: &WorkloadSample) {
         if let Some(table) = self.workloads.get_mut(workload) {
-            let Sample { offered, served, unserved, backlog, capacity, ready, pods, replicas, .. } = *sample;
+            let WorkloadSample {
+                offered, served, unserved, backlog, capacity, ready, pods, replicas, ..
+            } = *sample;
             let capacity = capacity.unwrap_or(f64::NAN);
             let counts = [ready, pods, replicas].map(|count| count as f64);
             table.push(sample.at, [offered, served, unserved, backlog, capacity].into_iter().chain(counts));
@@ -265,19 +267,21 @@ impl Observer for Recording {
 impl MetricTrack {
     fn of(metric: &Metric) -> Self {
         let (label, plain) = match &metric.source {
-            Source::Resource { name, .. } => (name.clone(), unit_of(name)),
-            Source::ContainerResource { name, container, .. } => {
+            MetricSource::Resource { name, .. } => (name.clone(), unit_of(name)),
+            MetricSource::ContainerResource { name, container, .. } => {
                 (format!("{name} of {container}"), unit_of(name))
             }
-            Source::Pods(id) | Source::External(id) | Source::Object { metric: id, .. } => {
+            MetricSource::Pods(id) | MetricSource::External(id) | MetricSource::Object { metric: id, .. } => {
                 (id.name.clone(), Unit::Plain)
             }
-            Source::Unknown(kind) => (kind.clone(), Unit::Plain),
+            MetricSource::Unknown(kind) => (kind.clone(), Unit::Plain),
         };
         let (unit, target) = match metric.goal {
-            Goal::Utilization(percent) => (Unit::Percent, Some(f64::from(percent))),
-            Goal::AverageValue(milli) | Goal::Value(milli) => (plain, Some(milli as f64 / 1000.0)),
-            Goal::Missing => (plain, None),
+            MetricTarget::Utilization(percent) => (Unit::Percent, Some(f64::from(percent))),
+            MetricTarget::AverageValue(milli) | MetricTarget::Value(milli) => {
+                (plain, Some(milli as f64 / 1000.0))
+            }
+            MetricTarget::Missing => (plain, None),
         };
         Self { label, unit, target }
     }

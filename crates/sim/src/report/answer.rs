@@ -1,6 +1,6 @@
 //! The answer: one sentence, then the sums it stands on.
 
-use super::page::{Figures, Page};
+use super::page::{Figures, ReportPage};
 use super::{Swatch, Text, meanings, sentence, words};
 
 /// One column of the table of sums.
@@ -75,7 +75,7 @@ const COLUMNS: [Column; 9] = [
     },
 ];
 
-pub(super) fn write(out: &mut String, page: &Page) {
+pub(super) fn write(out: &mut String, page: &ReportPage) {
     *out += "<section id=\"answer\">\n<h2>Answer</h2>\n";
     *out += &format!("<p class=\"answer\">{}</p>\n", Text(&sentence::sentence(page)));
     if page.workloads.iter().any(|workload| !workload.tracks.is_empty()) {
@@ -84,7 +84,7 @@ pub(super) fn write(out: &mut String, page: &Page) {
     *out += "</section>\n";
 }
 
-fn table(out: &mut String, page: &Page) {
+fn table(out: &mut String, page: &ReportPage) {
     let compared = page.runs.len() > 1;
     let all = || page.workloads.iter().flat_map(|workload| &workload.tracks).map(|track| &track.figures);
     let columns: Vec<&Column> =

@@ -4,17 +4,18 @@ use jiff::Timestamp;
 
 use super::lane::Lane;
 use super::page::{
-    Autoscaler, Change, Figures, Load, Metric, Page, Reproduce, Run, Series, Track, Trouble, Unit, Workload,
+    Autoscaler, Change, Figures, Load, Metric, ReportPage, Reproduce, Run, Series, Track, Trouble, Unit,
+    Workload,
 };
-use super::witness::{Witness, limit};
+use super::witness::{ReportRecorder, limit};
 use super::words;
-use crate::recording::{self, Held, MetricTrack, Table};
+use crate::recording::{self, HoldReason, MetricTrack, Table};
 use crate::scenario::{AutoscalerPlan, Scenario, WorkloadPlan};
 use crate::summary::Summary;
 
 /// A run that is over.
 #[derive(Clone, Copy, Debug)]
-pub struct Finished<'a> {
+pub struct FinishedRun<'a> {
     /// What the run is called where several are compared, such as the name of its file.
     pub name: &'a str,
     /// What makes it different, in a few words; may be empty.
@@ -24,12 +25,12 @@ pub struct Finished<'a> {
     /// What it cost and what it gave.
     pub summary: &'a Summary,
     /// What was seen.
-    pub witness: &'a Witness,
+    pub witness: &'a ReportRecorder,
 }
 
-impl Page {
+impl ReportPage {
     /// The page of one run, or of several that are compared: all have the workloads and the time of the first.
-    pub fn of(runs: &[Finished<'_>], reproduce: Reproduce) -> Self {
+    pub fn of(runs: &[FinishedRun<'_>], reproduce: Reproduce) -> Self {
         let Some(first) = runs.first() else {
             return Self { reproduce, ..Self::empty() };
         };
@@ -77,8 +78,8 @@ fn question(workload: &Workload) -> Option<String> {
 }
 
 /// What a reader must know about the numbers of a run.
-fn note(run: &Finished<'_>) -> Option<String> {
-    let Witness { recording, tracks, .. } = run.witness;
+fn note(run: &FinishedRun<'_>) -> Option<String> {
+    let ReportRecorder { recording, tracks, .. } = run.witness;
     let stride = recording.autoscalers.iter().map(|track| track.table.stride).max().unwrap_or(1);
     let mut text = String::new();
     if stride > 1 {
@@ -92,7 +93,7 @@ fn note(run: &Finished<'_>) -> Option<String> {
     (!text.is_empty()).then(|| text + "Sums are exact.")
 }
 
-fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[Finished<'_>]) -> Workload {
+fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[FinishedRun<'_>]) -> Workload {
     let elsewhere =
         scenario.workloads.iter().any(|w| w.namespace != plan.namespace) || plan.namespace != "default";
     let place = if elsewhere { format!(" in {}", plan.namespace) } else { String::new() };
@@ -100,7 +101,7 @@ fn workload(scenario: &Scenario, plan: &WorkloadPlan, runs: &[Finished<'_>]) -> 
     Workload { name, tracks: runs.iter().map(|run| track(run, plan)).collect() }
 }
 
-fn track(run: &Finished<'_>, plan: &WorkloadPlan) -> Track {
+fn track(run: &FinishedRun<'_>, plan: &WorkloadPlan) -> Track {
     let same = |other: &WorkloadPlan| {
         (&other.kind, &other.namespace, &other.name) == (&plan.kind, &plan.namespace, &plan.name)
     };
@@ -115,7 +116,7 @@ fn track(run: &Finished<'_>, plan: &WorkloadPlan) -> Track {
     }
 }
 
-fn figures(run: &Finished<'_>, workload: usize) -> Figures {
+fn figures(run: &FinishedRun<'_>, workload: usize) -> Figures {
     let Some(sums) = run.summary.workloads.get(workload) else { return Figures::default() };
     let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
     let autoscalers = plans.filter(|(plan, _)| plan.workload == workload);
@@ -171,8 +172,8 @@ fn rows(table: &Table, values: &[f64]) -> Series {
     times.zip(values.iter().map(|value| Some(*value).filter(|v| v.is_finite()))).collect()
 }
 
-fn autoscaler(run: &Finished<'_>, index: usize, plan: &AutoscalerPlan) -> Option<Autoscaler> {
-    let Witness { recording, whys, tracks, .. } = run.witness;
+fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Option<Autoscaler> {
+    let ReportRecorder { recording, whys, tracks, .. } = run.witness;
     let (track, seen) = (recording.autoscalers.get(index)?, tracks.get(index)?);
     let own = recording.changes.iter().zip(whys).filter(|(change, _)| change.autoscaler == index);
     let changes: Vec<Change> = own.map(|(c, why)| change(c, why)).collect();
@@ -182,7 +183,9 @@ fn autoscaler(run: &Finished<'_>, index: usize, plan: &AutoscalerPlan) -> Option
         let mut series = rows(&track.table, values.unwrap_or_default());
         // Out of bounds, the count goes straight back and metrics are not looked at: they are not missing.
         let held = track.table.column("held").unwrap_or_default();
-        let out = |code: &&f64| [Held::Min, Held::Max].iter().any(|held| f64::from(held.code()) == **code);
+        let out = |code: &&f64| {
+            [HoldReason::Min, HoldReason::Max].iter().any(|held| f64::from(held.code()) == **code)
+        };
         let aside =
             held.iter().zip(&series.values).take_while(|(code, value)| out(code) && value.is_none()).count();
         series.at.drain(..aside);
@@ -229,7 +232,7 @@ fn change(change: &recording::Change, why: &str) -> Change {
     }
 }
 
-fn trouble(run: &Finished<'_>, trouble: &recording::Trouble) -> Trouble {
+fn trouble(run: &FinishedRun<'_>, trouble: &recording::Trouble) -> Trouble {
     let seconds = |at: Timestamp| at.duration_since(run.scenario.start).as_secs_f64();
     Trouble {
         from: seconds(trouble.since),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::page::{Autoscaler, Limit, Load, Mark, Metric, Page, Run, Series, Track};
+use super::page::{Autoscaler, Limit, Load, Mark, Metric, ReportPage, Run, Series, Track};
 use super::thin::Thin;
 
 /// Rows per series, which several runs share, and those that each run has at least.
@@ -75,7 +75,7 @@ struct Spans<'a> {
     why: Vec<&'a str>,
 }
 
-pub(super) fn json(page: &Page) -> String {
+pub(super) fn json(page: &ReportPage) -> String {
     let thin = Thin { rows: (ROWS / page.runs.len().max(1)).max(FEWEST) };
     let data = Data {
         start: page.start.as_millisecond() as f64 / 1000.0,

@@ -1,6 +1,6 @@
 //! Every change and why, and how long each limit applied.
 
-use super::page::{Autoscaler, Change, Limit, LimitSum, Page};
+use super::page::{Autoscaler, Change, Limit, LimitSum, ReportPage};
 use super::{Swatch, Text, meanings, words};
 
 /// Changes that are listed; a page must not become too large to be mailed.
@@ -18,7 +18,7 @@ struct Row<'a> {
     change: &'a Change,
 }
 
-pub(super) fn write(out: &mut String, page: &Page) {
+pub(super) fn write(out: &mut String, page: &ReportPage) {
     *out += "<section id=\"decisions\">\n<h2>Every change</h2>\n";
     let rows = rows(page);
     if rows.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn write(out: &mut String, page: &Page) {
     troubles(out, page);
 }
 
-fn autoscalers(page: &Page) -> impl Iterator<Item = ([usize; 3], &Autoscaler)> {
+fn autoscalers(page: &ReportPage) -> impl Iterator<Item = ([usize; 3], &Autoscaler)> {
     page.workloads.iter().enumerate().flat_map(|(w, workload)| {
         workload.tracks.iter().enumerate().flat_map(move |(t, track)| {
             track.autoscalers.iter().enumerate().map(move |(a, autoscaler)| ([w, t, a], autoscaler))
@@ -45,7 +45,7 @@ fn autoscalers(page: &Page) -> impl Iterator<Item = ([usize; 3], &Autoscaler)> {
     })
 }
 
-fn rows(page: &Page) -> Vec<Row<'_>> {
+fn rows(page: &ReportPage) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = autoscalers(page)
         .flat_map(|([w, t, a], autoscaler)| {
             autoscaler.changes.iter().enumerate().map(move |(c, change)| Row {
@@ -60,7 +60,7 @@ fn rows(page: &Page) -> Vec<Row<'_>> {
     rows
 }
 
-fn changes(out: &mut String, page: &Page, rows: &[Row<'_>]) {
+fn changes(out: &mut String, page: &ReportPage, rows: &[Row<'_>]) {
     let compared = page.runs.len() > 1;
     let several = autoscalers(page)
         .any(|(_, autoscaler)| Some(autoscaler.name.as_str()) != rows.first().map(|r| r.autoscaler));
@@ -109,7 +109,7 @@ fn limit(change: &Change) -> String {
 }
 
 /// How often and how long each limit applied.
-fn limits(out: &mut String, page: &Page) {
+fn limits(out: &mut String, page: &ReportPage) {
     let mut rows = String::new();
     for (place, autoscaler) in autoscalers(page) {
         for LimitSum { times, seconds, longest } in &autoscaler.limit_sums {
@@ -146,7 +146,7 @@ fn limits(out: &mut String, page: &Page) {
 }
 
 /// What went wrong, in the words of the events.
-fn troubles(out: &mut String, page: &Page) {
+fn troubles(out: &mut String, page: &ReportPage) {
     let mut rows = String::new();
     for (place, autoscaler) in autoscalers(page) {
         for trouble in &autoscaler.troubles {
@@ -183,7 +183,7 @@ fn frame(rows: usize, name: &str) -> String {
 }
 
 /// The autoscaler, with its run where several are compared.
-fn whose(page: &Page, [_, run, _]: [usize; 3], autoscaler: &Autoscaler) -> String {
+fn whose(page: &ReportPage, [_, run, _]: [usize; 3], autoscaler: &Autoscaler) -> String {
     let run = page.runs.get(run).filter(|_| page.runs.len() > 1);
     run.map_or_else(|| autoscaler.name.clone(), |run| format!("{}: {}", run.name, autoscaler.name))
 }

@@ -19,9 +19,9 @@ mod words;
 
 use std::fmt;
 
-pub use convert::Finished;
-pub use page::Page;
-pub use witness::Witness;
+pub use convert::FinishedRun;
+pub use page::ReportPage;
+pub use witness::ReportRecorder;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
@@ -30,7 +30,7 @@ const CHARTS_STYLE: &str = include_str!("vendor/uPlot.min.css");
 const CHARTS_LICENSE: &str = include_str!("vendor/LICENSE.uPlot");
 
 /// The page as HTML. The same page gives the same bytes.
-pub fn html(page: &Page) -> String {
+pub fn html(page: &ReportPage) -> String {
     let mut out = String::new();
     head(&mut out, page);
     question::write(&mut out, page);
@@ -43,7 +43,7 @@ pub fn html(page: &Page) -> String {
     out
 }
 
-fn head(out: &mut String, page: &Page) {
+fn head(out: &mut String, page: &ReportPage) {
     // Nothing is loaded, and only these very scripts and styles are used, whatever names in the data contain.
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {} {}; base-uri 'none'; form-action 'none'",
@@ -60,7 +60,7 @@ fn head(out: &mut String, page: &Page) {
     *out += &format!("<style>{CHARTS_STYLE}</style>\n<style>{STYLE}</style>\n</head>\n<body>\n");
 }
 
-fn charts(out: &mut String, page: &Page) {
+fn charts(out: &mut String, page: &ReportPage) {
     *out += "<section id=\"charts\">\n<h2>Charts</h2>\n";
     *out += "<noscript><p>Charts need JavaScript. The tables below show the same numbers.</p></noscript>\n";
     *out += "<p class=\"hint script\">Point at a chart to read it, at a mark to see why. Drag to look closer; double-click \
@@ -78,7 +78,7 @@ fn charts(out: &mut String, page: &Page) {
     *out += "</section>\n";
 }
 
-fn tail(out: &mut String, page: &Page) {
+fn tail(out: &mut String, page: &ReportPage) {
     *out += &format!("<footer>Made by plimsoll {}.</footer>\n", Text(&page.reproduce.version));
     *out += &format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::json(page));
     *out += &format!("<!-- uPlot 1.6.32\n{}\n-->\n", CHARTS_LICENSE.trim_end());

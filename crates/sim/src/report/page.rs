@@ -6,7 +6,7 @@ use serde::Serialize;
 /// All that one page shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
+pub struct ReportPage {
     /// What the page is about, such as the name of the scenario.
     pub title: String,
     /// What was asked, one sentence per line: specs compared, load.

@@ -1,9 +1,9 @@
 //! What was asked: which autoscalers, under which load.
 
-use super::page::{Autoscaler, Page};
+use super::page::{Autoscaler, ReportPage};
 use super::{Swatch, Text, words};
 
-pub(super) fn write(out: &mut String, page: &Page) {
+pub(super) fn write(out: &mut String, page: &ReportPage) {
     *out += &format!("<header>\n<h1>{}</h1>\n", Text(&page.title));
     let length = words::length(page.seconds);
     *out += &format!("<p class=\"when\">{length} of virtual time · {}</p>\n", words::interval(page));
@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut String, page: &Page) {
 }
 
 /// A row per autoscaler and run; runs with the same spec share one.
-fn specs(out: &mut String, page: &Page) {
+fn specs(out: &mut String, page: &ReportPage) {
     let compared = page.runs.len() > 1;
     let differ = compared && page.runs.iter().any(|run| !run.about.is_empty());
     let mut rows = String::new();

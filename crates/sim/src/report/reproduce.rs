@@ -1,9 +1,9 @@
 //! How to make the page again.
 
-use super::page::Page;
+use super::page::ReportPage;
 use super::{Text, words};
 
-pub(super) fn write(out: &mut String, page: &Page) {
+pub(super) fn write(out: &mut String, page: &ReportPage) {
     let reproduce = &page.reproduce;
     *out += "<section id=\"reproduce\">\n<h2>How to reproduce this</h2>\n";
     *out += &format!("<pre class=\"command\">{}</pre>\n", Text(&reproduce.command));

@@ -1,6 +1,6 @@
 //! The answer in a sentence or two.
 
-use super::page::{Figures, Page, Workload};
+use super::page::{Figures, ReportPage, Workload};
 use super::words;
 
 /// The sums of one run over all workloads. What cannot be added up is that of the workload that fared worst.
@@ -11,7 +11,7 @@ struct Total {
     unserved_share: Option<f64>,
 }
 
-pub(super) fn sentence(page: &Page) -> String {
+pub(super) fn sentence(page: &ReportPage) -> String {
     let totals: Vec<Total> = (0..page.runs.len()).map(|run| Total::of(page, run)).collect();
     let any = page.workloads.iter().any(|workload| !workload.tracks.is_empty());
     match (totals.as_slice(), page.runs.as_slice(), page.workloads.as_slice()) {
@@ -26,7 +26,7 @@ pub(super) fn sentence(page: &Page) -> String {
 }
 
 impl Total {
-    fn of(page: &Page, run: usize) -> Self {
+    fn of(page: &ReportPage, run: usize) -> Self {
         let figures = || page.workloads.iter().filter_map(|w| w.tracks.get(run)).map(|track| &track.figures);
         let most = |pick: fn(&Figures) -> Option<f64>| figures().filter_map(pick).reduce(f64::max);
         Self {
@@ -45,7 +45,7 @@ impl Total {
 }
 
 /// One workload in one run.
-fn alone(page: &Page, workload: &Workload, total: &Total) -> String {
+fn alone(page: &ReportPage, workload: &Workload, total: &Total) -> String {
     let Some(Figures { short_seconds, unserved_share, worst_reaction_seconds, short_at_end, .. }) =
         workload.tracks.first().map(|track| &track.figures)
     else {
@@ -75,7 +75,7 @@ fn alone(page: &Page, workload: &Workload, total: &Total) -> String {
 }
 
 /// Several workloads in one run.
-fn together(page: &Page, total: &Total) -> String {
+fn together(page: &ReportPage, total: &Total) -> String {
     let worst = |pick: fn(&Figures) -> Option<f64>| {
         let known = page.workloads.iter().filter_map(|w| Some((w, pick(&w.tracks.first()?.figures)?)));
         known.reduce(|a, b| if b.1 > a.1 { b } else { a })
@@ -129,7 +129,7 @@ fn relative(base: f64, other: f64) -> Option<String> {
 }
 
 /// More than two runs.
-fn best(page: &Page, totals: &[Total]) -> String {
+fn best(page: &ReportPage, totals: &[Total]) -> String {
     let least = |what: &str, value: fn(&Total) -> Option<f64>, show: fn(f64) -> String| {
         let known = || totals.iter().filter_map(value);
         let lowest = known().reduce(f64::min)?;

@@ -45,7 +45,7 @@ fn autoscaler(name: &str, why: &str) -> Autoscaler {
     }
 }
 
-fn page(runs: usize, name: &str) -> Page {
+fn page(runs: usize, name: &str) -> ReportPage {
     let track = |run: usize| Track {
         figures: Figures {
             pod_hours: 2.0 + run as f64,
@@ -65,7 +65,7 @@ fn page(runs: usize, name: &str) -> Page {
         ready: series(&[1.0, 1.0, 4.0, 7.0]),
         autoscalers: vec![autoscaler(name, &format!("{name} why {run}"))],
     };
-    Page {
+    ReportPage {
         title: name.to_owned(),
         question: vec![format!("Question of {name}?")],
         start: "2026-01-05T09:00:00Z".parse().unwrap(),
@@ -195,7 +195,7 @@ fn an_empty_run_has_a_page() {
     page.workloads.clear();
     page.runs.clear();
     assert!(super::html(&page).contains("Nothing was run."));
-    let none = Page::of(&[], Reproduce::default());
+    let none = ReportPage::of(&[], Reproduce::default());
     assert_eq!(unclosed(&own(&super::html(&none))), Vec::<String>::new());
 }
 
@@ -223,7 +223,7 @@ fn the_same_page_gives_the_same_bytes() {
 
 #[test]
 fn the_answer_comes_in_words() {
-    let answer = |page: &Page| sentence::sentence(page);
+    let answer = |page: &ReportPage| sentence::sentence(page);
     let one = page(1, "shop");
     assert_eq!(
         answer(&one),
@@ -247,26 +247,26 @@ fn the_answer_comes_in_words() {
 mod simulated {
     use std::path::Path;
 
-    use api::text::Source;
+    use api::yaml::SourceFile;
 
     use super::*;
     use crate::{Scenario, Simulation, Summary};
 
     const EXAMPLE: &str = include_str!("../../../../examples/php-apache.yaml");
 
-    fn run(yaml: &str) -> (Scenario, Summary, Witness) {
+    fn run(yaml: &str) -> (Scenario, Summary, ReportRecorder) {
         let files = |_: &Path| Err("there are no files".to_owned());
-        let scenario = Scenario::load(&[Source::new("example.yaml", yaml)], &files).unwrap();
-        let mut witness = Witness::new(&scenario);
+        let scenario = Scenario::load(&[SourceFile::new("example.yaml", yaml)], &files).unwrap();
+        let mut witness = ReportRecorder::new(&scenario);
         let summary = Simulation::new(&scenario).run(&mut witness);
         (scenario, summary, witness)
     }
 
-    fn page(yamls: &[&str]) -> Page {
+    fn page(yamls: &[&str]) -> ReportPage {
         let runs: Vec<_> = yamls.iter().map(|yaml| run(yaml)).collect();
-        let finished: Vec<Finished<'_>> = runs
+        let finished: Vec<FinishedRun<'_>> = runs
             .iter()
-            .map(|(scenario, summary, witness)| Finished {
+            .map(|(scenario, summary, witness)| FinishedRun {
                 name: "run",
                 about: "",
                 scenario,
@@ -274,7 +274,7 @@ mod simulated {
                 witness,
             })
             .collect();
-        Page::of(&finished, Reproduce::default())
+        ReportPage::of(&finished, Reproduce::default())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The charts as tables, for readers who cannot see them: the run cut into equal parts.
 
-use super::page::{Load, Page, Series, Track, Workload};
+use super::page::{Load, ReportPage, Series, Track, Workload};
 use super::{Text, words};
 
 /// Into how many parts a run is cut.
@@ -12,7 +12,7 @@ struct Column<'a> {
     cell: Box<dyn Fn(f64, f64) -> String + 'a>,
 }
 
-pub(super) fn write(out: &mut String, page: &Page) {
+pub(super) fn write(out: &mut String, page: &ReportPage) {
     if page.workloads.is_empty() {
         return;
     }
@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, page: &Page) {
     *out += "</section>\n";
 }
 
-fn table(out: &mut String, page: &Page, workload: &Workload) {
+fn table(out: &mut String, page: &ReportPage, workload: &Workload) {
     let mut columns = Vec::new();
     if let Some(load) = workload.tracks.iter().find_map(|track| track.load.as_ref()) {
         columns.push(rate("offered /s".to_owned(), load, &load.offered));

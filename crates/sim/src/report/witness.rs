@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use engine::explain::sentence;
-use engine::{Decision, Observation, Outcome, Spec};
+use engine::{Decision, Observation, ScaleOutcome, Spec};
 use jiff::Timestamp;
 
 use super::lane::Lane;
 use super::page::{Limit, Mark};
-use crate::observer::{Due, Observer, Sample};
-use crate::recording::{Held, Recording};
+use crate::observer::{DueDecision, Observer, WorkloadSample};
+use crate::recording::{HoldReason, Recording};
 use crate::scenario::Scenario;
 use crate::time::Millis;
 
@@ -18,7 +18,7 @@ const ROWS: usize = 4000;
 
 /// Watches a run for a report.
 #[derive(Clone, Debug)]
-pub struct Witness {
+pub struct ReportRecorder {
     pub(super) recording: Recording,
     /// Why each of the recording's changes was made, in the same order.
     pub(super) whys: Vec<String>,
@@ -37,7 +37,7 @@ pub(super) struct Track {
     pub(super) more_changes: Vec<Mark>,
 }
 
-impl Witness {
+impl ReportRecorder {
     /// Has seen nothing yet.
     pub fn new(scenario: &Scenario) -> Self {
         let track = |spec: &Arc<Spec>| Track {
@@ -61,7 +61,7 @@ impl Witness {
 
 impl Track {
     fn note_limit(&mut self, from: f64, to: f64, decision: &Decision) {
-        let Some(limit) = limit(Held::of(decision)) else { return };
+        let Some(limit) = limit(HoldReason::of(decision)) else { return };
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.limit() == limit) {
             lane.add(from, to, || sentence(&self.spec, decision));
         }
@@ -79,20 +79,20 @@ impl Track {
     }
 }
 
-impl Observer for Witness {
-    fn step(&mut self, due: &Due, seen: &Observation, decision: &Decision) {
+impl Observer for ReportRecorder {
+    fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         self.recording.step(due, seen, decision);
         let Some(track) = self.tracks.get_mut(due.autoscaler) else { return };
         let at = due.elapsed.as_secs_f64();
         if self.recording.changes.len() > self.whys.len() {
             self.whys.push(sentence(&track.spec, decision));
-        } else if matches!(decision.outcome, Outcome::Scaled | Outcome::DryRun) {
+        } else if matches!(decision.outcome, ScaleOutcome::Scaled | ScaleOutcome::DryRun) {
             track.note_unlisted(at, self.end, decision);
         }
         track.note_limit(at, due.next.as_secs_f64().min(self.end), decision);
     }
 
-    fn sample(&mut self, at: Timestamp, workload: usize, sample: &Sample) {
+    fn sample(&mut self, at: Timestamp, workload: usize, sample: &WorkloadSample) {
         self.recording.sample(at, workload, sample);
     }
 
@@ -102,14 +102,14 @@ impl Observer for Witness {
 }
 
 /// What a page calls it.
-pub(super) fn limit(held: Held) -> Option<Limit> {
+pub(super) fn limit(held: HoldReason) -> Option<Limit> {
     match held {
-        Held::Nothing => None,
-        Held::DownWindow | Held::UpWindow => Some(Limit::Window),
-        Held::UpRate | Held::DownRate => Some(Limit::Rate),
-        Held::Min => Some(Limit::Min),
-        Held::Max => Some(Limit::Max),
-        Held::Failure => Some(Limit::Metric),
-        Held::Paused => Some(Limit::Target),
+        HoldReason::Nothing => None,
+        HoldReason::DownWindow | HoldReason::UpWindow => Some(Limit::Window),
+        HoldReason::UpRate | HoldReason::DownRate => Some(Limit::Rate),
+        HoldReason::Min => Some(Limit::Min),
+        HoldReason::Max => Some(Limit::Max),
+        HoldReason::Failure => Some(Limit::Metric),
+        HoldReason::Paused => Some(Limit::Target),
     }
 }

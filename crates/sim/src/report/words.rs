@@ -2,14 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::page::{Page, Unit};
+use super::page::{ReportPage, Unit};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// The moment so many seconds after the start: time of day in UTC, with the date where the page spans several days.
-pub(super) fn moment(page: &Page, seconds: f64) -> String {
+pub(super) fn moment(page: &ReportPage, seconds: f64) -> String {
     let at = instant(page, seconds);
     let date = if spans_days(page) { at.strftime("%a %-d %b ").to_string() } else { String::new() };
     let milli = at.subsec_millisecond().unsigned_abs();
@@ -18,7 +18,7 @@ pub(super) fn moment(page: &Page, seconds: f64) -> String {
 }
 
 /// The time from the first to the last moment, with dates: `Mon 5 Jan 2026, 00:00 – 00:30 UTC`.
-pub(super) fn interval(page: &Page) -> String {
+pub(super) fn interval(page: &ReportPage) -> String {
     let (from, to) = (page.start, instant(page, page.seconds));
     let last = if spans_days(page) {
         to.strftime("%a %-d %b %Y, %H:%M").to_string()
@@ -29,12 +29,12 @@ pub(super) fn interval(page: &Page) -> String {
 }
 
 /// Whether the page spans more than one day.
-pub(super) fn spans_days(page: &Page) -> bool {
+pub(super) fn spans_days(page: &ReportPage) -> bool {
     let end = instant(page, page.seconds - 0.001);
     page.start.strftime("%F").to_string() != end.strftime("%F").to_string()
 }
 
-fn instant(page: &Page, seconds: f64) -> Timestamp {
+fn instant(page: &ReportPage, seconds: f64) -> Timestamp {
     let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
     page.start.checked_add(length).unwrap_or(page.start)
 }

@@ -3,8 +3,8 @@
 use api::autoscaling::{FeatureGates, v2};
 use api::manifest::{self, Manifest};
 use api::plimsoll::Autoscaler;
-use api::text::{Document, Problem};
-use engine::{Config, Spec};
+use api::yaml::{Diagnostic, Document};
+use engine::{ControllerConfig, Spec};
 
 use crate::time::Millis;
 
@@ -36,7 +36,7 @@ impl AutoscalerObject {
 }
 
 /// Reads an autoscaler.
-pub(super) fn read(document: &Document, config: &Config) -> Result<Declared, Vec<Problem>> {
+pub(super) fn read(document: &Document, config: &ControllerConfig) -> Result<Declared, Vec<Diagnostic>> {
     let gates = FeatureGates {
         scale_to_zero: config.gates.scale_to_zero,
         configurable_tolerance: config.gates.configurable_tolerance,

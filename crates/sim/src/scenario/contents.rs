@@ -1,6 +1,6 @@
 //! What the files of a scenario hold, sorted by kind.
 
-use api::text::{self, Document, Problem, Source};
+use api::yaml::{self, Diagnostic, Document, SourceFile};
 
 use super::API_VERSION;
 use super::document::ScenarioDocument;
@@ -19,7 +19,7 @@ pub(super) struct Contents {
 pub struct Variation<'a> {
     /// Files whose autoscalers take the place of all others, and whose workloads take that of those of the same name.
     /// The load stays: a `Scenario` document in them is not looked at.
-    pub sources: &'a [Source],
+    pub sources: &'a [SourceFile],
     /// Other random numbers.
     pub seed: Option<u64>,
 }
@@ -41,10 +41,10 @@ impl Contents {
 }
 
 /// Sorts the documents of all files by kind.
-pub(super) fn read(sources: &[Source], problems: &mut Vec<Problem>) -> Contents {
+pub(super) fn read(sources: &[SourceFile], problems: &mut Vec<Diagnostic>) -> Contents {
     let mut contents = Contents::default();
     for source in sources {
-        let documents = match text::parse(source) {
+        let documents = match yaml::parse(source) {
             Ok(documents) => documents,
             Err(found) => {
                 problems.push(found);
@@ -60,7 +60,7 @@ pub(super) fn read(sources: &[Source], problems: &mut Vec<Problem>) -> Contents 
     contents
 }
 
-fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Problem>> {
+fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Diagnostic>> {
     const OURS: [&str; 6] =
         ["Scenario", "Deployment", "StatefulSet", "ReplicaSet", "HorizontalPodAutoscaler", "Autoscaler"];
     let kind = document.root.get("kind").and_then(|node| node.as_str()).unwrap_or_default().to_owned();
@@ -93,7 +93,7 @@ fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Problem>>
         }
         // Services, ConfigMaps and the like make no difference here; a slip of the pen does.
         other => {
-            if let Some(near) = text::nearest(other, OURS) {
+            if let Some(near) = yaml::nearest(other, OURS) {
                 let problem = document.problem("kind", format!("unknown kind `{other}`"));
                 return Err(vec![problem.with_hint(format!("did you mean `{near}`?"))]);
             }
@@ -104,15 +104,15 @@ fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Problem>>
 
 /// The one `Scenario` document.
 pub(super) fn the_scenario<'a>(
-    sources: &[Source],
+    sources: &[SourceFile],
     found: &'a [(Document, ScenarioDocument)],
-) -> Result<(&'a Document, &'a ScenarioDocument), Vec<Problem>> {
+) -> Result<(&'a Document, &'a ScenarioDocument), Vec<Diagnostic>> {
     match found {
         [(document, scenario)] => Ok((document, scenario)),
         [] => {
-            let nowhere = Source::new("<input>", "");
+            let nowhere = SourceFile::new("<input>", "");
             let source = sources.first().unwrap_or(&nowhere);
-            let problem = Problem::at(source, source.span(0, 0), "there is no document of kind Scenario");
+            let problem = Diagnostic::at(source, source.span(0, 0), "there is no document of kind Scenario");
             let hint = "it says how long to simulate and what load workloads get";
             Err(vec![problem.with_hint(hint)])
         }

@@ -1,18 +1,18 @@
 //! Collects what is wrong with a document, each with its place.
 
-use api::text::{Document, Problem};
+use api::yaml::{Diagnostic, Document};
 
 use crate::time::Millis;
 
 /// What is wrong with one document.
 pub(super) struct Faults<'a> {
     document: &'a Document,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Faults<'a> {
     /// Collects into `problems`.
-    pub(super) fn new(document: &'a Document, problems: &'a mut Vec<Problem>) -> Self {
+    pub(super) fn new(document: &'a Document, problems: &'a mut Vec<Diagnostic>) -> Self {
         Self { document, problems }
     }
 
@@ -36,7 +36,7 @@ impl<'a> Faults<'a> {
     }
 
     /// Something is wrong elsewhere.
-    pub(super) fn push(&mut self, problem: Problem) {
+    pub(super) fn push(&mut self, problem: Diagnostic) {
         self.problems.push(problem);
     }
 
@@ -73,7 +73,7 @@ fn field(path: &str) -> &str {
 
 /// "did you mean …?", or what there is.
 pub(super) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
-    if let Some(nearest) = api::text::nearest(word, known.clone()) {
+    if let Some(nearest) = api::yaml::nearest(word, known.clone()) {
         return Some(format!("did you mean `{nearest}`?"));
     }
     let known: Vec<String> = known.into_iter().take(8).map(|name| format!("`{name}`")).collect();

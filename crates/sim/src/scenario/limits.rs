@@ -3,7 +3,7 @@
 use super::faults::Faults;
 use super::{AutoscalerPlan, WorkloadPlan};
 use crate::time::Millis;
-use crate::workload::Cadence;
+use crate::workload::ModelTiming;
 
 /// Pods of one workload.
 pub(super) const MOST_PODS: usize = 10_000;
@@ -22,7 +22,7 @@ pub(super) const LONGEST_DELAY: Millis = Millis::from_hours(24);
 pub(super) fn check(
     faults: &mut Faults<'_>,
     duration: Millis,
-    cadence: &Cadence,
+    cadence: &ModelTiming,
     workloads: &[WorkloadPlan],
     autoscalers: &[AutoscalerPlan],
 ) {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use api::meta::ObjectMeta;
 use api::pod::PodSpec;
 use api::selector::{LabelSelector, Selector};
-use api::text::{Document, Node, Problem, Value};
-use engine::Shape;
+use api::yaml::{Diagnostic, Document, Node, NodeValue};
+use engine::PodTemplate;
 use serde::Deserialize;
 
 use super::faults::{Faults, meant};
 use super::limits::MOST_PODS;
-use crate::workload::Order;
+use crate::workload::PodManagement;
 
 /// Group and version of workloads.
 const API_VERSION: &str = "apps/v1";
@@ -29,8 +29,8 @@ pub(super) struct Manifest {
     pub(super) replicas: usize,
     pub(super) selector: Selector,
     pub(super) labels: BTreeMap<String, String>,
-    pub(super) shape: Arc<Shape>,
-    pub(super) order: Order,
+    pub(super) shape: Arc<PodTemplate>,
+    pub(super) order: PodManagement,
 }
 
 impl Manifest {
@@ -67,7 +67,7 @@ struct WireTemplate {
 }
 
 /// Reads a manifest.
-pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Problem>> {
+pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Diagnostic>> {
     let wire: Wire = document.decode_lenient()?;
     let mut problems = Vec::new();
     let mut faults = Faults::new(document, &mut problems);
@@ -103,9 +103,9 @@ pub(super) fn read(document: &Document) -> Result<Manifest, Vec<Problem>> {
         faults.add("spec.template.spec.containers", "the pods have no containers");
     }
     let order = match (wire.kind.as_str(), wire.spec.pod_management_policy.as_str()) {
-        ("StatefulSet", "Parallel") => Order::Numbered,
-        ("StatefulSet", _) => Order::OneByOne,
-        _ => Order::Any,
+        ("StatefulSet", "Parallel") => PodManagement::Numbered,
+        ("StatefulSet", _) => PodManagement::OneByOne,
+        _ => PodManagement::Any,
     };
     if !problems.is_empty() {
         return Err(problems);
@@ -132,15 +132,15 @@ pub(super) fn namespace(metadata: &ObjectMeta) -> String {
 fn misspelt(faults: &mut Faults<'_>) {
     let document = faults.document();
     let mut look = |path: &str, node: Option<&Node>, ours: &[&str], others: &[&str]| {
-        let Some(Value::Map(entries)) = node.map(|node| &node.value) else { return };
+        let Some(NodeValue::Map(entries)) = node.map(|node| &node.value) else { return };
         for (key, _) in entries {
             let name = key.name.as_str();
             if ours.contains(&name) || others.contains(&name) {
                 continue;
             }
-            if api::text::nearest(name, ours.iter().copied()).is_some() {
-                let problem =
-                    Problem::at(&document.source, key.span, format!("unknown field `{name}`")).in_path(path);
+            if api::yaml::nearest(name, ours.iter().copied()).is_some() {
+                let problem = Diagnostic::at(&document.source, key.span, format!("unknown field `{name}`"))
+                    .in_path(path);
                 faults.push(match meant(name, ours.iter().copied()) {
                     Some(hint) => problem.with_hint(hint),
                     None => problem,
@@ -156,7 +156,7 @@ fn misspelt(faults: &mut Faults<'_>) {
     look(pod, root.get(pod), &["containers", "initContainers", "resources", "overhead"], &["resourceClaims"]);
     for list in ["containers", "initContainers"] {
         let count = match root.get(&format!("{pod}.{list}")).map(|node| &node.value) {
-            Some(Value::Seq(items)) => items.len(),
+            Some(NodeValue::Seq(items)) => items.len(),
             _ => 0,
         };
         for index in 0..count {

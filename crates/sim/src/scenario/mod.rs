@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::text::{Document, Problem, Source};
-use engine::{Config, Spec};
+use api::yaml::{Diagnostic, Document, SourceFile};
+use engine::{ControllerConfig, Spec};
 use jiff::Timestamp;
 
 pub use autoscaler::AutoscalerObject;
@@ -34,10 +34,10 @@ use settings::Settings;
 use shapes::Setting;
 use values::TimeOfDay;
 
-use crate::inputs::{Input, Value};
+use crate::inputs::{MetricInput, SeriesValue};
 use crate::random::Seed;
 use crate::time::Millis;
-use crate::workload::{Cadence, ContainerUsage, Plan};
+use crate::workload::{ContainerUsageModel, ModelTiming, WorkloadModel};
 
 /// Group and version of our own kinds.
 pub const API_VERSION: &str = "plimsoll.dev/v1alpha1";
@@ -56,9 +56,9 @@ pub struct Scenario {
     /// Time between two decisions, unless an autoscaler has its own; also between two samples.
     pub sync_period: Millis,
     /// Settings of the controller.
-    pub config: Arc<Config>,
+    pub config: Arc<ControllerConfig>,
     /// How the model is looked at.
-    pub cadence: Cadence,
+    pub cadence: ModelTiming,
     /// Workloads in the order of the `Scenario` document.
     pub workloads: Vec<WorkloadPlan>,
     /// Autoscalers in the order of the files.
@@ -79,9 +79,9 @@ pub struct WorkloadPlan {
     /// Selector of its scale, as text.
     pub selector: String,
     /// How it behaves.
-    pub plan: Plan,
+    pub plan: WorkloadModel,
     /// What its containers use.
-    pub containers: Vec<ContainerUsage>,
+    pub containers: Vec<ContainerUsageModel>,
     /// Metrics that tell of it.
     pub metrics: Vec<MetricPlan>,
 }
@@ -98,7 +98,7 @@ pub struct MetricPlan {
     /// Labels that a metric selector can match.
     pub labels: BTreeMap<String, String>,
     /// What it tells.
-    pub value: Value,
+    pub value: SeriesValue,
     /// What that is multiplied with.
     pub scale: f64,
     /// From a measurement until it can be read.
@@ -117,7 +117,7 @@ pub struct AutoscalerPlan {
     /// Workloads whose pods its target's selector selects, by their place; usually just the target.
     pub looked_at: Vec<usize>,
     /// Where each metric comes from, in the order of the spec.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<MetricInput>,
     /// Time between two decisions.
     pub period: Millis,
     /// Whether it only looks.
@@ -138,16 +138,16 @@ impl<F: Fn(&Path) -> Result<Vec<u8>, String>> Files for F {
 
 impl Scenario {
     /// Reads a scenario from one file or several that belong together.
-    pub fn load(sources: &[Source], files: &dyn Files) -> Result<Self, Vec<Problem>> {
+    pub fn load(sources: &[SourceFile], files: &dyn Files) -> Result<Self, Vec<Diagnostic>> {
         Self::load_varied(sources, Variation::default(), files)
     }
 
     /// Reads a scenario and changes it.
     pub fn load_varied(
-        sources: &[Source],
+        sources: &[SourceFile],
         variation: Variation<'_>,
         files: &dyn Files,
-    ) -> Result<Self, Vec<Problem>> {
+    ) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Vec::new();
         let mut contents = read(sources, &mut problems);
         contents.vary(read(variation.sources, &mut problems));
@@ -181,7 +181,7 @@ fn build(
     scenario: &ScenarioDocument,
     contents: &Contents,
     files: &dyn Files,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) -> Scenario {
     let spec = &scenario.spec;
     let mut faults = Faults::new(document, problems);
@@ -214,7 +214,7 @@ fn build(
         duration: common.duration,
         seed: spec.seed,
         sync_period: common.sync_period,
-        cadence: Cadence { oldest: common.cadence.oldest.max(oldest), ..common.cadence },
+        cadence: ModelTiming { oldest: common.cadence.oldest.max(oldest), ..common.cadence },
         config: common.config,
         workloads,
         autoscalers,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use engine::Config;
+use engine::ControllerConfig;
 
 use super::document::ScenarioSpec;
 use super::faults::{Faults, meant};
 use super::limits::{LONGEST, LONGEST_DELAY};
 use crate::time::Millis;
-use crate::workload::Cadence;
+use crate::workload::ModelTiming;
 
 /// Feature gates that change decisions.
 const GATES: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
@@ -20,8 +20,8 @@ pub(super) struct Settings {
     pub(super) duration: Millis,
     pub(super) sync_period: Millis,
     pub(super) delay: Millis,
-    pub(super) config: Arc<Config>,
-    pub(super) cadence: Cadence,
+    pub(super) config: Arc<ControllerConfig>,
+    pub(super) cadence: ModelTiming,
 }
 
 /// Checks the settings of a scenario and fills in defaults.
@@ -46,12 +46,12 @@ pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Settings {
         faults.length("spec.controller.syncPeriod", period, second, LONGEST_DELAY)
     });
     let config = Arc::new(config(faults, spec));
-    let cadence = Cadence { start, tick, resolution, oldest: delay };
+    let cadence = ModelTiming { start, tick, resolution, oldest: delay };
     Settings { duration, sync_period, delay, config, cadence }
 }
 
-fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> Config {
-    let mut config = Config::default();
+fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec) -> ControllerConfig {
+    let mut config = ControllerConfig::default();
     let controller = &spec.controller;
     let at = |field: &str| format!("spec.controller.{field}");
     if let Some(tolerance) = controller.tolerance {

@@ -1,9 +1,9 @@
-//! Load shapes as written become a [`Load`].
+//! Load shapes as written become a [`LoadCurve`].
 
 use std::path::Path;
 use std::sync::Arc;
 
-use api::text::Source;
+use api::yaml::SourceFile;
 use jiff::Timestamp;
 
 use super::Files;
@@ -12,7 +12,7 @@ use super::faults::Faults;
 use super::limits::{LONGEST, LONGEST_DELAY, MOST_LOAD};
 use super::values::{DAY, TimeOfDay, TimeOfWeek, WEEK};
 use crate::load::trace::Reading;
-use crate::load::{Amplitude, Load, Noise, Shape, Trace};
+use crate::load::{Amplitude, CurveShape, LoadCurve, Noise, Trace};
 use crate::random::Seed;
 use crate::time::Millis;
 
@@ -35,7 +35,7 @@ pub(super) fn load(
     path: &str,
     shapes: &[LoadShape],
     seed: Seed,
-) -> Load {
+) -> LoadCurve {
     let (mut sum, mut noises) = (Vec::new(), Vec::new());
     for (index, shape) in shapes.iter().enumerate() {
         let path = format!("{path}[{index}]");
@@ -57,10 +57,10 @@ pub(super) fn load(
             sum.extend(one(faults, setting, &path, shape));
         }
     }
-    Load::new(sum, noises)
+    LoadCurve::new(sum, noises)
 }
 
-fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadShape) -> Option<Shape> {
+fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadShape) -> Option<CurveShape> {
     let level = |faults: &mut Faults<'_>, field: &str, level: f64| {
         faults.number(&format!("{path}.{field}"), level, -MOST_LOAD, MOST_LOAD)
     };
@@ -68,14 +68,14 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
         faults.length(&format!("{path}.{field}"), at, Millis::ZERO, LONGEST)
     };
     Some(match shape {
-        LoadShape::Constant(units) => Shape::Constant(level(faults, "constant", *units)),
+        LoadShape::Constant(units) => CurveShape::Constant(level(faults, "constant", *units)),
         LoadShape::Step(step) => {
             let at = moment(faults, "step.at", step.at);
             let until = step.until.map_or(Millis::NEVER, |until| moment(faults, "step.until", until));
             if until <= at {
                 faults.add(&format!("{path}.step.until"), "`until` must be later than `at`");
             }
-            Shape::Step {
+            CurveShape::Step {
                 from: level(faults, "step.from", step.from),
                 to: level(faults, "step.to", step.to),
                 at,
@@ -88,27 +88,27 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
             if end <= start {
                 faults.add(&format!("{path}.ramp.end"), "`end` must be later than `start`");
             }
-            Shape::Ramp {
+            CurveShape::Ramp {
                 from: level(faults, "ramp.from", ramp.from),
                 to: level(faults, "ramp.to", ramp.to),
                 start,
                 end,
             }
         }
-        LoadShape::Spike(spike) => Shape::Spike {
+        LoadShape::Spike(spike) => CurveShape::Spike {
             height: level(faults, "spike.height", spike.height),
             at: moment(faults, "spike.at", spike.at),
             rise: moment(faults, "spike.rise", spike.rise),
             hold: moment(faults, "spike.hold", spike.hold.unwrap_or(Millis::from_mins(1))),
             fall: moment(faults, "spike.fall", spike.fall),
         },
-        LoadShape::Daily(daily) => Shape::Wave {
+        LoadShape::Daily(daily) => CurveShape::Wave {
             low: level(faults, "daily.low", daily.low),
             high: level(faults, "daily.high", daily.high),
             period: DAY,
             peak: daily.peak.0 - TimeOfDay::of(setting.start).0,
         },
-        LoadShape::Weekly(weekly) => Shape::Wave {
+        LoadShape::Weekly(weekly) => CurveShape::Wave {
             low: level(faults, "weekly.low", weekly.low),
             high: level(faults, "weekly.high", weekly.high),
             period: WEEK,
@@ -116,7 +116,7 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
         },
         LoadShape::Wave(wave) => {
             let period = faults.length(&format!("{path}.wave.period"), wave.period, SHORTEST, LONGEST);
-            Shape::Wave {
+            CurveShape::Wave {
                 low: level(faults, "wave.low", wave.low),
                 high: level(faults, "wave.high", wave.high),
                 period,
@@ -125,7 +125,7 @@ fn one(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &LoadS
         }
         LoadShape::Noise(_) => return None,
         LoadShape::Trace(trace) => {
-            Shape::Trace(Arc::new(self::trace(faults, setting, &format!("{path}.trace"), trace)?))
+            CurveShape::Trace(Arc::new(self::trace(faults, setting, &format!("{path}.trace"), trace)?))
         }
     })
 }
@@ -156,14 +156,15 @@ fn trace(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &Tra
         scale,
         start: setting.start,
     };
-    let trace =
-        match Source::from_bytes(shown.as_str(), &bytes).and_then(|source| Trace::parse(&source, &reading)) {
-            Ok(trace) => trace,
-            Err(problem) => {
-                faults.push(problem);
-                return None;
-            }
-        };
+    let trace = match SourceFile::from_bytes(shown.as_str(), &bytes)
+        .and_then(|source| Trace::parse(&source, &reading))
+    {
+        Ok(trace) => trace,
+        Err(problem) => {
+            faults.push(problem);
+            return None;
+        }
+    };
     let (first, last) = trace.range();
     if !trace.repeats() && (last < Millis::ZERO || first > setting.duration) {
         let message = format!(

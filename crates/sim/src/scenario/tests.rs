@@ -1,4 +1,4 @@
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use super::*;
 
@@ -47,9 +47,9 @@ spec:
 ";
 
 fn load_with(text: &str, files: &dyn Files) -> Result<Scenario, Vec<String>> {
-    let source = Source::new("dir/web.yaml", text);
+    let source = SourceFile::new("dir/web.yaml", text);
     Scenario::load(&[source], files).map_err(|problems| {
-        let hint = |p: &Problem| p.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let hint = |p: &Diagnostic| p.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         problems
             .iter()
             .map(|p| format!("{}:{}: {}{}", p.span.line, p.span.column, p.message, hint(p)))
@@ -70,7 +70,7 @@ fn a_good_scenario_has_defaults() {
     let scenario = load(GOOD).unwrap();
     assert_eq!((scenario.duration, scenario.sync_period), (Millis::from_mins(10), Millis::from_secs(15)));
     assert_eq!(scenario.start.to_string(), "2026-01-05T00:00:00Z");
-    assert_eq!(*scenario.config, Config::default());
+    assert_eq!(*scenario.config, ControllerConfig::default());
     let [workload] = scenario.workloads.as_slice() else { panic!() };
     assert_eq!((workload.selector.as_str(), workload.plan.replicas), ("app=web", 2));
     let usage = workload.containers[0].cpu;
@@ -338,8 +338,8 @@ fn metrics_find_their_series() {
         load(&format!("{}  - {metric}\n{}", &text[..at], &text[end..]))
     };
     let series = |metric: &str| match &with(metric).unwrap().autoscalers[0].inputs[0].ask {
-        crate::inputs::Ask::Totals(series) => series.len(),
-        crate::inputs::Ask::Pods(series) => series.len(),
+        crate::inputs::MetricRequest::Totals(series) => series.len(),
+        crate::inputs::MetricRequest::Pods(series) => series.len(),
         other => panic!("{other:?}"),
     };
     let external = |selector: &str| {

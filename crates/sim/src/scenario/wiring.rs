@@ -1,15 +1,15 @@
 //! Which measurements answer which metric of an autoscaler, and when they do not.
 
 use api::selector::Selector;
-use engine::spec::{Metric, MetricId, Source};
+use engine::spec::{Metric, MetricId, MetricSource};
 
 use super::document::{MetricKind, Outage};
 use super::faults::{Faults, meant};
 use super::{MetricPlan, WorkloadPlan};
-use crate::inputs::{Ask, Failing, Input, Series};
+use crate::inputs::{MetricInput, MetricRequest, MetricSeries, OutageWindow};
 use crate::random::Seed;
 use crate::time::Millis;
-use crate::workload::{Meter, Resource};
+use crate::workload::{ModelResource, UsageMeter};
 
 const UNABLE: &str = "the server is currently unable to handle the request";
 
@@ -25,31 +25,33 @@ pub(super) struct Wiring<'a> {
 
 impl Wiring<'_> {
     /// The input of the metric written at `path`; a problem if nothing in the scenario can answer it.
-    pub(super) fn input(&self, faults: &mut Faults<'_>, path: &str, metric: &Metric) -> Input {
+    pub(super) fn input(&self, faults: &mut Faults<'_>, path: &str, metric: &Metric) -> MetricInput {
         let ask = if metric.can_be_asked() { self.ask(faults, path, &metric.source) } else { None };
-        Input { ask: ask.unwrap_or(Ask::Nothing), outages: self.failing(&metric.source) }
+        MetricInput { ask: ask.unwrap_or(MetricRequest::Nothing), outages: self.failing(&metric.source) }
     }
 
-    fn ask(&self, faults: &mut Faults<'_>, path: &str, source: &Source) -> Option<Ask> {
+    fn ask(&self, faults: &mut Faults<'_>, path: &str, source: &MetricSource) -> Option<MetricRequest> {
         match source {
-            Source::Resource { name, .. } => self.resource(faults, &format!("{path}.resource"), name, None),
-            Source::ContainerResource { name, container, .. } => {
+            MetricSource::Resource { name, .. } => {
+                self.resource(faults, &format!("{path}.resource"), name, None)
+            }
+            MetricSource::ContainerResource { name, container, .. } => {
                 self.resource(faults, &format!("{path}.containerResource"), name, Some(container))
             }
-            Source::Pods(id) => {
+            MetricSource::Pods(id) => {
                 let selector = selector(id)?;
-                let found = |place: &usize| -> Option<Series> {
+                let found = |place: &usize| -> Option<MetricSeries> {
                     let metrics = &self.workloads.get(*place)?.metrics;
                     let answers = |m: &&MetricPlan| m.answers(MetricKind::Pods, id, &selector);
                     metrics.iter().find(answers).map(|metric| metric.series(*place))
                 };
-                let series: Vec<Option<Series>> = self.looked_at.iter().map(found).collect();
+                let series: Vec<Option<MetricSeries>> = self.looked_at.iter().map(found).collect();
                 if series.iter().all(Option::is_none) {
                     self.unknown(faults, &format!("{path}.pods.metric"), MetricKind::Pods, id);
                 }
-                Some(Ask::Pods(series))
+                Some(MetricRequest::Pods(series))
             }
-            Source::Object { kind, name, metric: id, .. } => {
+            MetricSource::Object { kind, name, metric: id, .. } => {
                 let described = |plan: &MetricPlan| {
                     plan.object.as_ref().is_some_and(|object| object.kind == *kind && object.name == *name)
                 };
@@ -62,16 +64,16 @@ impl Wiring<'_> {
                         faults.add(&path, format!("{n} metrics of {kind} `{name}` are called `{}`", id.name));
                     }
                 }
-                Some(Ask::Totals(series))
+                Some(MetricRequest::Totals(series))
             }
-            Source::External(id) => {
+            MetricSource::External(id) => {
                 let series = self.totals(MetricKind::External, id, |_| true)?;
                 if series.is_empty() {
                     self.unknown(faults, &format!("{path}.external.metric"), MetricKind::External, id);
                 }
-                Some(Ask::Totals(series))
+                Some(MetricRequest::Totals(series))
             }
-            Source::Unknown(_) => None,
+            MetricSource::Unknown(_) => None,
         }
     }
 
@@ -81,8 +83,8 @@ impl Wiring<'_> {
         path: &str,
         name: &str,
         container: Option<&str>,
-    ) -> Option<Ask> {
-        let Some(resource) = Resource::named(name) else {
+    ) -> Option<MetricRequest> {
+        let Some(resource) = ModelResource::named(name) else {
             faults.add(&format!("{path}.name"), format!("the simulator knows cpu and memory, not `{name}`"));
             return None;
         };
@@ -93,8 +95,8 @@ impl Wiring<'_> {
             let message = format!("the pods have no container `{container}`");
             faults.add_with_hint(&format!("{path}.container"), message, meant(container, known));
         }
-        let meters = workloads().map(|w| Meter::new(&w.containers, resource, container)).collect();
-        Some(Ask::Resource { meters, delay: self.delay })
+        let meters = workloads().map(|w| UsageMeter::new(&w.containers, resource, container)).collect();
+        Some(MetricRequest::Resource { meters, delay: self.delay })
     }
 
     fn totals(
@@ -102,7 +104,7 @@ impl Wiring<'_> {
         kind: MetricKind,
         id: &MetricId,
         fits: impl Fn(&MetricPlan) -> bool,
-    ) -> Option<Vec<Series>> {
+    ) -> Option<Vec<MetricSeries>> {
         let selector = selector(id)?;
         let all = self
             .workloads
@@ -127,14 +129,16 @@ impl Wiring<'_> {
     }
 
     /// The outages that concern a metric.
-    fn failing(&self, source: &Source) -> Vec<Failing> {
+    fn failing(&self, source: &MetricSource) -> Vec<OutageWindow> {
         let (resource, metric, api) = match source {
-            Source::Resource { name, .. } | Source::ContainerResource { name, .. } => {
+            MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } => {
                 (Some(name), None, "resource")
             }
-            Source::Pods(id) | Source::Object { metric: id, .. } => (None, Some(&id.name), "custom"),
-            Source::External(id) => (None, Some(&id.name), "external"),
-            Source::Unknown(_) => return Vec::new(),
+            MetricSource::Pods(id) | MetricSource::Object { metric: id, .. } => {
+                (None, Some(&id.name), "custom")
+            }
+            MetricSource::External(id) => (None, Some(&id.name), "external"),
+            MetricSource::Unknown(_) => return Vec::new(),
         };
         let concerns = |outage: &&Outage| {
             let everything = outage.metric.is_none() && outage.resource.is_none();
@@ -142,10 +146,10 @@ impl Wiring<'_> {
                 || outage.metric.is_some() && outage.metric.as_ref() == metric
                 || outage.resource.is_some() && outage.resource.as_ref() == resource
         };
-        let per_pod = !matches!(source, Source::Object { .. } | Source::External(_));
+        let per_pod = !matches!(source, MetricSource::Object { .. } | MetricSource::External(_));
         let failing = |outage: &Outage| {
             let error = outage.error.as_deref().unwrap_or(UNABLE);
-            Failing {
+            OutageWindow {
                 from: outage.from,
                 to: outage.to.unwrap_or(Millis::NEVER),
                 error: format!("unable to fetch metrics from {api} metrics API: {error}"),
@@ -171,8 +175,8 @@ impl MetricPlan {
         self.kind == kind && named && selector.matches_map(&self.labels)
     }
 
-    fn series(&self, workload: usize) -> Series {
-        Series { workload, value: self.value.clone(), scale: self.scale, delay: self.delay }
+    fn series(&self, workload: usize) -> MetricSeries {
+        MetricSeries { workload, value: self.value.clone(), scale: self.scale, delay: self.delay }
     }
 
     /// Whether two metrics cannot be told apart.
@@ -199,7 +203,7 @@ pub(super) fn check_outages(faults: &mut Faults<'_>, outages: &[Outage], workloa
             (Some(_), Some(_)) => {
                 faults.add(&path, "an outage concerns a `metric` or a `resource`, not both");
             }
-            (None, Some(resource)) if Resource::named(resource).is_none() => {
+            (None, Some(resource)) if ModelResource::named(resource).is_none() => {
                 faults.add(
                     &format!("{path}.resource"),
                     format!("expected `cpu` or `memory`, found `{resource}`"),

@@ -13,10 +13,12 @@ use super::limits::MOST_LOAD;
 use super::manifest::Manifest;
 use super::shapes::{self, Setting};
 use super::{MetricPlan, WorkloadPlan};
-use crate::inputs::Value;
+use crate::inputs::SeriesValue;
 use crate::random::Seed;
 use crate::time::Millis;
-use crate::workload::{ContainerUsage, Delays, Failure, Plan, Service, Template, Usage};
+use crate::workload::{
+    ContainerUsageModel, ModelPodTemplate, PodDelays, PodFailure, ServiceCapacity, UsageModel, WorkloadModel,
+};
 
 /// What a container may use of anything.
 const MOST_USED: f64 = 1e15;
@@ -44,7 +46,7 @@ pub(super) fn plan(
         name: manifest.name.clone(),
         labels: manifest.labels.clone(),
         selector: manifest.selector.to_string(),
-        plan: Plan {
+        plan: WorkloadModel {
             template: template(faults, &format!("{path}.pods"), settings, manifest, seed.part(1)),
             replicas: manifest.replicas,
             service,
@@ -61,22 +63,22 @@ fn template(
     settings: &WorkloadSettings,
     manifest: &Manifest,
     seed: Seed,
-) -> Template {
+) -> ModelPodTemplate {
     let pods = &settings.pods;
     let mut delay =
         |field: &str, given, default| shapes::delay(faults, &format!("{path}.{field}"), given, default);
-    let usual = Delays::default();
+    let usual = PodDelays::default();
     let start_delay = delay("startDelay", pods.start_delay, usual.start);
     let ready_delay = delay("readyDelay", pods.ready_delay, usual.ready);
     let stop_delay = delay("stopDelay", pods.stop_delay, usual.stop);
-    let failed = pods.failure == Failure::Failed && pods.failing > 0.0;
+    let failed = pods.failure == PodFailure::Failed && pods.failing > 0.0;
     let most = if failed { MOST_FAILED } else { 1.0 };
     let failing = faults.number(&format!("{path}.failing"), pods.failing, 0.0, most);
     if failed && start_delay + ready_delay < Millis::from_secs(1) {
         let message = "with `failure: Failed` pods must take at least 1s to start and become ready";
         faults.add(&format!("{path}.failure"), message);
     }
-    Template {
+    ModelPodTemplate {
         name: manifest.name.clone(),
         order: manifest.order,
         shape: Arc::clone(&manifest.shape),
@@ -89,7 +91,7 @@ fn template(
     }
 }
 
-fn service(faults: &mut Faults<'_>, path: &str, settings: &WorkloadSettings) -> Service {
+fn service(faults: &mut Faults<'_>, path: &str, settings: &WorkloadSettings) -> ServiceCapacity {
     let serves = &settings.serves;
     let per_pod = serves.per_pod.inspect(|per_pod| {
         if !(*per_pod > 0.0 && *per_pod <= MOST_LOAD) {
@@ -103,7 +105,7 @@ fn service(faults: &mut Faults<'_>, path: &str, settings: &WorkloadSettings) -> 
         faults.add(&format!("{path}.queueLimit"), "`queueLimit` needs `queue: true`");
     }
     let queue = if serves.queue { limit.unwrap_or(f64::INFINITY) } else { 0.0 };
-    Service { per_pod, queue }
+    ServiceCapacity { per_pod, queue }
 }
 
 /// Every container that runs, with what it uses.
@@ -112,7 +114,7 @@ fn containers(
     path: &str,
     settings: &[ContainerSettings],
     manifest: &Manifest,
-) -> Vec<ContainerUsage> {
+) -> Vec<ContainerUsageModel> {
     let shape = &manifest.shape;
     let running = || shape.containers.iter().chain(shape.init_containers.iter().filter(|c| c.restarts));
     for (index, container) in settings.iter().enumerate() {
@@ -137,7 +139,7 @@ fn containers(
         let mut of = |resource: &str, settings: &UsageSettings| {
             usage(faults, &format!("{path}.{resource}"), settings, container, resource)
         };
-        ContainerUsage {
+        ContainerUsageModel {
             name: container.name.clone(),
             cpu: of("cpu", found.map_or(&none, |(_, s)| &s.cpu)),
             memory: of("memory", found.map_or(&none, |(_, s)| &s.memory)),
@@ -152,7 +154,7 @@ fn usage(
     settings: &UsageSettings,
     container: &Container,
     resource: &str,
-) -> Usage {
+) -> UsageModel {
     let mut milli = |field: &str, quantity: Option<&Quantity>| {
         let quantity = quantity?;
         if quantity.sign() < 0 || quantity.as_f64() > MOST_USED {
@@ -163,7 +165,7 @@ fn usage(
     };
     let idle = milli("idle", settings.idle.as_ref()).unwrap_or_default();
     let limit = container.resources.limits.iter().find(|(name, _)| name == resource);
-    Usage {
+    UsageModel {
         idle,
         per_unit: milli("perUnit", settings.per_unit.as_ref()).unwrap_or_default(),
         starting: milli("starting", settings.starting.as_ref()).unwrap_or(idle),
@@ -190,7 +192,7 @@ fn metrics(
             kind: metric.served_as,
             object: metric.object.clone(),
             labels: metric.labels.clone(),
-            value: metric.value.map_or_else(|| Value::Curve(Arc::new(curve)), Value::Signal),
+            value: metric.value.map_or_else(|| SeriesValue::Curve(Arc::new(curve)), SeriesValue::Signal),
             scale: faults.number(&format!("{path}.scale"), metric.scale, -MOST_LOAD, MOST_LOAD),
             delay: shapes::delay(faults, &format!("{path}.delay"), metric.delay, delay),
         };

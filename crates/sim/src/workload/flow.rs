@@ -2,7 +2,7 @@
 
 /// How much pods can do, and what becomes of the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Service {
+pub struct ServiceCapacity {
     /// Units of work per second one ready pod can do; absent: any amount.
     pub per_pod: Option<f64>,
     /// How many units may wait; zero: what is not served at once is lost.
@@ -11,7 +11,7 @@ pub struct Service {
 
 /// Sums since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Totals {
+pub struct FlowTotals {
     /// Units that arrived.
     pub offered: f64,
     /// Units that were done.
@@ -24,17 +24,17 @@ pub struct Totals {
 
 /// The work of one workload.
 #[derive(Clone, Debug)]
-pub struct Flow {
-    service: Service,
+pub struct WorkloadFlow {
+    service: ServiceCapacity,
     /// Units per second that arrive now.
     pub rate: f64,
     /// Units that wait.
     pub backlog: f64,
     /// Sums since the start.
-    pub totals: Totals,
+    pub totals: FlowTotals,
 }
 
-impl Service {
+impl ServiceCapacity {
     /// What so many ready pods can do, in units per second.
     pub fn capacity(&self, ready: usize) -> f64 {
         match self.per_pod {
@@ -45,10 +45,10 @@ impl Service {
     }
 }
 
-impl Flow {
+impl WorkloadFlow {
     /// No work yet.
-    pub fn new(service: Service) -> Self {
-        Self { service, rate: 0.0, backlog: 0.0, totals: Totals::default() }
+    pub fn new(service: ServiceCapacity) -> Self {
+        Self { service, rate: 0.0, backlog: 0.0, totals: FlowTotals::default() }
     }
 
     /// Lets `seconds` pass with so many ready pods, which share the work evenly.
@@ -67,11 +67,11 @@ impl Flow {
     }
 
     /// What happens per second with so many ready pods, the backlog aside.
-    pub fn rates(&self, ready: usize) -> Totals {
+    pub fn rates(&self, ready: usize) -> FlowTotals {
         let served = self.rate.min(self.service.capacity(ready));
         let lost = if self.service.queue > 0.0 { 0.0 } else { self.rate - served };
         let per_pod = if ready > 0 { served / ready as f64 } else { 0.0 };
-        Totals { offered: self.rate, served, lost, per_pod }
+        FlowTotals { offered: self.rate, served, lost, per_pod }
     }
 
     /// Whether more arrives than so many ready pods can do.
@@ -81,12 +81,12 @@ impl Flow {
     }
 
     /// How much pods can do, and what becomes of the rest.
-    pub fn service(&self) -> Service {
+    pub fn service(&self) -> ServiceCapacity {
         self.service
     }
 }
 
-impl Totals {
+impl FlowTotals {
     /// What happened from `earlier` until now, per second.
     pub fn rates_since(&self, earlier: &Self, seconds: f64) -> Self {
         let rate = |now: f64, then: f64| if seconds > 0.0 { (now - then).max(0.0) / seconds } else { 0.0 };
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn without_a_queue_the_rest_is_lost() {
-        let mut flow = Flow::new(Service { per_pod: Some(10.0), queue: 0.0 });
+        let mut flow = WorkloadFlow::new(ServiceCapacity { per_pod: Some(10.0), queue: 0.0 });
         flow.rate = 30.0;
         flow.advance(2.0, 2);
-        assert_eq!(flow.totals, Totals { offered: 60.0, served: 40.0, lost: 20.0, per_pod: 20.0 });
+        assert_eq!(flow.totals, FlowTotals { offered: 60.0, served: 40.0, lost: 20.0, per_pod: 20.0 });
         assert!(flow.is_short(2) && !flow.is_short(3));
         flow.advance(1.0, 0);
         assert_eq!((flow.totals.lost, flow.totals.per_pod, flow.backlog), (50.0, 20.0, 0.0));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_queue_keeps_up_to_its_size() {
-        let mut flow = Flow::new(Service { per_pod: Some(10.0), queue: 50.0 });
+        let mut flow = WorkloadFlow::new(ServiceCapacity { per_pod: Some(10.0), queue: 50.0 });
         flow.rate = 30.0;
         flow.advance(2.0, 1);
         assert_eq!((flow.backlog, flow.totals.lost), (40.0, 0.0));
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn without_a_capacity_one_pod_does_everything() {
-        let mut flow = Flow::new(Service { per_pod: None, queue: 0.0 });
+        let mut flow = WorkloadFlow::new(ServiceCapacity { per_pod: None, queue: 0.0 });
         flow.rate = 1e9;
         flow.advance(1.0, 1);
         assert_eq!((flow.totals.served, flow.totals.lost), (1e9, 0.0));

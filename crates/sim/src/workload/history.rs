@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use super::flow::Totals;
+use super::flow::FlowTotals;
 use crate::time::Millis;
 
 /// One look at a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scrape {
+pub struct ScrapedTotals {
     /// When.
     pub at: Millis,
     /// Sums since the start.
-    pub totals: Totals,
+    pub totals: FlowTotals,
     /// Units that wait.
     pub backlog: f64,
     /// Ready pods.
@@ -20,29 +20,29 @@ pub struct Scrape {
 
 /// The time between two scrapes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
+pub struct ScrapeWindow {
     /// Its begin.
-    pub from: Scrape,
+    pub from: ScrapedTotals,
     /// Its end.
-    pub to: Scrape,
+    pub to: ScrapedTotals,
 }
 
 /// The latest scrapes.
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct ScrapeHistory {
     every: Millis,
     keep: usize,
-    scrapes: VecDeque<Scrape>,
+    scrapes: VecDeque<ScrapedTotals>,
 }
 
-impl History {
+impl ScrapeHistory {
     /// A history that can be asked for windows up to `oldest` ago, with a past as steady as `now` and `rates`.
-    pub fn new(every: Millis, oldest: Millis, now: Scrape, rates: &Totals) -> Self {
+    pub fn new(every: Millis, oldest: Millis, now: ScrapedTotals, rates: &FlowTotals) -> Self {
         let every = Millis(every.0.max(1));
         let keep = usize::try_from(oldest.0 / every.0).unwrap_or_default() + 3;
         let past = |back: usize| {
             let at = every * -(back as i64);
-            Scrape { at, totals: Totals::steady(rates, at.as_secs_f64()), ..now }
+            ScrapedTotals { at, totals: FlowTotals::steady(rates, at.as_secs_f64()), ..now }
         };
         Self { every, keep, scrapes: (0..keep).rev().map(past).collect() }
     }
@@ -53,7 +53,7 @@ impl History {
     }
 
     /// Adds a scrape.
-    pub fn push(&mut self, scrape: Scrape) {
+    pub fn push(&mut self, scrape: ScrapedTotals) {
         if self.scrapes.len() >= self.keep {
             self.scrapes.pop_front();
         }
@@ -61,22 +61,22 @@ impl History {
     }
 
     /// The latest window that had ended at `at`.
-    pub fn window(&self, at: Millis) -> Option<Window> {
+    pub fn window(&self, at: Millis) -> Option<ScrapeWindow> {
         let newest = self.scrapes.back()?;
         let late = (newest.at.0 - at.0 + self.every.0 - 1).div_euclid(self.every.0).max(0);
         let to = self.scrapes.len().checked_sub(1 + usize::try_from(late).ok()?)?;
-        Some(Window { from: *self.scrapes.get(to.checked_sub(1)?)?, to: *self.scrapes.get(to)? })
+        Some(ScrapeWindow { from: *self.scrapes.get(to.checked_sub(1)?)?, to: *self.scrapes.get(to)? })
     }
 }
 
-impl Window {
+impl ScrapeWindow {
     /// Its length.
     pub fn length(&self) -> Millis {
         self.to.at - self.from.at
     }
 
     /// Mean rates over it.
-    pub fn rates(&self) -> Totals {
+    pub fn rates(&self) -> FlowTotals {
         self.to.totals.rates_since(&self.from.totals, self.length().as_secs_f64())
     }
 }
@@ -87,15 +87,15 @@ mod tests {
 
     #[test]
     fn windows_end_at_the_last_scrape_that_was_due() {
-        let now = Scrape { at: Millis::ZERO, totals: Totals::default(), backlog: 0.0, ready: 1 };
-        let rates = Totals { offered: 4.0, served: 4.0, lost: 0.0, per_pod: 4.0 };
-        let mut history = History::new(Millis::from_secs(15), Millis::from_secs(30), now, &rates);
+        let now = ScrapedTotals { at: Millis::ZERO, totals: FlowTotals::default(), backlog: 0.0, ready: 1 };
+        let rates = FlowTotals { offered: 4.0, served: 4.0, lost: 0.0, per_pod: 4.0 };
+        let mut history = ScrapeHistory::new(Millis::from_secs(15), Millis::from_secs(30), now, &rates);
         let window = history.window(Millis(-1)).unwrap();
         assert_eq!((window.from.at, window.to.at), (Millis::from_secs(-30), Millis::from_secs(-15)));
         assert_eq!(window.rates(), rates);
         for k in 1..=10 {
             assert_eq!(history.next(), Millis::from_secs(15 * k));
-            history.push(Scrape { at: Millis::from_secs(15 * k), ..now });
+            history.push(ScrapedTotals { at: Millis::from_secs(15 * k), ..now });
         }
         for (at, end) in [(150_000, 150), (149_999, 135), (135_000, 135), (200_000, 150), (120_000, 120)] {
             assert_eq!(history.window(Millis(at)).unwrap().to.at, Millis::from_secs(end), "{at}");

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::flow::Flow;
-use super::pods::Fleet;
+use super::flow::WorkloadFlow;
+use super::pods::PodSet;
 use crate::time::Millis;
 
 /// Sums that grow as time passes.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct WorkloadTotals {
     pod_seconds: f64,
     ready_seconds: f64,
     replica_seconds: f64,
@@ -58,7 +58,7 @@ pub struct WorkloadSummary {
     pub used_share: Option<f64>,
 }
 
-impl Ledger {
+impl WorkloadTotals {
     /// Nothing has happened yet.
     pub fn new(replicas: usize) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Ledger {
     }
 
     /// Time has passed in which nothing but the backlog changed.
-    pub fn pass(&mut self, seconds: f64, flow: &Flow, fleet: &Fleet) {
+    pub fn pass(&mut self, seconds: f64, flow: &WorkloadFlow, fleet: &PodSet) {
         self.pod_seconds += seconds * fleet.pods().len() as f64;
         self.ready_seconds += seconds * fleet.ready() as f64;
         self.replica_seconds += seconds * fleet.wanted() as f64;
@@ -90,7 +90,7 @@ impl Ledger {
     }
 
     /// The load or the ready pods have changed.
-    pub fn note_rate(&mut self, now: Millis, flow: &Flow, ready: usize) {
+    pub fn note_rate(&mut self, now: Millis, flow: &WorkloadFlow, ready: usize) {
         match (flow.is_short(ready), self.short_since) {
             (true, None) => self.short_since = Some(now),
             (false, Some(since)) => {
@@ -108,7 +108,7 @@ impl Ledger {
     }
 
     /// The sums at the end.
-    pub fn summary(&self, now: Millis, flow: &Flow) -> WorkloadSummary {
+    pub fn summary(&self, now: Millis, flow: &WorkloadFlow) -> WorkloadSummary {
         let hours = |seconds: f64| seconds / 3600.0;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let open = self.short_since.map_or(Millis::ZERO, |since| now - since);

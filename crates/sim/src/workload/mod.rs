@@ -21,32 +21,32 @@ mod usage;
 
 use jiff::Timestamp;
 
-pub use flow::{Flow, Service, Totals};
-pub use history::{History, Scrape, Window};
-pub use ledger::{Ledger, WorkloadSummary};
-pub use pods::{Delays, Failure, Fleet, ModelPod, Order, Stage, Template};
-pub use usage::{Activity, ContainerUsage, Meter, Resource, Usage};
+pub use flow::{FlowTotals, ServiceCapacity, WorkloadFlow};
+pub use history::{ScrapeHistory, ScrapeWindow, ScrapedTotals};
+pub use ledger::{WorkloadSummary, WorkloadTotals};
+pub use pods::{ModelPod, ModelPodTemplate, PodDelays, PodFailure, PodManagement, PodSet, PodStage};
+pub use usage::{ContainerUsageModel, ModelResource, PodActivity, UsageMeter, UsageModel};
 
-use crate::load::Load;
-use crate::observer::Sample;
+use crate::load::LoadCurve;
+use crate::observer::WorkloadSample;
 use crate::time::Millis;
 
 /// What a workload is made of.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorkloadModel {
     /// What its pods have in common.
-    pub template: Template,
+    pub template: ModelPodTemplate,
     /// Pods at the start.
     pub replicas: usize,
     /// How much pods can do.
-    pub service: Service,
+    pub service: ServiceCapacity,
     /// Work that arrives.
-    pub load: Load,
+    pub load: LoadCurve,
 }
 
 /// How the model is looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Cadence {
+pub struct ModelTiming {
     /// When virtual time begins.
     pub start: Timestamp,
     /// How often the load is looked at.
@@ -60,35 +60,40 @@ pub struct Cadence {
 /// A workload in virtual time.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    load: Load,
+    load: LoadCurve,
     tick: Millis,
     now: Millis,
     next_tick: Millis,
-    flow: Flow,
-    fleet: Fleet,
-    history: History,
-    ledger: Ledger,
-    sampled: (Millis, Totals),
+    flow: WorkloadFlow,
+    fleet: PodSet,
+    history: ScrapeHistory,
+    ledger: WorkloadTotals,
+    sampled: (Millis, FlowTotals),
 }
 
 impl Workload {
     /// At the start: all pods ready, and a past as steady as the load of the first moment.
-    pub fn new(plan: &Plan, cadence: &Cadence) -> Self {
-        let fleet = Fleet::new(plan.template.clone(), cadence.start, plan.replicas);
-        let mut flow = Flow::new(plan.service);
+    pub fn new(plan: &WorkloadModel, cadence: &ModelTiming) -> Self {
+        let fleet = PodSet::new(plan.template.clone(), cadence.start, plan.replicas);
+        let mut flow = WorkloadFlow::new(plan.service);
         flow.rate = plan.load.at(Millis::ZERO);
         let steady = flow.rates(fleet.ready());
-        let now = Scrape { at: Millis::ZERO, totals: Totals::default(), backlog: 0.0, ready: fleet.ready() };
+        let now = ScrapedTotals {
+            at: Millis::ZERO,
+            totals: FlowTotals::default(),
+            backlog: 0.0,
+            ready: fleet.ready(),
+        };
         Self {
             load: plan.load.clone(),
             tick: Millis(cadence.tick.0.max(1)),
             now: Millis::ZERO,
             next_tick: Millis::ZERO,
-            history: History::new(cadence.resolution, cadence.oldest, now, &steady),
-            ledger: Ledger::new(plan.replicas),
+            history: ScrapeHistory::new(cadence.resolution, cadence.oldest, now, &steady),
+            ledger: WorkloadTotals::new(plan.replicas),
             flow,
             fleet,
-            sampled: (Millis::ZERO, Totals::default()),
+            sampled: (Millis::ZERO, FlowTotals::default()),
         }
     }
 
@@ -110,7 +115,7 @@ impl Workload {
                 self.ledger.note_rate(next, &self.flow, self.fleet.ready());
             }
             if self.history.next() <= next {
-                self.history.push(Scrape {
+                self.history.push(ScrapedTotals {
                     at: next,
                     totals: self.flow.totals,
                     backlog: self.flow.backlog,
@@ -129,17 +134,17 @@ impl Workload {
     }
 
     /// Its pods.
-    pub fn fleet(&self) -> &Fleet {
+    pub fn fleet(&self) -> &PodSet {
         &self.fleet
     }
 
     /// The latest window of measurement that had ended at `at`.
-    pub fn window(&self, at: Millis) -> Option<Window> {
+    pub fn window(&self, at: Millis) -> Option<ScrapeWindow> {
         self.history.window(at)
     }
 
     /// What happened since the last sample.
-    pub fn sample(&mut self) -> Sample {
+    pub fn sample(&mut self) -> WorkloadSample {
         let (since, before) = std::mem::replace(&mut self.sampled, (self.now, self.flow.totals));
         let rates = match (self.now - since).as_secs_f64() {
             // Nothing has passed yet: what is about to.
@@ -147,7 +152,7 @@ impl Workload {
             seconds => self.flow.totals.rates_since(&before, seconds),
         };
         let capacity = self.flow.service().capacity(self.fleet.ready());
-        Sample {
+        WorkloadSample {
             at: self.now,
             offered: rates.offered,
             served: rates.served,

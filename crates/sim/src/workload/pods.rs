@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use engine::pod::{Readiness, Truth};
-use engine::{Phase, Pod, Shape};
+use engine::pod::{ConditionStatus, ReadyCondition};
+use engine::{Pod, PodPhase, PodTemplate};
 use jiff::Timestamp;
 
-use super::history::Window;
-use super::usage::Activity;
+use super::history::ScrapeWindow;
+use super::usage::PodActivity;
 use crate::random::Seed;
 use crate::time::{Millis, to_the_second};
 
@@ -18,7 +18,7 @@ const WARM: Millis = Millis::from_hours(1);
 
 /// How long the steps in the life of a pod take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delays {
+pub struct PodDelays {
     /// From creation to running.
     pub start: Millis,
     /// From running to ready.
@@ -29,13 +29,13 @@ pub struct Delays {
 
 /// What all pods of a workload have in common.
 #[derive(Clone, Debug)]
-pub struct Template {
+pub struct ModelPodTemplate {
     /// Name of the workload.
     pub name: String,
     /// How pods are named, added and removed.
-    pub order: Order,
+    pub order: PodManagement,
     /// Containers and what they request.
-    pub shape: Arc<Shape>,
+    pub shape: Arc<PodTemplate>,
     /// From creation to running.
     pub start_delay: Millis,
     /// From running to ready.
@@ -45,14 +45,14 @@ pub struct Template {
     /// Share of new pods that fail.
     pub failing: f64,
     /// How they fail.
-    pub failure: Failure,
+    pub failure: PodFailure,
     /// Which of them fail.
     pub seed: Seed,
 }
 
 /// How pods are named, added and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PodManagement {
     /// Deployments and ReplicaSets: random names; the least useful and youngest go first.
     Any,
     /// StatefulSets with `podManagementPolicy: Parallel`: numbered, the highest number goes first.
@@ -63,7 +63,7 @@ pub enum Order {
 
 /// How a pod fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-pub enum Failure {
+pub enum PodFailure {
     /// It runs and never becomes ready.
     #[default]
     NeverReady,
@@ -73,7 +73,7 @@ pub enum Failure {
 
 /// Where a pod is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum PodStage {
     /// Waits for its node, image and so on.
     Pending,
     /// Runs, but takes no work.
@@ -92,7 +92,7 @@ pub struct ModelPod {
     /// What the engine sees.
     pub view: Pod,
     /// Where it is in its life.
-    pub stage: Stage,
+    pub stage: PodStage,
     /// When that ends.
     next: Millis,
     running_at: Millis,
@@ -105,8 +105,8 @@ pub struct ModelPod {
 
 /// The pods of one workload.
 #[derive(Clone, Debug)]
-pub struct Fleet {
-    template: Template,
+pub struct PodSet {
+    template: ModelPodTemplate,
     start: Timestamp,
     pods: Vec<ModelPod>,
     wanted: usize,
@@ -118,23 +118,23 @@ pub struct Fleet {
     active: usize,
 }
 
-impl Default for Delays {
+impl Default for PodDelays {
     /// What pods take when nobody says anything else.
     fn default() -> Self {
         Self { start: Millis::from_secs(3), ready: Millis::from_secs(7), stop: Millis::from_secs(5) }
     }
 }
 
-impl Template {
+impl ModelPodTemplate {
     /// How long the steps in the life of its pods take.
-    pub fn delays(&self) -> Delays {
-        Delays { start: self.start_delay, ready: self.ready_delay, stop: self.stop_delay }
+    pub fn delays(&self) -> PodDelays {
+        PodDelays { start: self.start_delay, ready: self.ready_delay, stop: self.stop_delay }
     }
 }
 
-impl Fleet {
+impl PodSet {
     /// So many pods that have been ready for long.
-    pub fn new(template: Template, start: Timestamp, replicas: usize) -> Self {
+    pub fn new(template: ModelPodTemplate, start: Timestamp, replicas: usize) -> Self {
         let pods = Vec::with_capacity(replicas);
         let mut fleet = Self {
             template,
@@ -200,20 +200,20 @@ impl Fleet {
     /// Lets everything happen that is due.
     pub fn advance(&mut self, now: Millis, work: f64) {
         while self.next <= now {
-            let numbered = self.template.order != Order::Any;
+            let numbered = self.template.order != PodManagement::Any;
             let (template, start) = (&self.template, self.start);
             for pod in self.pods.iter_mut().filter(|pod| pod.next <= now) {
                 match pod.stage {
-                    Stage::Pending => pod.run(pod.next, template),
-                    Stage::Starting if pod.fails => pod.fail(pod.next, start),
-                    Stage::Starting => pod.become_ready(pod.next, work, start),
-                    Stage::Stopping | Stage::Ready | Stage::Failed => {}
+                    PodStage::Pending => pod.run(pod.next, template),
+                    PodStage::Starting if pod.fails => pod.fail(pod.next, start),
+                    PodStage::Starting => pod.become_ready(pod.next, work, start),
+                    PodStage::Stopping | PodStage::Ready | PodStage::Failed => {}
                 }
             }
             // A StatefulSet removes a failed pod to create it anew under the same name.
             self.pods.retain(|pod| match pod.stage {
-                Stage::Stopping => pod.next > now,
-                Stage::Failed => !numbered,
+                PodStage::Stopping => pod.next > now,
+                PodStage::Failed => !numbered,
                 _ => true,
             });
             self.collect_failed();
@@ -225,7 +225,7 @@ impl Fleet {
     /// Creates or deletes pods until there are as many as wanted.
     fn reconcile(&mut self, now: Millis, work: f64) {
         match self.template.order {
-            Order::Any => {
+            PodManagement::Any => {
                 let active = self.pods.iter().filter(|pod| pod.is_active()).count();
                 for _ in active..self.wanted {
                     let pod = self.newborn(now, self.created);
@@ -236,21 +236,21 @@ impl Fleet {
                     self.delete(index, now, work);
                 }
             }
-            Order::Numbered | Order::OneByOne => self.reconcile_numbered(now, work),
+            PodManagement::Numbered | PodManagement::OneByOne => self.reconcile_numbered(now, work),
         }
-        self.pods.retain(|pod| pod.stage != Stage::Stopping || pod.next > now);
+        self.pods.retain(|pod| pod.stage != PodStage::Stopping || pod.next > now);
         self.changes += 1;
     }
 
     fn reconcile_numbered(&mut self, now: Millis, work: f64) {
-        let one_by_one = self.template.order == Order::OneByOne;
+        let one_by_one = self.template.order == PodManagement::OneByOne;
         let mut taken = vec![false; self.wanted];
         for pod in &self.pods {
             if let Some(slot) = usize::try_from(pod.number).ok().and_then(|n| taken.get_mut(n)) {
                 *slot = true;
             }
         }
-        let settled = |pods: &[ModelPod]| pods.iter().all(|pod| pod.stage == Stage::Ready);
+        let settled = |pods: &[ModelPod]| pods.iter().all(|pod| pod.stage == PodStage::Ready);
         for number in (0_u64..).zip(taken).filter(|(_, taken)| !taken).map(|(number, _)| number) {
             if one_by_one && !settled(&self.pods) {
                 return;
@@ -264,7 +264,7 @@ impl Fleet {
                 pod.is_active() && usize::try_from(pod.number).is_ok_and(|number| number >= self.wanted)
             });
             let Some((highest, _)) = surplus.max_by_key(|(_, pod)| pod.number) else { return };
-            if one_by_one && self.pods.iter().any(|pod| pod.stage == Stage::Stopping && pod.next > now) {
+            if one_by_one && self.pods.iter().any(|pod| pod.stage == PodStage::Stopping && pod.next > now) {
                 return;
             }
             self.delete(highest, now, work);
@@ -281,8 +281,8 @@ impl Fleet {
         order.sort_by_key(|index| {
             self.pods.get(*index).map(|pod| {
                 let stage = match pod.stage {
-                    Stage::Pending => 0,
-                    Stage::Starting => 1,
+                    PodStage::Pending => 0,
+                    PodStage::Starting => 1,
                     _ => 2,
                 };
                 (stage, std::cmp::Reverse(pod.ready_at), std::cmp::Reverse(pod.number))
@@ -296,8 +296,8 @@ impl Fleet {
         let stop_delay = self.template.stop_delay;
         if let Some(pod) = self.pods.get_mut(index) {
             // What never ran is gone at once.
-            pod.next = if pod.stage == Stage::Pending { now } else { now + stop_delay };
-            pod.stage = Stage::Stopping;
+            pod.next = if pod.stage == PodStage::Pending { now } else { now + stop_delay };
+            pod.stage = PodStage::Stopping;
             pod.view.deleting = true;
             pod.work.1 = work;
         }
@@ -308,15 +308,15 @@ impl Fleet {
         let since = to_the_second(now.after(self.start));
         let view = Pod {
             name: self.name(number).into(),
-            phase: Phase::Pending,
+            phase: PodPhase::Pending,
             deleting: false,
             started: Some(since),
-            ready: Some(Readiness { status: Truth::False, since }),
+            ready: Some(ReadyCondition { status: ConditionStatus::False, since }),
             shape: Arc::clone(&template.shape),
         };
         ModelPod {
             view,
-            stage: Stage::Pending,
+            stage: PodStage::Pending,
             next: now + template.start_delay,
             running_at: Millis::NEVER,
             ready_at: Millis::NEVER,
@@ -330,7 +330,7 @@ impl Fleet {
         const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
         const NAMES: u64 = 27_u64.pow(5);
         let name = &self.template.name;
-        if self.template.order != Order::Any {
+        if self.template.order != PodManagement::Any {
             return format!("{name}-{number}");
         }
         // A permutation of all names of five letters: none comes twice before all have come.
@@ -344,17 +344,17 @@ impl Fleet {
     }
 
     fn collect_failed(&mut self) {
-        let failed = self.pods.iter().filter(|pod| pod.stage == Stage::Failed).count();
+        let failed = self.pods.iter().filter(|pod| pod.stage == PodStage::Failed).count();
         let mut surplus = failed.saturating_sub(FAILED_KEPT);
         self.pods.retain(|pod| {
-            let collected = pod.stage == Stage::Failed && surplus > 0;
+            let collected = pod.stage == PodStage::Failed && surplus > 0;
             surplus -= usize::from(collected);
             !collected
         });
     }
 
     fn count(&mut self) {
-        self.ready = self.pods.iter().filter(|pod| pod.stage == Stage::Ready).count();
+        self.ready = self.pods.iter().filter(|pod| pod.stage == PodStage::Ready).count();
         self.active = self.pods.iter().filter(|pod| pod.is_active()).count();
         self.next = self.pods.iter().map(|pod| pod.next).min().unwrap_or(Millis::NEVER);
     }
@@ -362,46 +362,48 @@ impl Fleet {
 
 impl ModelPod {
     fn is_active(&self) -> bool {
-        matches!(self.stage, Stage::Pending | Stage::Starting | Stage::Ready)
+        matches!(self.stage, PodStage::Pending | PodStage::Starting | PodStage::Ready)
     }
 
-    fn run(&mut self, now: Millis, template: &Template) {
-        self.stage = Stage::Starting;
-        self.view.phase = Phase::Running;
+    fn run(&mut self, now: Millis, template: &ModelPodTemplate) {
+        self.stage = PodStage::Starting;
+        self.view.phase = PodPhase::Running;
         self.running_at = now;
-        let never = self.fails && template.failure == Failure::NeverReady;
+        let never = self.fails && template.failure == PodFailure::NeverReady;
         self.next = if never { Millis::NEVER } else { now + template.ready_delay };
     }
 
     fn become_ready(&mut self, now: Millis, work: f64, start: Timestamp) {
-        self.stage = Stage::Ready;
-        self.view.ready = Some(Readiness { status: Truth::True, since: to_the_second(now.after(start)) });
+        self.stage = PodStage::Ready;
+        self.view.ready =
+            Some(ReadyCondition { status: ConditionStatus::True, since: to_the_second(now.after(start)) });
         self.ready_at = now;
         self.work.0 = work;
         self.next = Millis::NEVER;
     }
 
     fn fail(&mut self, now: Millis, start: Timestamp) {
-        self.stage = Stage::Failed;
-        self.view.phase = Phase::Failed;
-        self.view.ready = Some(Readiness { status: Truth::False, since: to_the_second(now.after(start)) });
+        self.stage = PodStage::Failed;
+        self.view.phase = PodPhase::Failed;
+        self.view.ready =
+            Some(ReadyCondition { status: ConditionStatus::False, since: to_the_second(now.after(start)) });
         self.next = Millis::NEVER;
     }
 
     /// What the pod did in a window; absent if it did not run all the time.
-    pub fn activity(&self, window: &Window) -> Option<Activity> {
-        if self.running_at > window.from.at || self.stage == Stage::Failed {
+    pub fn activity(&self, window: &ScrapeWindow) -> Option<PodActivity> {
+        if self.running_at > window.from.at || self.stage == PodStage::Failed {
             return None;
         }
         let length = window.length();
         let begin = window.from.totals.per_pod.max(self.work.0);
         let end = window.to.totals.per_pod.min(self.work.1);
         let starting = (self.ready_at - window.from.at).share_of(length);
-        Some(Activity { starting, work: (end - begin).max(0.0) / length.as_secs_f64() })
+        Some(PodActivity { starting, work: (end - begin).max(0.0) / length.as_secs_f64() })
     }
 
     /// Whether it took work at the end of a window.
-    pub fn worked_at_end(&self, window: &Window) -> bool {
+    pub fn worked_at_end(&self, window: &ScrapeWindow) -> bool {
         self.ready_at <= window.to.at && window.to.totals.per_pod <= self.work.1
     }
 

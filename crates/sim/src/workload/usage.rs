@@ -5,7 +5,7 @@ const HAIR: f64 = 1e-6;
 
 /// Use of one resource by one container, in thousandths (of a core, of a byte).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Usage {
+pub struct UsageModel {
     /// While there is nothing to do.
     pub idle: f64,
     /// More for each unit of work per second.
@@ -18,18 +18,18 @@ pub struct Usage {
 
 /// Use of cpu and memory by one container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ContainerUsage {
+pub struct ContainerUsageModel {
     /// Name of the container.
     pub name: String,
     /// Use of cpu.
-    pub cpu: Usage,
+    pub cpu: UsageModel,
     /// Use of memory.
-    pub memory: Usage,
+    pub memory: UsageModel,
 }
 
 /// A resource that containers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
+pub enum ModelResource {
     /// Processor time.
     Cpu,
     /// Memory.
@@ -38,21 +38,21 @@ pub enum Resource {
 
 /// What a metric adds up in one pod.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meter {
-    parts: Vec<Usage>,
-    resource: Resource,
+pub struct UsageMeter {
+    parts: Vec<UsageModel>,
+    resource: ModelResource,
 }
 
 /// What one pod did in one window of measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Activity {
+pub struct PodActivity {
     /// Share of the window in which it was not yet ready.
     pub starting: f64,
     /// Mean work, in units per second.
     pub work: f64,
 }
 
-impl Resource {
+impl ModelResource {
     /// The resource of this name, if it is modelled.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -63,39 +63,41 @@ impl Resource {
     }
 }
 
-impl ContainerUsage {
-    fn of(&self, resource: Resource) -> Usage {
+impl ContainerUsageModel {
+    fn of(&self, resource: ModelResource) -> UsageModel {
         match resource {
-            Resource::Cpu => self.cpu,
-            Resource::Memory => self.memory,
+            ModelResource::Cpu => self.cpu,
+            ModelResource::Memory => self.memory,
         }
     }
 }
 
-impl Usage {
+impl UsageModel {
     /// Mean use over a window.
-    pub fn over(&self, activity: Activity) -> f64 {
+    pub fn over(&self, activity: PodActivity) -> f64 {
         let base = self.idle + (self.starting - self.idle) * activity.starting;
         (base + self.per_unit * activity.work).min(self.limit)
     }
 }
 
-impl Meter {
+impl UsageMeter {
     /// Measures `resource` of all containers, or of the one named.
-    pub fn new(containers: &[ContainerUsage], resource: Resource, container: Option<&str>) -> Self {
+    pub fn new(containers: &[ContainerUsageModel], resource: ModelResource, container: Option<&str>) -> Self {
         let parts = containers.iter().filter(|c| container.is_none_or(|name| name == c.name));
         Self { parts: parts.map(|c| c.of(resource)).collect(), resource }
     }
 
     /// What a pod's sample says, in thousandths; absent if it has no such container.
-    pub fn read(&self, activity: Activity) -> Option<i64> {
+    pub fn read(&self, activity: PodActivity) -> Option<i64> {
         if self.parts.is_empty() {
             return None;
         }
         // Each container is rounded by itself: cpu up to a thousandth, memory down to a byte (docs/spec/hpa.md 5.1).
-        let each = |part: &Usage| match self.resource {
-            Resource::Cpu => (part.over(activity) - HAIR).ceil() as i64,
-            Resource::Memory => (((part.over(activity) + HAIR) / 1000.0).floor() as i64).saturating_mul(1000),
+        let each = |part: &UsageModel| match self.resource {
+            ModelResource::Cpu => (part.over(activity) - HAIR).ceil() as i64,
+            ModelResource::Memory => {
+                (((part.over(activity) + HAIR) / 1000.0).floor() as i64).saturating_mul(1000)
+            }
         };
         Some(self.parts.iter().map(each).fold(0, i64::saturating_add))
     }
@@ -105,18 +107,19 @@ impl Meter {
 mod tests {
     use super::*;
 
-    fn container(name: &str, cpu: Usage) -> ContainerUsage {
-        let memory = Usage { idle: 1_048_576_500.0, per_unit: 1000.0, starting: 0.0, limit: f64::INFINITY };
-        ContainerUsage { name: name.into(), cpu, memory }
+    fn container(name: &str, cpu: UsageModel) -> ContainerUsageModel {
+        let memory =
+            UsageModel { idle: 1_048_576_500.0, per_unit: 1000.0, starting: 0.0, limit: f64::INFINITY };
+        ContainerUsageModel { name: name.into(), cpu, memory }
     }
 
     #[test]
     fn usage_follows_work_up_to_the_limit() {
-        let app = Usage { idle: 2.0, per_unit: 25.0, starting: 300.0, limit: 500.0 };
-        let proxy = Usage { idle: 10.0, per_unit: 0.1, starting: 10.0, limit: f64::INFINITY };
+        let app = UsageModel { idle: 2.0, per_unit: 25.0, starting: 300.0, limit: 500.0 };
+        let proxy = UsageModel { idle: 10.0, per_unit: 0.1, starting: 10.0, limit: f64::INFINITY };
         let containers = [container("app", app), container("proxy", proxy)];
         let read = |container, starting, work| {
-            Meter::new(&containers, Resource::Cpu, container).read(Activity { starting, work })
+            UsageMeter::new(&containers, ModelResource::Cpu, container).read(PodActivity { starting, work })
         };
         assert_eq!(read(Some("app"), 0.0, 0.0), Some(2));
         assert_eq!(read(Some("app"), 0.0, 10.0), Some(252));
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(read(Some("app"), 0.5, 0.0), Some(151));
         assert_eq!(read(None, 0.0, 10.0), Some(252 + 11));
         assert_eq!(read(Some("other"), 0.0, 10.0), None);
-        let memory = Meter::new(&containers, Resource::Memory, Some("app"));
-        assert_eq!(memory.read(Activity { starting: 0.0, work: 0.0 }), Some(1_048_576_000));
+        let memory = UsageMeter::new(&containers, ModelResource::Memory, Some("app"));
+        assert_eq!(memory.read(PodActivity { starting: 0.0, work: 0.0 }), Some(1_048_576_000));
     }
 }

@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
-use api::text::Source;
+use api::yaml::SourceFile;
 use sim::recording::Change;
 use sim::{Recording, Scenario, Simulation, Summary};
 
 /// Reads a scenario, or panics with its problems.
 pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
-    let source = Source::from_bytes(name, text).unwrap();
+    let source = SourceFile::from_bytes(name, text).unwrap();
     let files = |path: &Path| std::fs::read(path).map_err(|error| error.to_string());
     Scenario::load(&[source], &files).unwrap_or_else(|problems| {
         let text: Vec<String> = problems.iter().map(|p| p.render(false)).collect();

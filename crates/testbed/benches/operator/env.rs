@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use api::text::{Source, parse};
+use api::yaml::{SourceFile, parse};
 use cluster::index::Target;
 use cluster::watch::{self, Change};
 use futures::{Stream, StreamExt as _};
@@ -78,7 +78,7 @@ fn definitions() -> Vec<Value> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let source = Source::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
+        let source = SourceFile::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
         found.extend(parse(&source).unwrap().iter().map(|one| one.decode_lenient::<Value>().unwrap()));
     }
     found
@@ -94,7 +94,7 @@ pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
         port,
         authority: None,
     };
-    let source = Source::new("manifest", api.manifest());
+    let source = SourceFile::new("manifest", api.manifest());
     let objects: Vec<Value> =
         parse(&source).unwrap().iter().map(|one| one.decode_lenient::<Value>().unwrap()).collect();
     write(client, Method::POST, &format!("/api/v1/namespaces/{namespace}/services"), &objects[0]).await;

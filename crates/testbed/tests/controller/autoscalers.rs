@@ -17,8 +17,8 @@ const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 /// Makes the kind known.
 async fn define(env: &ControllerEnv) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/autoscalers.plimsoll.dev.yaml");
-    let source = api::text::Source::new("definition", std::fs::read_to_string(file).unwrap());
-    let definition = api::text::parse(&source).unwrap()[0].root.to_json();
+    let source = api::yaml::SourceFile::new("definition", std::fs::read_to_string(file).unwrap());
+    let definition = api::yaml::parse(&source).unwrap()[0].root.to_json();
     let made = env
         .send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Some(definition))
         .await;

@@ -86,7 +86,7 @@ fn constant_metrics_lead_to_no_write_at_all() -> Result<(), Failure> {
         env.hpa_with("limited", spec).await;
         let proxied = env.proxied().await;
         // The usual window, so that there is something to remember.
-        let settings = Settings { config: engine::Config::default().into(), ..env.settings() };
+        let settings = Settings { config: engine::ControllerConfig::default().into(), ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
         for name in ["calm", "clamped", "limited"] {
             env.until_condition(name, "ScalingActive", "True ValidMetricFound").await;

@@ -80,7 +80,7 @@ fn identifier() -> MetricIdentifier {
     MetricIdentifier {
         name: text("length"),
         selector: Some(LabelSelector {
-            match_labels: api::map::Texts::from([(text("app"), text("web"))]),
+            match_labels: api::map::StringMap::from([(text("app"), text("web"))]),
             match_expressions: vec![condition],
         }),
     }

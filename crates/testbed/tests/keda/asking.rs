@@ -77,8 +77,8 @@ pub(crate) async fn define(ns: &TestNamespace) {
     for entry in std::fs::read_dir(repository().join("deploy/crds/keda")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let source = api::text::Source::new(path.display().to_string(), text);
-        let definition = api::text::parse(&source).unwrap()[0].root.to_json();
+        let source = api::yaml::SourceFile::new(path.display().to_string(), text);
+        let definition = api::yaml::parse(&source).unwrap()[0].root.to_json();
         let name = definition["metadata"]["name"].as_str().unwrap();
         let uri = format!(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=test&force=true&fieldValidation=Strict"

@@ -30,7 +30,7 @@ pub(crate) fn folder(name: &str) -> Vec<Value> {
 
 /// The objects of a text.
 pub(crate) fn objects(name: &str, text: &str) -> Vec<Value> {
-    let documents = api::text::parse(&api::text::Source::new(name, text));
+    let documents = api::yaml::parse(&api::yaml::SourceFile::new(name, text));
     let documents = documents.unwrap_or_else(|problem| panic!("{}", problem.render(false)));
     documents.iter().map(|document| document.root.to_json()).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::provider::{Answer, Failure, Labels};
+use api::provider::{Labels, MetricsError, ProviderFuture};
 use api::selector::Selector;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
@@ -142,10 +142,10 @@ impl provider::ClusterResources for RecordedCluster {
         resource: &'a KnownResource,
         namespace: Option<&'a str>,
         selector: &'a Selector,
-    ) -> Answer<'a, Vec<String>> {
+    ) -> ProviderFuture<'a, Vec<String>> {
         Box::pin(async move {
             if self.broken {
-                return Err(Failure::Internal("the main API is broken".to_owned()));
+                return Err(MetricsError::Internal("the main API is broken".to_owned()));
             }
             let resource = resource.group_resource().to_string();
             let found = self.of(&resource, namespace).filter(|object| object.labels.are_selected(selector));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use api::provider::{
-    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, ExternalMetricQuery,
-    ExternalMetrics, ExternalValue, Failure, Objects,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, ExternalMetricQuery,
+    ExternalMetricSample, ExternalMetricsProvider, MetricsError, ObjectReference, ObjectSelection,
+    ProviderFuture,
 };
 use api::selector::Selector;
 use serde::Deserialize;
@@ -78,19 +79,21 @@ impl Fixture {
 
 impl Provider {
     /// The error that asking for this metric is recorded to give.
-    fn failure(&self, metric: &str) -> Result<(), Failure> {
+    fn failure(&self, metric: &str) -> Result<(), MetricsError> {
         let Some(error) = self.errors.get(metric) else { return Ok(()) };
         let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
-        let Some(status) = error.get("status") else { return Err(Failure::Plain(text(error, "error"))) };
+        let Some(status) = error.get("status") else { return Err(MetricsError::Plain(text(error, "error"))) };
         let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
         let (reason, message) = (text(status, "reason"), text(status, "message"));
         Err(match status.get("details") {
-            None => Failure::Status { code, reason, message },
-            Some(details) => Failure::Detailed { code, reason, message, details: Box::new(details.clone()) },
+            None => MetricsError::Status { code, reason, message },
+            Some(details) => {
+                MetricsError::Detailed { code, reason, message, details: Box::new(details.clone()) }
+            }
         })
     }
 
-    fn custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
+    fn custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, MetricsError> {
         let CustomMetricQuery { resource, namespace, objects, metric, series } = question;
         self.failure(metric)?;
         let of_metric = |entry: &&Entry| {
@@ -100,20 +103,20 @@ impl Provider {
         let chosen = |entry: &&Entry| series.matches_map(&entry.metric_labels);
         let mut known = self.custom.iter().filter(of_metric).peekable();
         if known.peek().is_none() {
-            return Err(Failure::no_metric(metric, resource));
+            return Err(MetricsError::no_metric(metric, resource));
         }
         match objects {
-            Objects::All(labels) => {
+            ObjectSelection::All(labels) => {
                 let all = known.filter(here).filter(|entry| labels.matches_map(&entry.labels)).filter(chosen);
                 all.map(|entry| value(entry, series)).collect()
             }
-            Objects::One(name) => {
+            ObjectSelection::One(name) => {
                 let own: Vec<&Entry> = known.filter(here).filter(|entry| entry.name == *name).collect();
                 if own.is_empty() {
-                    return Err(Failure::no_value(metric, resource, name));
+                    return Err(MetricsError::no_value(metric, resource, name));
                 }
                 let found = own.into_iter().find(|entry| chosen(entry)).ok_or_else(|| {
-                    Failure::NoMetric(format!(
+                    MetricsError::NoMetric(format!(
                         "the server could not find the metric {metric} for {resource} {name} with selector {series}"
                     ))
                 });
@@ -122,18 +125,18 @@ impl Provider {
         }
     }
 
-    fn external(&self, question: &ExternalMetricQuery) -> Result<Vec<ExternalValue>, Failure> {
+    fn external(&self, question: &ExternalMetricQuery) -> Result<Vec<ExternalMetricSample>, MetricsError> {
         let ExternalMetricQuery { metric, series, .. } = question;
         self.failure(metric)?;
         let mut known = self.external.iter().filter(|one| one.metric == *metric).peekable();
         if known.peek().is_none() {
-            return Err(Failure::no_metric(metric, "namespaces"));
+            return Err(MetricsError::no_metric(metric, "namespaces"));
         }
         let none = BTreeMap::new();
         let found = known.filter(|one| series.matches_map(one.labels.as_ref().unwrap_or(&none)));
         found
             .map(|one| {
-                Ok(ExternalValue {
+                Ok(ExternalMetricSample {
                     metric: one.metric.clone(),
                     labels: one.labels.clone().map(|labels| labels.into_iter().collect()),
                     timestamp: time(&one.timestamp)?,
@@ -145,12 +148,12 @@ impl Provider {
     }
 }
 
-fn value(entry: &Entry, series: &Selector) -> Result<CustomValue, Failure> {
-    let echoed = || series.to_label_selector().map_err(|error| Failure::Plain(error.to_string()));
+fn value(entry: &Entry, series: &Selector) -> Result<CustomMetricSample, MetricsError> {
+    let echoed = || series.to_label_selector().map_err(|error| MetricsError::Plain(error.to_string()));
     let series = if series.is_everything() { None } else { Some(echoed()?) };
     let Entry { kind, namespace, name, api_version, .. } = entry.clone();
-    Ok(CustomValue {
-        object: Described { kind, namespace, name, api_version },
+    Ok(CustomMetricSample {
+        object: ObjectReference { kind, namespace, name, api_version },
         metric: entry.metric.clone(),
         series,
         timestamp: time(&entry.timestamp)?,
@@ -159,20 +162,20 @@ fn value(entry: &Entry, series: &Selector) -> Result<CustomValue, Failure> {
     })
 }
 
-fn time(text: &str) -> Result<Option<jiff::Timestamp>, Failure> {
+fn time(text: &str) -> Result<Option<jiff::Timestamp>, MetricsError> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| Failure::Plain(format!("{text} in the fixture is no time")))
+    text.parse().map(Some).map_err(|_| MetricsError::Plain(format!("{text} in the fixture is no time")))
 }
 
-fn quantity(text: &str) -> Result<quantity::Quantity, Failure> {
+fn quantity(text: &str) -> Result<quantity::Quantity, MetricsError> {
     quantity::Quantity::parse(text)
-        .map_err(|_| Failure::Plain(format!("{text} in the fixture is no quantity")))
+        .map_err(|_| MetricsError::Plain(format!("{text} in the fixture is no quantity")))
 }
 
-impl CustomMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
+impl CustomMetricsProvider for Provider {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move { self.custom(question) })
     }
 
@@ -195,8 +198,11 @@ impl CustomMetrics for Provider {
     }
 }
 
-impl ExternalMetrics for Provider {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
+impl ExternalMetricsProvider for Provider {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move { self.external(question) })
     }
 

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus};
-use api::overlap::Registry;
+use api::overlap::SelectorRegistry;
 use api::scale::{ResourceKind, normalize_selector, resolve, resolve_described};
 use api::selector::Selector;
 use api::{convert, metrics};
-use engine::Written;
-use engine::act::{Move, Write, WriteError};
-use engine::spec::{Metric, Source};
-use engine::{Config, Decision, Gates, Observation, Samples, Scale, ScaleFailure, Selection, Spec, State};
+use engine::ScaleWriteResult;
+use engine::act::{ScaleWrite, ScaleWriteAction, ScaleWriteError};
+use engine::spec::{Metric, MetricSource};
+use engine::{
+    ControllerConfig, Decision, Gates, MetricSamples, Observation, PodSelection, Scale, ScaleReadError, Spec,
+    State,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,12 +23,12 @@ use super::record::{self, ApiError, Op, Scenario, Step};
 
 pub(super) struct ScenarioCluster<'a> {
     scenario: &'a Scenario,
-    config: Arc<Config>,
+    config: Arc<ControllerConfig>,
     kinds: Vec<ResourceKind>,
     now: Timestamp,
     stored: Vec<Option<HorizontalPodAutoscaler>>,
     states: BTreeMap<usize, State>,
-    registry: Registry,
+    registry: SelectorRegistry,
 }
 
 /// What one step did.
@@ -50,7 +53,7 @@ impl<'a> ScenarioCluster<'a> {
         let gates = &config.feature_gates;
         let mut cluster = Self {
             scenario,
-            config: Arc::new(Config {
+            config: Arc::new(ControllerConfig {
                 downscale_stabilization: seconds(config.downscale_stabilization_seconds),
                 tolerance: config.tolerance,
                 cpu_initialization_period: seconds(config.cpu_initialization_period_seconds),
@@ -65,7 +68,7 @@ impl<'a> ScenarioCluster<'a> {
             now: scenario.base,
             stored: scenario.hpas.iter().cloned().map(Some).collect(),
             states: BTreeMap::new(),
-            registry: Registry::default(),
+            registry: SelectorRegistry::default(),
         };
         cluster.register_all();
         cluster
@@ -97,7 +100,7 @@ impl<'a> ScenarioCluster<'a> {
             }
             Op::Restart {} => {
                 self.states.clear();
-                self.registry = Registry::default();
+                self.registry = SelectorRegistry::default();
                 self.register_all();
             }
         }
@@ -179,7 +182,7 @@ impl<'a> ScenarioCluster<'a> {
             spec: spec.clone(),
             status,
             scale,
-            selection: Selection::Ours,
+            selection: PodSelection::Ours,
             pods: Vec::new(),
             samples: Vec::new(),
         };
@@ -188,7 +191,7 @@ impl<'a> ScenarioCluster<'a> {
             return seen;
         }
         match Selector::parse(&scale.selector) {
-            Err(error) => seen.selection = Selection::Invalid(error.to_string()),
+            Err(error) => seen.selection = PodSelection::Invalid(error.to_string()),
             Ok(selector) => {
                 let pods: Vec<&api::pod::Pod> = step
                     .pods
@@ -201,7 +204,7 @@ impl<'a> ScenarioCluster<'a> {
                 self.registry.select(&spec.namespace, &spec.name, selector);
                 let keys = self.registry.selecting(&spec.namespace, &pods.iter().map(|p| &p.metadata.labels));
                 if keys.len() > 1 {
-                    seen.selection = Selection::Shared(keys);
+                    seen.selection = PodSelection::Shared(keys);
                 } else {
                     let mut shapes = HashMap::new();
                     seen.pods = pods.iter().map(|pod| view(pod, &mut shapes)).collect();
@@ -214,16 +217,16 @@ impl<'a> ScenarioCluster<'a> {
         seen
     }
 
-    fn scale(&self, step: &Step, hpa: &HorizontalPodAutoscaler) -> Result<Scale, ScaleFailure> {
+    fn scale(&self, step: &Step, hpa: &HorizontalPodAutoscaler) -> Result<Scale, ScaleReadError> {
         resolve(&self.kinds, &hpa.spec.scale_target_ref)?;
         if let Some(error) = &step.scale.error {
-            return Err(ScaleFailure::Query(error.message.clone()));
+            return Err(ScaleReadError::Query(error.message.clone()));
         }
         let text = &step.scale.selector;
         let selector = if self.scenario.direct_scale {
             text.clone()
         } else {
-            normalize_selector(text).map_err(ScaleFailure::Query)?
+            normalize_selector(text).map_err(ScaleReadError::Query)?
         };
         let record::Scale { spec_replicas, status_replicas, .. } = step.scale;
         Ok(Scale { spec_replicas, status_replicas, selector })
@@ -236,9 +239,9 @@ impl<'a> ScenarioCluster<'a> {
         seen: &Observation,
         metric: &Metric,
         played: &mut Played,
-    ) -> Result<Samples, String> {
+    ) -> Result<MetricSamples, String> {
         let described = match &metric.source {
-            Source::Object { kind, api_version, .. } => {
+            MetricSource::Object { kind, api_version, .. } => {
                 Some(resolve_described(&self.kinds, api_version.as_deref(), kind))
             }
             _ => None,
@@ -250,7 +253,7 @@ impl<'a> ScenarioCluster<'a> {
         };
         let selector = seen.scale.as_ref().map_or("", |s| s.selector.as_str());
         let Some(query) = metrics::Query::of(&spec.namespace, selector, metric, &resource) else {
-            return Ok(Samples::NotAsked);
+            return Ok(MetricSamples::NotAsked);
         };
         played.requests.push(shown(&query));
         answer(step, spec, seen, metric, &resource)
@@ -264,7 +267,7 @@ fn answer(
     seen: &Observation,
     metric: &Metric,
     resource: &str,
-) -> Result<Samples, String> {
+) -> Result<MetricSamples, String> {
     let custom = |resource: &str, name: &str, id: &engine::spec::MetricId| {
         let selector = id.selector.as_deref().unwrap_or_default();
         let found = step.metrics.custom.iter().find(|c| {
@@ -273,18 +276,18 @@ fn answer(
         found.map_or(Err("no such answer was recorded"), |c| either(&c.list, c.error.as_ref()))
     };
     match &metric.source {
-        Source::Resource { name, .. } => resource_answer(step, seen, name, None),
-        Source::ContainerResource { name, container, .. } => {
+        MetricSource::Resource { name, .. } => resource_answer(step, seen, name, None),
+        MetricSource::ContainerResource { name, container, .. } => {
             resource_answer(step, seen, name, Some(container))
         }
-        Source::Pods(id) => {
+        MetricSource::Pods(id) => {
             metrics::pods_samples(custom("pods", "*", id)).map(|s| metrics::beside(&seen.pods, s))
         }
-        Source::Object { name, metric: id, .. } => {
+        MetricSource::Object { name, metric: id, .. } => {
             let name = if resource == "namespaces" { &spec.namespace } else { name };
             metrics::object_total(custom(resource, name, id))
         }
-        Source::External(id) => {
+        MetricSource::External(id) => {
             let selector = id.selector.as_deref().unwrap_or_default();
             let found =
                 step.metrics.external.iter().find(|e| e.metric == id.name && e.metric_selector == selector);
@@ -292,7 +295,7 @@ fn answer(
                 found.map_or(Err("no such answer was recorded"), |e| either(&e.list, e.error.as_ref())),
             )
         }
-        Source::Unknown(_) => Ok(Samples::NotAsked),
+        MetricSource::Unknown(_) => Ok(MetricSamples::NotAsked),
     }
 }
 
@@ -301,7 +304,7 @@ fn resource_answer(
     seen: &Observation,
     resource: &str,
     container: Option<&str>,
-) -> Result<Samples, String> {
+) -> Result<MetricSamples, String> {
     let found = step.metrics.resource.as_ref();
     let list = found.map_or(Err("no such answer was recorded"), |r| either(&r.list, r.error.as_ref()));
     metrics::resource_samples(list, resource, container).map(|s| metrics::beside(&seen.pods, s))
@@ -312,20 +315,20 @@ fn either<'a, T>(list: &'a T, error: Option<&'a ApiError>) -> Result<&'a T, &'a 
 }
 
 /// Writes the scale as the recording lets it.
-fn write(step: &Step, replicas: i32, reference: &str, played: &mut Played) -> Written {
-    let (mut write, mut next) = Write::start();
+fn write(step: &Step, replicas: i32, reference: &str, played: &mut Played) -> ScaleWriteResult {
+    let (mut write, mut next) = ScaleWrite::start();
     loop {
         next = match next {
-            Move::Put => {
+            ScaleWriteAction::Put => {
                 let attempt = played.attempts.len();
                 played.attempts.push(replicas);
-                let error = step.scale.update_errors.get(attempt).map(|e| WriteError {
+                let error = step.scale.update_errors.get(attempt).map(|e| ScaleWriteError {
                     text: e.message.clone(),
                     conflict: e.code == 409 && e.reason == "Conflict",
                 });
                 write.put(error.map_or(Ok(()), Err))
             }
-            Move::Refetch => {
+            ScaleWriteAction::Refetch => {
                 if let Some(error) = step.scale.refetch_errors.get(played.attempts.len() - 1) {
                     played.logged.push(format!(
                         "error getting latest scale for {reference} during conflict retry: {}",
@@ -334,18 +337,18 @@ fn write(step: &Step, replicas: i32, reference: &str, played: &mut Played) -> Wr
                 }
                 write.refetched()
             }
-            Move::Wait(_) => write.waited(),
-            Move::Done(Ok(())) => {
+            ScaleWriteAction::Wait(_) => write.waited(),
+            ScaleWriteAction::Done(Ok(())) => {
                 played.scale_to = Some(replicas);
-                return Written::Done;
+                return ScaleWriteResult::Done;
             }
-            Move::Done(Err(error)) => return Written::Failed(error),
+            ScaleWriteAction::Done(Err(error)) => return ScaleWriteResult::Failed(error),
         }
     }
 }
 
 /// Pods of the same spec share a shape, as they do in the live index.
-fn view(pod: &api::pod::Pod, shapes: &mut HashMap<String, Arc<engine::Shape>>) -> engine::Pod {
+fn view(pod: &api::pod::Pod, shapes: &mut HashMap<String, Arc<engine::PodTemplate>>) -> engine::Pod {
     let key = serde_json::to_string(&pod.spec).unwrap_or_default();
     let shape = shapes.entry(key).or_insert_with(|| Arc::new(pod.spec.shape())).clone();
     pod.view(shape)

@@ -83,7 +83,7 @@ fn definitions() -> anyhow::Result<Vec<Definition>> {
 pub(super) fn files() -> anyhow::Result<Vec<(String, String)>> {
     let file = |definition: Definition| {
         let name = format!("deploy/crds/keda/{}.{}.yaml", definition.plural, definition.group);
-        let text = api::text::to_yaml(&definition.to_json());
+        let text = api::yaml::to_yaml(&definition.to_json());
         let head = "# Made by `cargo xtask generate` from xtask/src/generate/keda; do not edit.";
         (name, format!("{head}\n{text}"))
     };

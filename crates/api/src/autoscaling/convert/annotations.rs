@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use crate::decode::{self, Keys};
 use crate::gotext;
-use crate::map::Texts;
+use crate::map::StringMap;
 
 /// All metrics but CPU utilization, in the flat shapes.
 pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -25,16 +25,16 @@ pub const ALL: [&str; 6] =
     [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR, SCALE_DOWN_TOLERANCE, SCALE_UP_TOLERANCE];
 
 /// Removes every annotation that stands for a field.
-pub(crate) fn strip(annotations: &mut Texts) {
+pub(crate) fn strip(annotations: &mut StringMap) {
     annotations.retain(|key, _| !ALL.contains(&key.as_str()));
 }
 
 /// Reads the JSON of an annotation; a malformed one is as good as none.
-pub(super) fn read<T: DeserializeOwned>(annotations: &Texts, key: &str) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(annotations: &StringMap, key: &str) -> Option<T> {
     decode::from_json(annotations.get(key)?, "v1", Keys::AnyCase).ok()
 }
 
-pub(super) fn write<T: Serialize + ?Sized>(annotations: &mut Texts, key: &str, value: &T) {
+pub(super) fn write<T: Serialize + ?Sized>(annotations: &mut StringMap, key: &str, value: &T) {
     // None of the types written here can fail to serialize.
     annotations.insert(key.to_owned(), gotext::json(value).unwrap_or_default());
 }

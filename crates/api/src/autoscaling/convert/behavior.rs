@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::annotations::{self, BEHAVIOR};
 use crate::autoscaling::v2;
-use crate::map::Texts;
+use crate::map::StringMap;
 use crate::wire::nullable;
 
 #[derive(Default, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ struct HPAScalingPolicy {
 }
 
 /// The behavior an annotation holds, if it has at least one direction.
-pub(super) fn read(annotations: &Texts) -> Option<v2::HorizontalPodAutoscalerBehavior> {
+pub(super) fn read(annotations: &StringMap) -> Option<v2::HorizontalPodAutoscalerBehavior> {
     // A JSON null reads as an empty structure, which counts as none.
     let behavior: HorizontalPodAutoscalerBehavior = annotations::read(annotations, BEHAVIOR)?;
     if behavior.scale_up.is_none() && behavior.scale_down.is_none() {
@@ -48,7 +48,7 @@ pub(super) fn read(annotations: &Texts) -> Option<v2::HorizontalPodAutoscalerBeh
     })
 }
 
-pub(super) fn write(annotations: &mut Texts, behavior: v2::HorizontalPodAutoscalerBehavior) {
+pub(super) fn write(annotations: &mut StringMap, behavior: v2::HorizontalPodAutoscalerBehavior) {
     let behavior = HorizontalPodAutoscalerBehavior {
         scale_up: behavior.scale_up.map(Into::into),
         scale_down: behavior.scale_down.map(Into::into),

@@ -5,7 +5,7 @@ use quantity::Quantity;
 use super::ConvertError;
 use super::annotations::{self, SCALE_DOWN_TOLERANCE, SCALE_UP_TOLERANCE};
 use crate::autoscaling::{KIND, v2, v2beta2};
-use crate::map::Texts;
+use crate::map::StringMap;
 
 /// Reads v2beta2; fails only when a tolerance is no quantity.
 pub fn v2beta2_to_v2(
@@ -77,7 +77,7 @@ pub fn v2_to_v2beta2(object: v2::HorizontalPodAutoscaler) -> v2beta2::Horizontal
     }
 }
 
-fn tolerance(carried: &Texts, key: &'static str) -> Result<Option<Quantity>, ConvertError> {
+fn tolerance(carried: &StringMap, key: &'static str) -> Result<Option<Quantity>, ConvertError> {
     let Some(text) = carried.get(key) else { return Ok(None) };
     Quantity::parse(text).map(Some).map_err(|source| ConvertError::Annotation { key, source })
 }

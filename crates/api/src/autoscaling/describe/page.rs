@@ -1,6 +1,6 @@
 //! A description under construction: indented lines whose cells are aligned in the end.
 
-use crate::map::Texts;
+use crate::map::StringMap;
 use crate::table::{align, visible};
 
 const LONGEST_ANNOTATION: usize = 140;
@@ -34,12 +34,12 @@ impl Page {
         self.finished
     }
 
-    pub(super) fn labels(&mut self, labels: &Texts) {
+    pub(super) fn labels(&mut self, labels: &StringMap) {
         self.entries("Labels", labels.iter().map(|(key, value)| format!("{key}={value}")));
     }
 
     /// Long annotations stand under their key, cut off.
-    pub(super) fn annotations(&mut self, annotations: &Texts) {
+    pub(super) fn annotations(&mut self, annotations: &StringMap) {
         let shown = annotations.iter().filter(|(key, _)| *key != HIDDEN_ANNOTATION);
         let entries = shown.map(|(key, value)| {
             let value = value.strip_suffix('\n').unwrap_or(value);

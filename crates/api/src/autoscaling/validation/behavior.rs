@@ -1,7 +1,7 @@
 //! Rates and stabilization.
 
 use crate::autoscaling::v2::{HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior};
-use crate::field::{FieldError, Json};
+use crate::field::{AsJson, FieldError};
 
 const LONGEST_WINDOW: i32 = 3600;
 const LONGEST_PERIOD: i32 = 1800;
@@ -32,7 +32,7 @@ fn rules_faults(path: &str, rules: &HPAScalingRules) -> Vec<FieldError> {
         && !matches!(select, "Disabled" | "Max" | "Min")
     {
         let path = format!("{path}.selectPolicy");
-        faults.push(FieldError::not_supported(path, Json(select), &["Disabled", "Max", "Min"]));
+        faults.push(FieldError::not_supported(path, AsJson(select), &["Disabled", "Max", "Min"]));
     }
     let policies = rules.policies.as_deref().unwrap_or_default();
     if policies.is_empty() {
@@ -53,7 +53,7 @@ fn policy_faults(path: &str, policy: &HPAScalingPolicy) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if !matches!(policy.type_.as_str(), "Pods" | "Percent") {
         let path = format!("{path}.type");
-        faults.push(FieldError::not_supported(path, Json(&policy.type_), &["Percent", "Pods"]));
+        faults.push(FieldError::not_supported(path, AsJson(&policy.type_), &["Percent", "Pods"]));
     }
     if policy.value <= 0 {
         faults.push(FieldError::invalid(

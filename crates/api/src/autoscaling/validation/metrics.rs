@@ -5,7 +5,7 @@ use crate::autoscaling::v2::{
     self, ContainerResourceMetricSource, ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget,
     ObjectMetricSource, PodsMetricSource, ResourceMetricSource,
 };
-use crate::field::{FieldError, Json};
+use crate::field::{AsJson, FieldError};
 use crate::names;
 
 const TYPES: [&str; 5] = [v2::CONTAINER_RESOURCE, v2::EXTERNAL, v2::OBJECT, v2::PODS, v2::RESOURCE];
@@ -55,7 +55,7 @@ pub(super) fn metrics_faults(
 fn metric_faults(path: &str, metric: &MetricSpec, described_object: ReferenceRules) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let type_ = metric.type_.as_str();
-    let unknown = || FieldError::not_supported(format_args!("{path}.type"), Json(type_), &TYPES);
+    let unknown = || FieldError::not_supported(format_args!("{path}.type"), AsJson(type_), &TYPES);
     if type_.is_empty() {
         faults.push(FieldError::required(format_args!("{path}.type"), "must specify a metric source type"));
     }
@@ -173,7 +173,7 @@ pub(crate) fn container_resource_faults(
 }
 
 fn container_resource_name_faults(path: &str, name: &str) -> Vec<FieldError> {
-    let invalid = |detail: &str| FieldError::invalid(path, Json(name), detail);
+    let invalid = |detail: &str| FieldError::invalid(path, AsJson(name), detail);
     let mut faults: Vec<FieldError> = names::label_key_faults(name)
         .into_iter()
         .map(|wrong| FieldError::invalid(path, name, wrong))
@@ -226,13 +226,13 @@ pub(crate) fn target_faults(path: &str, target: &MetricTarget) -> Vec<FieldError
     }
     if !matches!(target.type_.as_str(), v2::UTILIZATION | v2::VALUE | v2::AVERAGE_VALUE) {
         let detail = "must be either Utilization, Value, or AverageValue";
-        faults.push(FieldError::invalid(format_args!("{path}.target.type"), Json(&target.type_), detail));
+        faults.push(FieldError::invalid(format_args!("{path}.target.type"), AsJson(&target.type_), detail));
     }
     for (field, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
         if let Some(value) = value.as_ref().filter(|value| value.sign() <= 0) {
             faults.push(FieldError::invalid(
                 format_args!("{path}.target.{field}"),
-                Json(value),
+                AsJson(value),
                 "must be positive",
             ));
         }

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::decisions::Mode;
-use api::text::{self, nearest};
+use api::decisions::DecisionMode;
 use api::time::parse_go_duration;
+use api::yaml::{self, nearest};
 use controllers::hpa::Settings;
-use engine::Config;
+use engine::ControllerConfig;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -155,7 +155,7 @@ impl Options {
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let source = files::read(path)?;
-        let documents = text::parse(&source)?;
+        let documents = yaml::parse(&source)?;
         let document = match documents.as_slice() {
             [only] => only,
             [] => return Ok(Self::default()),
@@ -233,7 +233,7 @@ impl Options {
     /// What the controller is set to, or what is wrong with it.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = Settings::default();
-        let mut config = Config::default();
+        let mut config = ControllerConfig::default();
         if let Some(GoDuration(period)) = self.horizontal_pod_autoscaler_sync_period {
             settings.period = positive("horizontal-pod-autoscaler-sync-period", period)?;
         }
@@ -265,9 +265,9 @@ impl Options {
         }
         settings.config = Arc::new(config);
         settings.mode = match self.mode {
-            None | Some(ModeName::Active) => Mode::Active,
-            Some(ModeName::Shadow) => Mode::Shadow,
-            Some(ModeName::DryRun) => Mode::DryRun,
+            None | Some(ModeName::Active) => DecisionMode::Active,
+            Some(ModeName::Shadow) => DecisionMode::Shadow,
+            Some(ModeName::DryRun) => DecisionMode::DryRun,
         };
         settings.namespaces = self.namespaces.clone().unwrap_or_default();
         settings.remember = self.remember.unwrap_or(true);
@@ -276,7 +276,7 @@ impl Options {
 }
 
 /// Sets a gate; those of Kubernetes that do not concern decisions may be named and do nothing.
-fn gate(config: &mut Config, name: &str, on: bool) -> Result<(), Failure> {
+fn gate(config: &mut ControllerConfig, name: &str, on: bool) -> Result<(), Failure> {
     const KNOWN: [&str; 3] = ["HPAScaleToZero", "HPAConfigurableTolerance", "PodLevelResources"];
     match name {
         "HPAScaleToZero" => config.gates.scale_to_zero = on,

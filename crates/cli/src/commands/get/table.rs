@@ -8,8 +8,8 @@ use api::decisions::DecisionRecord;
 use api::table::Table;
 use cluster::Kind;
 use engine::explain;
-use engine::normalize::{Hold, Limit};
-use engine::{Decision, Outcome};
+use engine::normalize::{ScalingLimit, StabilizationHold};
+use engine::{Decision, ScaleOutcome};
 use jiff::Timestamp;
 
 use crate::live::objects::Object;
@@ -56,8 +56,8 @@ impl Entry {
                 let decision = &record.decision;
                 let why = record.sentence();
                 match decision.outcome {
-                    Outcome::Scaled => format!("{} → {}: {why}", decision.current(), decision.desired),
-                    Outcome::DryRun => {
+                    ScaleOutcome::Scaled => format!("{} → {}: {why}", decision.current(), decision.desired),
+                    ScaleOutcome::DryRun => {
                         format!("would go {} → {}: {why}", decision.current(), decision.desired)
                     }
                     _ => why,
@@ -89,7 +89,7 @@ impl Entry {
         }
         let decision = &self.record.as_ref()?.decision;
         let scale = decision.scale.as_ref()?;
-        Some(if decision.outcome == Outcome::Scaled { decision.desired } else { scale.spec_replicas })
+        Some(if decision.outcome == ScaleOutcome::Scaled { decision.desired } else { scale.spec_replicas })
     }
 
     /// What metrics wanted.
@@ -108,13 +108,13 @@ impl Entry {
 pub(crate) fn limited_by(decision: &Decision) -> &'static str {
     let Some(normalized) = &decision.normalized else { return "-" };
     match (normalized.limited.limit, normalized.stabilized.hold) {
-        (Limit::TooMany, _) => "max",
-        (Limit::TooFew, _) => "min",
-        (Limit::Up, _) => "up rate",
-        (Limit::Down, _) => "down rate",
-        (Limit::Within, Hold::Down) => "down window",
-        (Limit::Within, Hold::Up) => "up window",
-        (Limit::Within, Hold::None) => "-",
+        (ScalingLimit::TooMany, _) => "max",
+        (ScalingLimit::TooFew, _) => "min",
+        (ScalingLimit::Up, _) => "up rate",
+        (ScalingLimit::Down, _) => "down rate",
+        (ScalingLimit::Within, StabilizationHold::Down) => "down window",
+        (ScalingLimit::Within, StabilizationHold::Up) => "up window",
+        (ScalingLimit::Within, StabilizationHold::None) => "-",
     }
 }
 

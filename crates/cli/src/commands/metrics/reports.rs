@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use api::reports::{API_VERSION, CURRENT, GROUP, KIND, RESOURCE, Report, ReportList, VERSION};
+use api::reports::{API_VERSION, CURRENT, GROUP, KIND, RESOURCE, ReportList, ServerReport, VERSION};
 use http::{Method, Request, Response};
 use serde_json::json;
 use serve::{ApiGroupVersion, ApiResource, AuthorizedRequest, Body, Status, StatusDetails};
 
 /// Makes the report.
-pub(super) type Reporter = Arc<dyn Fn() -> Report + Send + Sync>;
+pub(super) type Reporter = Arc<dyn Fn() -> ServerReport + Send + Sync>;
 
 /// The API, for the list of those that are served.
 pub(super) fn group(reporter: Reporter) -> ApiGroupVersion {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::provider::Compat;
-use api::text;
+use api::yaml;
 use cluster::connect::{Target, connect};
 use cluster::discovery::Discovery;
 use controllers::operator::auth::{
@@ -112,7 +112,7 @@ async fn cluster(args: &Args) -> Result<Option<Client>, Failure> {
 fn read(args: &Args) -> Result<Vec<Value>, Failure> {
     let mut all = Vec::new();
     for source in files::read_all(&args.files)? {
-        for document in text::parse(&source).map_err(|problem| Failure::Problems(vec![problem]))? {
+        for document in yaml::parse(&source).map_err(|problem| Failure::Problems(vec![problem]))? {
             for item in document.into_items() {
                 let mut object: Value = item.decode_lenient().map_err(Failure::Problems)?;
                 if let Some(meta) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {

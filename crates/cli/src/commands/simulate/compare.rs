@@ -1,9 +1,9 @@
 //! `simulate --compare`: several configurations on the same load, in one table.
 
 use api::table::Table;
-use api::text::Source;
+use api::yaml::SourceFile;
 use serde::Serialize;
-use sim::report::Finished;
+use sim::report::FinishedRun;
 use sim::scenario::Variation;
 use sim::{Scenario, Summary, WorkloadSummary};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let given = files::read_all(&args.files)?;
     let variants = files::read_all(&args.compare)?;
     // Without a file of its own, the first configuration brings the load.
-    let base: &[Source] = if given.is_empty() { variants.get(..1).unwrap_or_default() } else { &given };
+    let base: &[SourceFile] = if given.is_empty() { variants.get(..1).unwrap_or_default() } else { &given };
     let names = names(args);
     let mut runs = Vec::new();
     for (variant, name) in variants.iter().zip(&names) {
@@ -40,9 +40,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let (witness, summary) = play(args, &scenario)?;
         runs.push((name, scenario, witness, summary));
     }
-    let finished: Vec<Finished<'_>> = runs
+    let finished: Vec<FinishedRun<'_>> = runs
         .iter()
-        .map(|(name, scenario, witness, summary)| Finished { name, about: "", scenario, summary, witness })
+        .map(|(name, scenario, witness, summary)| FinishedRun { name, about: "", scenario, summary, witness })
         .collect();
     let mut sources = given.clone();
     sources.extend(variants.iter().cloned());

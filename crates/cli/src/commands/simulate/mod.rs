@@ -6,10 +6,10 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-use api::text::Source;
+use api::yaml::SourceFile;
 use serde::Serialize;
 use sim::report::page::{File, Reproduce};
-use sim::report::{Finished, Page, Witness};
+use sim::report::{FinishedRun, ReportPage, ReportRecorder};
 use sim::scenario::Variation;
 use sim::{Recording, Scenario, Simulation, Summary};
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let name = args.files.first().map(|file| stem(file)).unwrap_or_default();
     report(
         args,
-        &[Finished { name: &name, about: "", scenario: &scenario, summary: &summary, witness: &witness }],
+        &[FinishedRun { name: &name, about: "", scenario: &scenario, summary: &summary, witness: &witness }],
         &sources,
     )?;
     match args.output {
@@ -97,20 +97,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Writes the report, if the user wants one.
-fn report(args: &Args, runs: &[Finished<'_>], sources: &[Source]) -> Outcome {
+fn report(args: &Args, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outcome {
     let Some(path) = &args.report else { return Ok(()) };
-    let file = |source: &Source| File { name: source.name.to_string(), text: source.text.to_string() };
+    let file = |source: &SourceFile| File { name: source.name.to_string(), text: source.text.to_string() };
     let reproduce = Reproduce {
         command: command_line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: args.seed,
         files: sources.iter().map(file).collect(),
     };
-    files::write(path, &sim::report::html(&Page::of(runs, reproduce)))
+    files::write(path, &sim::report::html(&ReportPage::of(runs, reproduce)))
 }
 
 /// Runs a scenario, printing the table as it goes if the user wants one.
-fn play(args: &Args, scenario: &Scenario) -> Result<(Witness, Summary), Failure> {
+fn play(args: &Args, scenario: &Scenario) -> Result<(ReportRecorder, Summary), Failure> {
     let table = matches!(args.output, Format::Table | Format::Wide) && !args.quiet && args.compare.is_empty();
     let mut watch = watch::Watch::new(scenario, table.then_some(args.output), args.speed);
     let summary = Simulation::new(scenario).run(&mut watch);

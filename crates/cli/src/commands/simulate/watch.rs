@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use engine::explain::{clock, sentence};
 use engine::{Decision, Observation};
 use jiff::Timestamp;
-use sim::report::Witness;
-use sim::{Due, Millis, Observer, Sample, Scenario};
+use sim::report::ReportRecorder;
+use sim::{DueDecision, Millis, Observer, Scenario, WorkloadSample};
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -17,11 +17,11 @@ use crate::scenario::row;
 /// Watches a run: records it, prints it, and keeps to the speed the user chose.
 pub(crate) struct Watch<'a> {
     scenario: &'a Scenario,
-    witness: Witness,
+    witness: ReportRecorder,
     table: Option<Columns>,
     progress: Progress,
     pace: Option<Pace>,
-    load: Vec<Sample>,
+    load: Vec<WorkloadSample>,
     /// The last cells printed for each autoscaler, without the age.
     shown: Vec<Vec<String>>,
     failed: Option<Failure>,
@@ -44,7 +44,7 @@ impl<'a> Watch<'a> {
         let printed_to_terminal = table.is_some() && std::io::stdout().is_terminal();
         let mut watch = Self {
             scenario,
-            witness: Witness::new(scenario),
+            witness: ReportRecorder::new(scenario),
             table: table.map(|format| Columns { wide: format == Format::Wide, widths: Vec::new() }),
             progress: Progress::new(scenario.duration, !printed_to_terminal),
             pace: speed.map(|factor| Pace { factor, began: Instant::now() }),
@@ -57,7 +57,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What was seen, unless printing failed.
-    pub(crate) fn finish(self) -> Result<Witness, Failure> {
+    pub(crate) fn finish(self) -> Result<ReportRecorder, Failure> {
         self.progress.finish();
         match self.failed {
             Some(failure) => Err(failure),
@@ -104,7 +104,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn wide_cells(&self, due: &Due, decision: &Decision, workload: usize) -> Vec<String> {
+    fn wide_cells(&self, due: &DueDecision, decision: &Decision, workload: usize) -> Vec<String> {
         let sample = self.load.get(workload);
         let plan = self.scenario.autoscalers.get(due.autoscaler);
         vec![
@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn step(&mut self, due: &Due, seen: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
         self.witness.step(due, seen, decision);
         self.progress.at(due.elapsed);
         self.keep_pace(due.elapsed);
@@ -142,7 +142,7 @@ impl Observer for Watch<'_> {
         }
     }
 
-    fn sample(&mut self, at: Timestamp, workload: usize, sample: &Sample) {
+    fn sample(&mut self, at: Timestamp, workload: usize, sample: &WorkloadSample) {
         self.witness.sample(at, workload, sample);
         if self.load.len() <= workload {
             self.load.resize(workload + 1, *sample);

@@ -1,11 +1,11 @@
 //! What is wrong with autoscalers, by cause.
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::decisions::{DecisionRecord, Mode};
+use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::Kind;
 use engine::explain::short_name;
-use engine::normalize::Limit;
-use engine::{Course, Outcome};
+use engine::normalize::ScalingLimit;
+use engine::{Course, ScaleOutcome};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<Trouble> {
 /// How bad it is with one autoscaler.
 pub(crate) fn grade(entry: &Entry, troubles: &[Trouble]) -> Grade {
     let disabled = match &entry.record {
-        Some(record) => record.decision.course == Course::Disabled || record.mode == Mode::Off,
+        Some(record) => record.decision.course == Course::Disabled || record.mode == DecisionMode::Off,
         None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),
     };
     let worst = troubles.iter().map(|trouble| trouble.grade).min();
@@ -92,12 +92,12 @@ fn by_record(kind: Kind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble
         let mut next = rows.iter().skip(at + 1).take_while(|row| row.label.is_empty());
         next.find_map(|row| row.text.strip_prefix("remedy: ")).map(str::to_owned)
     };
-    let failing = decision.outcome == Outcome::Failed;
+    let failing = decision.outcome == ScaleOutcome::Failed;
     let mut named_any = false;
     if let Course::NoScale(failure) = &decision.course {
-        let (engine::ScaleFailure::InvalidApiVersion(why)
-        | engine::ScaleFailure::UnknownKind(why)
-        | engine::ScaleFailure::Query(why)) = failure;
+        let (engine::ScaleReadError::InvalidApiVersion(why)
+        | engine::ScaleReadError::UnknownKind(why)
+        | engine::ScaleReadError::Query(why)) = failure;
         found.push(Trouble {
             grade: Grade::Failing,
             cause: "the target's scale cannot be read".to_owned(),
@@ -140,7 +140,7 @@ fn by_record(kind: Kind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble
             remedy: String::new(),
         });
     }
-    if let Outcome::WriteFailed(why) = &decision.outcome {
+    if let ScaleOutcome::WriteFailed(why) = &decision.outcome {
         found.push(Trouble {
             grade: Grade::Failing,
             cause: "the new count cannot be written".to_owned(),
@@ -149,7 +149,7 @@ fn by_record(kind: Kind, record: &DecisionRecord, now: Timestamp) -> Vec<Trouble
         });
     }
     if let Some(normalized) = &decision.normalized
-        && normalized.limited.limit == Limit::TooMany
+        && normalized.limited.limit == ScalingLimit::TooMany
     {
         found.push(at_max(format!(
             "max is {}, metrics want {}",

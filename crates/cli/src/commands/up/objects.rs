@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::scale::group_of;
-use api::text::Document;
+use api::yaml::Document;
 use cluster::discovery::Discovery;
 use cluster::request::{self, Request};
 use http::Method;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::text::{self, Source};
+use api::yaml::{self, SourceFile};
 use cluster::Clock;
 use cluster::connect::{self, Connection, Credentials, Material, Target};
 use localkube::nodes::{Nodes, Plan, Workload};
@@ -58,7 +58,7 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) async fn build(args: &Args) -> Result<Self, Failure> {
         let sources = if args.files.is_empty() {
-            vec![Source::from_bytes("up.yaml", DEFAULT.as_bytes())?]
+            vec![SourceFile::from_bytes("up.yaml", DEFAULT.as_bytes())?]
         } else {
             files::read_all(&args.files)?
         };
@@ -91,11 +91,11 @@ impl Stage {
         let nodes = nodes.map_err(|e| outside("start the simulated nodes")(e.to_string()))?;
         let mut documents = Vec::new();
         for source in &sources {
-            documents.extend(text::parse(source)?.into_iter().flat_map(text::Document::into_items));
+            documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
         }
         for (name, text) in EVENTS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALERS)]) {
-            let definition = Source::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
-            objects::create(&client, &text::parse(&definition)?).await?;
+            let definition = SourceFile::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
+            objects::create(&client, &yaml::parse(&definition)?).await?;
         }
         // All that is ours talks to the cluster as it would to any other: over TLS, by kubeconfig.
         let target = Target { kubeconfig: Some(args.kubeconfig.clone()), context: None };
@@ -128,8 +128,8 @@ impl Stage {
         }
         let queue = if args.files.is_empty() { Some(Queue::open(client.clone()).await?) } else { None };
         if let Some(queue) = &queue {
-            let source = Source::from_bytes("orders-worker.yaml", queue.placed(ORDERS).as_bytes())?;
-            documents.extend(text::parse(&source)?);
+            let source = SourceFile::from_bytes("orders-worker.yaml", queue.placed(ORDERS).as_bytes())?;
+            documents.extend(yaml::parse(&source)?);
         }
         // Last, so that the controller sees autoscalers come, as it does in life: its first look is one period later.
         objects::create(&client, &documents).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::autoscaling::print;
 use api::decisions::DecisionRecord;
 use engine::explain::{self, clock};
-use engine::{Outcome, Status, Verdict};
+use engine::{ActivationVerdict, ScaleOutcome, Status};
 use jiff::Timestamp;
 use sim::Millis;
 use sim::scenario::AutoscalerPlan;
@@ -66,14 +66,14 @@ enum Mood {
 impl Mood {
     fn of(record: &DecisionRecord) -> Option<Self> {
         let decision = &record.decision;
-        if matches!(decision.outcome, Outcome::Failed | Outcome::WriteFailed(_)) {
+        if matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)) {
             return record.round.as_ref().map(|_| Self::Held);
         }
         Some(match &decision.activation.as_ref()?.verdict {
-            Verdict::Resting | Verdict::Rests { .. } => Self::Rest,
-            Verdict::Wakes | Verdict::Lifts | Verdict::Metrics => Self::Work,
-            Verdict::Cooling { .. } => Self::Cooldown,
-            Verdict::Held(_) => Self::Held,
+            ActivationVerdict::Resting | ActivationVerdict::Rests { .. } => Self::Rest,
+            ActivationVerdict::Wakes | ActivationVerdict::Lifts | ActivationVerdict::Metrics => Self::Work,
+            ActivationVerdict::Cooling { .. } => Self::Cooldown,
+            ActivationVerdict::Held(_) => Self::Held,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use api::decisions::DecisionRecord;
 use api::table::Table;
-use engine::Outcome as Became;
+use engine::ScaleOutcome as Became;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 

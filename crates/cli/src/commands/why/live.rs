@@ -1,10 +1,10 @@
 //! A decision on a cluster.
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::decisions::{DecisionRecord, Mode};
+use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::Kind;
 use engine::explain::{Explanation, Row, clock};
-use engine::{Decision, Round, Spec};
+use engine::{Decision, Spec, TriggerPoll};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Explained {
     namespace: String,
     explanation: Explanation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<Mode>,
+    mode: Option<DecisionMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(crate) struct Explained {
     decision: Option<Decision>,
     /// What triggers said before it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    round: Option<Round>,
+    round: Option<TriggerPoll>,
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
     /// The HPA that a ScaledObject acts through.
@@ -219,12 +219,12 @@ pub(crate) fn explanation(
         words.rows.push(Row { label: label.into(), text, decided: false });
     };
     match record.mode {
-        Mode::Active => {}
-        Mode::Shadow => {
+        DecisionMode::Active => {}
+        DecisionMode::Shadow => {
             say("mode", "shadow: another controller acts, and this one only compares".to_owned());
         }
-        Mode::DryRun => say("mode", "dry run: decided and recorded, never written".to_owned()),
-        Mode::Off => say("mode", "off: nothing more is decided about this object".to_owned()),
+        DecisionMode::DryRun => say("mode", "dry run: decided and recorded, never written".to_owned()),
+        DecisionMode::Off => say("mode", "off: nothing more is decided about this object".to_owned()),
     }
     if record.times > 1 {
         say(

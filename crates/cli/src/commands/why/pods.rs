@@ -1,7 +1,7 @@
 //! Every pod that was looked at, by metric.
 
 use api::table::Table;
-use engine::evaluate::{Arithmetic, Group, Proposal};
+use engine::evaluate::{Arithmetic, PodGroup, Proposal};
 use engine::explain::short_name;
 use engine::{Decision, Spec};
 
@@ -18,10 +18,10 @@ pub(crate) fn table(page: Page, spec: &Spec, decision: &Decision) -> String {
         let Ok(Proposal { sum: Arithmetic::PerPod(sum), .. }) = &evaluation.result else { continue };
         for pod in sum.detail.iter().flatten() {
             let group = match pod.group {
-                Group::Ready => "yes",
-                Group::Unready => "no: not yet ready",
-                Group::Missing => "no: without metrics",
-                Group::Ignored => "no: ending",
+                PodGroup::Ready => "yes",
+                PodGroup::Unready => "no: not yet ready",
+                PodGroup::Missing => "no: without metrics",
+                PodGroup::Ignored => "no: ending",
             };
             table.rows.push(vec![
                 short_name(metric),

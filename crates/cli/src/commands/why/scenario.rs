@@ -2,10 +2,10 @@
 
 use api::table::Table;
 use engine::explain::{Explanation, clock, explain, sentence};
-use engine::{Decision, Observation, Outcome as Became};
+use engine::{Decision, Observation, ScaleOutcome as Became};
 use serde::Serialize;
 use sim::scenario::Variation;
-use sim::{Capture, Due, Millis, Observer, Scenario, Simulation};
+use sim::{DecisionCapture, DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::{Args, pods};
 use crate::failure::{Failure, Outcome};
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(since) = &args.since {
         return decisions(args, &scenario, &chosen, at, since);
     }
-    let mut capture = Capture::new(at, scenario.autoscalers.len());
+    let mut capture = DecisionCapture::new(at, scenario.autoscalers.len());
     Simulation::new(&scenario).run(&mut capture);
     let mut records = Vec::new();
     for index in chosen {
@@ -99,7 +99,7 @@ struct Span<'a> {
 }
 
 impl Observer for Span<'_> {
-    fn step(&mut self, due: &Due, _: &Observation, decision: &Decision) {
+    fn step(&mut self, due: &DueDecision, _: &Observation, decision: &Decision) {
         self.past = due.elapsed > self.to;
         let Some(plan) = self.scenario.autoscalers.get(due.autoscaler) else { return };
         if self.past || due.elapsed < self.from || !self.chosen.contains(&due.autoscaler) {

@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use engine::Shape;
-use engine::pod::{Amounts, Container, Resources};
+use engine::PodTemplate;
+use engine::pod::{Container, ResourceList, Resources};
 
 use crate::index::pool::{Id, Pool};
 
@@ -16,16 +16,16 @@ pub(super) struct Shapes {
 
 #[derive(Debug)]
 struct Shared {
-    shape: Arc<Shape>,
+    shape: Arc<PodTemplate>,
     pods: u32,
 }
 
 /// What a shape is found again by.
-struct Identity<'a>(&'a Shape);
+struct Identity<'a>(&'a PodTemplate);
 
 impl Shapes {
     /// The shape that equals this one, for one more pod.
-    pub(super) fn take(&mut self, shape: Shape) -> (Id, Arc<Shape>) {
+    pub(super) fn take(&mut self, shape: PodTemplate) -> (Id, Arc<PodTemplate>) {
         let hash = self.pool.hash(Identity(&shape));
         let known = self.pool.find(hash, |known| *known.shape == shape);
         if let Some(id) = known
@@ -55,7 +55,7 @@ impl Shapes {
 
 impl Hash for Identity<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Shape { containers, init_containers, pod, overhead } = self.0;
+        let PodTemplate { containers, init_containers, pod, overhead } = self.0;
         hash_containers(containers, state);
         hash_containers(init_containers, state);
         hash_resources(pod, state);
@@ -77,6 +77,6 @@ fn hash_resources(Resources { requests, limits }: &Resources, state: &mut impl H
     hash_amounts(limits, state);
 }
 
-fn hash_amounts(amounts: &Amounts, state: &mut impl Hasher) {
+fn hash_amounts(amounts: &ResourceList, state: &mut impl Hasher) {
     amounts.hash(state);
 }

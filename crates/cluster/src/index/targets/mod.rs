@@ -73,7 +73,7 @@ pub struct TargetSpec {
 #[serde(untagged)]
 pub enum TargetSelector {
     /// Plain labels, as a ReplicationController has them.
-    Labels(api::map::Texts),
+    Labels(api::map::StringMap),
     /// A selector object, as all others have it.
     Object(LabelSelector),
 }

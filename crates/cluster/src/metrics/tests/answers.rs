@@ -294,7 +294,7 @@ async fn odd_numbers_are_handed_on_and_missing_ones_are_not_there() {
         Value::Null,
     ]);
     let fake = server(move |_| Reply::json(&list));
-    let Samples::PerPod(PodSamples { stray, .. }) =
+    let MetricSamples::PerPod(PodSamples { stray, .. }) =
         metrics(&fake).samples(alone(), &resource("cpu")).await.unwrap()
     else {
         unreachable!()
@@ -314,7 +314,8 @@ async fn values_and_series_are_read() {
         {"describedObject": {"name": "p"}, "window": 30, "value": "1"},
         {"describedObject": {"name": "q"}, "value": "2"}]});
     let fake = server(move |_| Reply::json(&old));
-    let Samples::PerPod(samples) = metrics(&fake).samples(alone(), &pods("m", "")).await.unwrap() else {
+    let MetricSamples::PerPod(samples) = metrics(&fake).samples(alone(), &pods("m", "")).await.unwrap()
+    else {
         unreachable!()
     };
     let windows: Vec<i64> = samples.stray.iter().map(|sample| sample.window.as_secs()).collect();
@@ -326,13 +327,13 @@ async fn what_cannot_be_asked_is_not() {
     let fake = server(|_| Reply::new(500, TEXT, "boom"));
     let metrics = metrics(&fake);
     let mut broken = pods("m", "");
-    broken.source = Source::Pods(MetricId { selector: Err("no".to_owned()), ..id("m", "") });
+    broken.source = MetricSource::Pods(MetricId { selector: Err("no".to_owned()), ..id("m", "") });
     for metric in [
         broken,
-        metric(Source::Unknown("X".to_owned()), Goal::Value(1)),
-        Metric { goal: Goal::Missing, ..resource("cpu") },
+        metric(MetricSource::Unknown("X".to_owned()), MetricTarget::Value(1)),
+        Metric { goal: MetricTarget::Missing, ..resource("cpu") },
     ] {
-        assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), Samples::NotAsked);
+        assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), MetricSamples::NotAsked);
     }
     assert!(fake.lines().is_empty());
     let nobody = object(Some("networking.k8s.io/v1"), "Nope", "x", "Hits");

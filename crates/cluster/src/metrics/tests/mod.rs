@@ -7,7 +7,7 @@ mod usage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::spec::{FailurePolicy, Goal, Metric, MetricId, Share, Source};
+use engine::spec::{FailurePolicy, Metric, MetricId, MetricSource, MetricTarget, UtilizationBase};
 use serde_json::{Value, json};
 
 use super::*;
@@ -15,7 +15,7 @@ use crate::request::tests::fake::{Asked, Fake, JSON, Reply, TEXT};
 
 const FRESHNESS: Duration = Duration::from_secs(5);
 
-fn metric(source: Source, goal: Goal) -> Metric {
+fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
     Metric { source, goal, on_failure: FailurePolicy::default() }
 }
 
@@ -24,34 +24,37 @@ fn id(name: &str, selector: &str) -> MetricId {
 }
 
 fn resource(name: &str) -> Metric {
-    metric(Source::Resource { name: name.to_owned(), of: Share::default() }, Goal::Utilization(50))
+    metric(
+        MetricSource::Resource { name: name.to_owned(), of: UtilizationBase::default() },
+        MetricTarget::Utilization(50),
+    )
 }
 
 fn container(name: &str, container: &str) -> Metric {
-    let source = Source::ContainerResource {
+    let source = MetricSource::ContainerResource {
         name: name.to_owned(),
         container: container.to_owned(),
-        of: Share::default(),
+        of: UtilizationBase::default(),
     };
-    metric(source, Goal::Utilization(50))
+    metric(source, MetricTarget::Utilization(50))
 }
 
 fn pods(name: &str, selector: &str) -> Metric {
-    metric(Source::Pods(id(name, selector)), Goal::AverageValue(5000))
+    metric(MetricSource::Pods(id(name, selector)), MetricTarget::AverageValue(5000))
 }
 
 fn object(api_version: Option<&str>, kind: &str, name: &str, metric_name: &str) -> Metric {
-    let source = Source::Object {
+    let source = MetricSource::Object {
         kind: kind.to_owned(),
         name: name.to_owned(),
         api_version: api_version.map(str::to_owned),
         metric: id(metric_name, ""),
     };
-    metric(source, Goal::Value(5000))
+    metric(source, MetricTarget::Value(5000))
 }
 
 fn external(name: &str, selector: &str) -> Metric {
-    metric(Source::External(id(name, selector)), Goal::Value(5000))
+    metric(MetricSource::External(id(name, selector)), MetricTarget::Value(5000))
 }
 
 /// What a server with ingresses, namespaces and these groups says about itself.
@@ -101,9 +104,9 @@ fn pod_list(items: &[Value]) -> Value {
     json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items})
 }
 
-/// Samples without a pod, in thousandths.
-fn stray(samples: &Samples) -> Vec<i64> {
-    let Samples::PerPod(samples) = samples else { unreachable!() };
+/// MetricSamples without a pod, in thousandths.
+fn stray(samples: &MetricSamples) -> Vec<i64> {
+    let MetricSamples::PerPod(samples) = samples else { unreachable!() };
     assert!(samples.by_pod.is_empty());
     samples.stray.iter().map(|sample| sample.milli).collect()
 }

@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::decisions::{DecisionRecord, Mode};
+use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::{Key, Kind};
-use engine::{Decision, Round, Spec};
+use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
 use jiff::SignedDuration;
 
@@ -71,7 +71,14 @@ impl Records {
     }
 
     /// Adds a decision.
-    pub fn add(&self, key: &Key, mode: Mode, period: SignedDuration, spec: &Arc<Spec>, decision: &Decision) {
+    pub fn add(
+        &self,
+        key: &Key,
+        mode: DecisionMode,
+        period: SignedDuration,
+        spec: &Arc<Spec>,
+        decision: &Decision,
+    ) {
         self.add_round(key, mode, period, spec, decision, None);
     }
 
@@ -79,11 +86,11 @@ impl Records {
     pub fn add_round(
         &self,
         key: &Key,
-        mode: Mode,
+        mode: DecisionMode,
         period: SignedDuration,
         spec: &Arc<Spec>,
         decision: &Decision,
-        round: Option<Round>,
+        round: Option<TriggerPoll>,
     ) {
         let round = round.map(Box::new);
         let mut table = self.lock();

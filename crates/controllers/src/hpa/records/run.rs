@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use api::decisions::{DecisionRecord, Meta, Mode};
+use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
 use cluster::Key;
-use engine::normalize::{Hold, Limit};
-use engine::{Decision, Round, Spec};
+use engine::normalize::{ScalingLimit, StabilizationHold};
+use engine::{Decision, Spec, TriggerPoll};
 use jiff::{SignedDuration, Timestamp};
 
 /// A decision that was made once or several times in a row.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) mode: Mode,
+    pub(super) mode: DecisionMode,
     pub(super) first: Timestamp,
     pub(super) times: u64,
     pub(super) period: SignedDuration,
@@ -19,23 +19,23 @@ pub(super) struct Run {
     /// As it was last made.
     pub(super) decision: Decision,
     /// What triggers said before it, where there are any.
-    pub(super) round: Option<Box<Round>>,
+    pub(super) round: Option<Box<TriggerPoll>>,
 }
 
 impl Run {
     pub(super) fn new(
-        mode: Mode,
+        mode: DecisionMode,
         period: SignedDuration,
         spec: &Arc<Spec>,
         decision: &Decision,
-        round: Option<Box<Round>>,
+        round: Option<Box<TriggerPoll>>,
     ) -> Self {
         let decision = decision.clone();
         Self { mode, first: decision.at, times: 1, period, spec: spec.clone(), decision, round }
     }
 
     /// Whether `decision` is the same once more. What was measured may differ, what came of it may not.
-    pub(super) fn goes_on(&self, mode: Mode, spec: &Arc<Spec>, decision: &Decision) -> bool {
+    pub(super) fn goes_on(&self, mode: DecisionMode, spec: &Arc<Spec>, decision: &Decision) -> bool {
         let last = &self.decision;
         self.mode == mode
             && last.course == decision.course
@@ -54,7 +54,7 @@ impl Run {
         run: &mut Arc<Self>,
         period: SignedDuration,
         decision: &Decision,
-        round: Option<Box<Round>>,
+        round: Option<Box<TriggerPoll>>,
     ) {
         let (mode, first, times) = (run.mode, run.first, run.times + 1);
         match Arc::get_mut(run) {
@@ -75,7 +75,7 @@ impl Run {
         DecisionRecord {
             api_version: key.kind.decisions().to_owned(),
             kind: "Decision".to_owned(),
-            metadata: Meta { name: super::name_of(key), namespace: key.namespace.to_string() },
+            metadata: DecisionMeta { name: super::name_of(key), namespace: key.namespace.to_string() },
             mode: self.mode,
             first: self.first,
             last: self.decision.at,
@@ -92,7 +92,7 @@ fn wanted(decision: &Decision) -> Option<(i32, Option<usize>)> {
     decision.recommendation.as_ref().map(|r| (r.replicas, r.winner))
 }
 
-fn limited(decision: &Decision) -> Option<(Hold, i32, Limit)> {
+fn limited(decision: &Decision) -> Option<(StabilizationHold, i32, ScalingLimit)> {
     let normalized = decision.normalized.as_ref()?;
     let stabilized = &normalized.stabilized;
     Some((stabilized.hold, stabilized.replicas, normalized.limited.limit))

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use api::decisions::{API_VERSION, DecisionRecord, Mode};
+use api::decisions::{API_VERSION, DecisionMode, DecisionRecord};
 use cluster::Key;
-use engine::pod::{Container, Readiness, Resources, Truth};
-use engine::spec::{Aggregator, FailurePolicy, Goal, Metric, Share, Source, TargetRef};
+use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};
+use engine::spec::{
+    Aggregator, FailurePolicy, Metric, MetricSource, MetricTarget, TargetRef, UtilizationBase,
+};
 use engine::{
-    Config, Decision, Observation, Phase, Pod, PodSamples, Sample, Samples, Scale, Selection, Shape, Spec,
-    State, Status, Written,
+    ControllerConfig, Decision, MetricSamples, Observation, Pod, PodPhase, PodSamples, PodSelection,
+    PodTemplate, Sample, Scale, ScaleWriteResult, Spec, State, Status,
 };
 use futures::{FutureExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
@@ -26,14 +28,18 @@ pub(in crate::hpa) fn at(second: i64) -> Timestamp {
 
 /// cpu at 50 % of requests, one to a hundred replicas.
 pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
-    let source = Source::Resource { name: "cpu".into(), of: Share::Requests };
+    let source = MetricSource::Resource { name: "cpu".into(), of: UtilizationBase::Requests };
     Spec {
         namespace: "shop".into(),
         name: name.into(),
         target: TargetRef { kind: "Deployment".into(), name: name.into() },
         min: 1,
         max: 100,
-        metrics: vec![Metric { source, goal: Goal::Utilization(50), on_failure: FailurePolicy::Kubernetes }],
+        metrics: vec![Metric {
+            source,
+            goal: MetricTarget::Utilization(50),
+            on_failure: FailurePolicy::Kubernetes,
+        }],
         behavior: None,
         aggregator: Aggregator::Max,
     }
@@ -46,28 +52,28 @@ pub(in crate::hpa) fn decide(
     spec: &Spec,
     status: &Status,
     (replicas, milli): (i32, Option<i64>),
-    written: Written,
+    written: ScaleWriteResult,
 ) -> Decision {
     let requests = vec![("cpu".to_owned(), Quantity::parse("500m").unwrap())];
     let resources = Resources { requests, limits: Vec::new() };
     let container = Container { name: "app".into(), restarts: false, resources };
-    let shape = Arc::new(Shape { containers: vec![container], ..Shape::default() });
+    let shape = Arc::new(PodTemplate { containers: vec![container], ..PodTemplate::default() });
     let started = now - SignedDuration::from_hours(1);
     let pod = |n| Pod {
         name: format!("{}-7d4b9c-{n}", spec.name).into(),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         deleting: false,
         started: Some(started),
-        ready: Some(Readiness { status: Truth::True, since: started }),
+        ready: Some(ReadyCondition { status: ConditionStatus::True, since: started }),
         shape: shape.clone(),
     };
     let sample = |milli| Sample { at: now, window: SignedDuration::from_secs(30), milli };
     let samples = milli.map(|milli| {
         let by_pod = (0..replicas).map(|_| Some(sample(milli))).collect();
-        Samples::PerPod(PodSamples { by_pod, stray: Vec::new() })
+        MetricSamples::PerPod(PodSamples { by_pod, stray: Vec::new() })
     });
     let seen = Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec.clone()),
         status: status.clone(),
         scale: Ok(Scale {
@@ -75,7 +81,7 @@ pub(in crate::hpa) fn decide(
             status_replicas: replicas,
             selector: format!("app={}", spec.name),
         }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: (0..replicas).map(pod).collect(),
         samples: vec![samples.ok_or_else(|| "no answer".to_owned())],
     };
@@ -87,7 +93,7 @@ pub(in crate::hpa) fn decide(
 
 /// One decision on ten pods, with nothing remembered.
 pub(in crate::hpa) fn once(second: i64, spec: &Spec, milli: Option<i64>) -> Decision {
-    decide(&mut State::default(), at(second), spec, &Status::default(), (10, milli), Written::DryRun)
+    decide(&mut State::default(), at(second), spec, &Status::default(), (10, milli), ScaleWriteResult::DryRun)
 }
 
 pub(in crate::hpa) fn json(value: &impl serde::Serialize) -> serde_json::Value {
@@ -95,7 +101,7 @@ pub(in crate::hpa) fn json(value: &impl serde::Serialize) -> serde_json::Value {
 }
 
 fn add(records: &Records, spec: &Arc<Spec>, decision: &Decision) {
-    records.add(&Key::hpa("shop", &spec.name), Mode::Active, PERIOD, spec, decision);
+    records.add(&Key::hpa("shop", &spec.name), DecisionMode::Active, PERIOD, spec, decision);
 }
 
 fn add_all(records: &Records, spec: &Arc<Spec>, decisions: &[Decision]) {
@@ -145,7 +151,7 @@ fn what_makes_a_run_end() {
         ("current", changed(&|d| d.scale.as_mut().unwrap().spec_replicas += 1)),
         ("recommendation", changed(&|d| d.recommendation.as_mut().unwrap().replicas += 1)),
         ("reason", changed(&|d| d.reason = "other".into())),
-        ("outcome", changed(&|d| d.outcome = engine::Outcome::Scaled)),
+        ("outcome", changed(&|d| d.outcome = engine::ScaleOutcome::Scaled)),
         ("error", once(0, &spec, None)),
     ];
     for (what, decision) in cases {
@@ -159,7 +165,7 @@ fn what_makes_a_run_end() {
     add(&records, &Arc::new((*spec).clone()), &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2], "a spec that says the same is the same");
     add(&records, &Arc::new(Spec { max: 99, ..(*spec).clone() }), &same);
-    records.add(&Key::hpa("shop", "web"), Mode::Shadow, PERIOD, &spec, &same);
+    records.add(&Key::hpa("shop", "web"), DecisionMode::Shadow, PERIOD, &spec, &same);
     assert_eq!(times(&records.of("shop", "hpa.web")), [2, 1, 1], "another spec, another mode");
 }
 
@@ -189,7 +195,7 @@ fn the_latest_of_all_and_of_a_namespace() {
     let keys =
         [Key::hpa("b", "web"), Key::autoscaler("a", "web"), Key::hpa("a", "web"), Key::hpa("a", "api.v2")];
     for key in &keys {
-        records.add(key, Mode::Active, PERIOD, &spec, &decision);
+        records.add(key, DecisionMode::Active, PERIOD, &spec, &decision);
     }
     let names = |namespace| {
         let name = |r: DecisionRecord| format!("{}/{}", r.metadata.namespace, r.metadata.name);
@@ -300,8 +306,13 @@ fn the_typical_record_is_one() {
     let spec = Arc::new(mk_spec("web"));
     let records = Records::default();
     let mut state = State::default();
-    let status = decide(&mut state, at(0), &spec, &Status::default(), (10, Some(250)), Written::Done).status;
-    add(&records, &spec, &decide(&mut state, at(15), &spec, &status, (10, Some(400)), Written::Done));
+    let status =
+        decide(&mut state, at(0), &spec, &Status::default(), (10, Some(250)), ScaleWriteResult::Done).status;
+    add(
+        &records,
+        &spec,
+        &decide(&mut state, at(15), &spec, &status, (10, Some(400)), ScaleWriteResult::Done),
+    );
     let record = records.latest(None).remove(0);
     let expected = serde_json::to_string(&record).unwrap();
     let typical = std::str::from_utf8(super::history::TYPICAL).unwrap();

@@ -2,8 +2,8 @@
 
 use cluster::Key;
 use engine::evaluate::{Arithmetic, Evaluation};
-use engine::round::{Heard, Round, Trigger};
-use engine::{Decision, Status, Text};
+use engine::round::{PolledTrigger, TriggerMetric, TriggerPoll};
+use engine::{CowStr, Decision, Status};
 
 use super::run::Run;
 use super::{Kept, Table};
@@ -28,21 +28,21 @@ pub(super) fn block(size: usize) -> usize {
 }
 
 /// What triggers said takes so much.
-fn round(round: &Round) -> usize {
+fn round(round: &TriggerPoll) -> usize {
     let said = |text: &Option<String>| text.as_ref().map_or(0, |text| block(text.capacity()));
-    let metric = |heard: &Heard| block(heard.metric.capacity()) + said(&heard.failure);
-    let trigger = |one: &Trigger| {
+    let metric = |heard: &TriggerMetric| block(heard.metric.capacity()) + said(&heard.failure);
+    let trigger = |one: &PolledTrigger| {
         let names = block(one.name.capacity()) + block(one.type_.capacity()) + block(one.unit.capacity());
-        let metrics = block(one.metrics.capacity() * size_of::<Heard>());
+        let metrics = block(one.metrics.capacity() * size_of::<TriggerMetric>());
         names + said(&one.failure) + metrics + one.metrics.iter().map(metric).sum::<usize>()
     };
-    let triggers = block(round.triggers.capacity() * size_of::<Trigger>());
+    let triggers = block(round.triggers.capacity() * size_of::<PolledTrigger>());
     let formula = round.formula.as_ref().map_or(0, |formula| {
         block(formula.text.capacity())
             + block(formula.target.capacity())
             + block(formula.activation.capacity())
     });
-    block(size_of::<Round>())
+    block(size_of::<TriggerPoll>())
         + triggers
         + round.triggers.iter().map(trigger).sum::<usize>()
         + formula
@@ -89,9 +89,9 @@ fn status(s: &Status) -> usize {
     metrics + block(size_of_val(s.conditions.as_slice())) + texts.sum::<usize>()
 }
 
-fn text(text: &Text) -> usize {
+fn text(text: &CowStr) -> usize {
     match text {
-        Text::Borrowed(_) => 0,
-        Text::Owned(owned) => block(owned.capacity()),
+        CowStr::Borrowed(_) => 0,
+        CowStr::Owned(owned) => block(owned.capacity()),
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 
-use api::decisions::{API_VERSION, DifferenceList, DifferenceRecord, Meta};
+use api::decisions::{API_VERSION, DecisionMeta, DifferenceList, DifferenceRecord};
 use cluster::Key;
 use engine::report::condition;
 use engine::{Decision, Spec, Status};
@@ -236,7 +236,7 @@ fn record(key: &Key, field: &str, doubt: &Doubt, now: Timestamp, why: String) ->
     DifferenceRecord {
         api_version: API_VERSION.to_owned(),
         kind: "Difference".to_owned(),
-        metadata: Meta { name: super::records::name_of(key), namespace: key.namespace.to_string() },
+        metadata: DecisionMeta { name: super::records::name_of(key), namespace: key.namespace.to_string() },
         since: doubt.since,
         last: now,
         over: false,

@@ -13,7 +13,7 @@
 use std::fmt;
 
 use engine::report::condition;
-use engine::{Condition, Decision, Outcome, Status};
+use engine::{Condition, Decision, ScaleOutcome, Status};
 
 /// What a status says of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,5 +65,5 @@ fn is_timing(field: &str, their: &Condition, our: &Condition, ours: &Decision) -
     let failed = their.reason == "FailedUpdateScale" && our.status == "True";
     field == condition::ABLE_TO_SCALE
         && ((both_able && (rescaled(their) || rescaled(our)))
-            || (failed && matches!(ours.outcome, Outcome::DryRun | Outcome::Pending)))
+            || (failed && matches!(ours.outcome, ScaleOutcome::DryRun | ScaleOutcome::Pending)))
 }

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::decisions::{DifferenceList, DifferenceRecord, Meta};
+use api::decisions::{DecisionMeta, DifferenceList, DifferenceRecord};
 use cluster::Key;
-use engine::{Decision, Outcome, Spec, Status};
+use engine::{Decision, ScaleOutcome, Spec, Status};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{FIELDS, KEEP, Shadow, page};
@@ -181,7 +181,7 @@ fn words_about_writes_are_no_difference() {
     }
     let failed = saying(&ours, "AbleToScale", false, "FailedUpdateScale");
     let mut writing = ours.clone();
-    writing.outcome = Outcome::DryRun;
+    writing.outcome = ScaleOutcome::DryRun;
     for _ in 0..3 {
         assert!(life.look(&failed, &writing).is_empty());
     }
@@ -253,7 +253,7 @@ fn difference(name: &str, since: i64, over: bool) -> DifferenceRecord {
     DifferenceRecord {
         api_version: "v".into(),
         kind: "Difference".into(),
-        metadata: Meta { name: name.into(), namespace: "shop".into() },
+        metadata: DecisionMeta { name: name.into(), namespace: "shop".into() },
         since: at(since),
         last: at(since + 600),
         over,

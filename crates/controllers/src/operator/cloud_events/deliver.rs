@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{CloudEventSource, Condition, EVENTING_GROUP, State, types};
+use api::keda::{CloudEventSource, Condition, ConditionStatus, EVENTING_GROUP, types};
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest};
@@ -96,10 +96,10 @@ impl Shared {
     pub(super) fn say(self: &Arc<Self>, which: Which, source: &CloudEventSource, is_active: bool) {
         let condition = if is_active {
             let message = "Is configured to send events to the configured destination";
-            Condition::new(types::ACTIVE, State::True, "CloudEventSourceActive", message)
+            Condition::new(types::ACTIVE, ConditionStatus::True, "CloudEventSourceActive", message)
         } else {
             let message = "Failed to send events to the configured destination";
-            Condition::new(types::ACTIVE, State::False, "CloudEventSourceFailed", message)
+            Condition::new(types::ACTIVE, ConditionStatus::False, "CloudEventSourceFailed", message)
         };
         if source.status.conditions.get(types::ACTIVE) == Some(&condition) {
             return;

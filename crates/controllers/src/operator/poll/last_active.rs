@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{ScaledObject, State, types};
+use api::keda::{ConditionStatus, ScaledObject, types};
 use jiff::{SignedDuration, Timestamp};
 use keda::status::Changes;
 
@@ -35,7 +35,7 @@ pub(super) fn known(entry: &ObjectEntry, object: &Arc<ScaledObject>, now: Timest
     let known = match (remembered, written) {
         (Some(remembered), written) => Some(written.map_or(remembered, |written| written.max(remembered))),
         // Nobody here has seen it active, but somebody may have, after what was written.
-        (None, Some(written)) if object.status.conditions.state(types::ACTIVE) == State::True => {
+        (None, Some(written)) if object.status.conditions.state(types::ACTIVE) == ConditionStatus::True => {
             let oldest = SignedDuration::try_from(oldest(object)).unwrap_or_default();
             written.checked_add(oldest).ok().map(|latest| latest.min(now).max(written))
         }
@@ -84,7 +84,7 @@ mod tests {
         Timestamp::from_second(1_000_000 + seconds).unwrap()
     }
 
-    fn object(active: State, written: i64) -> Arc<ScaledObject> {
+    fn object(active: ConditionStatus, written: i64) -> Arc<ScaledObject> {
         let mut object = ScaledObject::default();
         object.metadata.creation_timestamp = Some(at(0));
         object.status.last_active_time = Some(at(written));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_only_a_little_later_is_remembered_but_not_written() {
-        let (entry, object) = (ObjectEntry::default(), object(State::True, 100));
+        let (entry, object) = (ObjectEntry::default(), object(ConditionStatus::True, 100));
         for time in [130, 160, 190, 399] {
             assert_eq!(leave_out(&entry, &object, active(time)), Changes::default());
             assert_eq!(since(&entry, &object, time), Some(at(time)));
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn along_with_anything_else_it_is_written_exactly() {
-        let (entry, object) = (ObjectEntry::default(), object(State::True, 100));
+        let (entry, object) = (ObjectEntry::default(), object(ConditionStatus::True, 100));
         leave_out(&entry, &object, active(130));
-        let over = Condition::new(types::ACTIVE, State::False, "ScalerNotActive", "");
+        let over = Condition::new(types::ACTIVE, ConditionStatus::False, "ScalerNotActive", "");
         let changes = Changes { conditions: vec![over], ..Changes::default() };
         let written = leave_out(&entry, &object, changes.clone());
         assert_eq!(written, Changes { last_active_time: Some(at(130)), ..changes });
@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn who_takes_over_never_thinks_that_activity_ended_earlier_than_it_did() {
         // The one before wrote at 100 and was content with that until 399.
-        assert_eq!(since(&ObjectEntry::default(), &object(State::True, 100), 460), Some(at(400)));
+        assert_eq!(since(&ObjectEntry::default(), &object(ConditionStatus::True, 100), 460), Some(at(400)));
         assert_eq!(
-            since(&ObjectEntry::default(), &object(State::True, 100), 200),
+            since(&ObjectEntry::default(), &object(ConditionStatus::True, 100), 200),
             Some(at(200)),
             "but not in the future"
         );
         assert_eq!(
-            since(&ObjectEntry::default(), &object(State::False, 100), 260),
+            since(&ObjectEntry::default(), &object(ConditionStatus::False, 100), 260),
             Some(at(100)),
             "this was exact"
         );
@@ -141,8 +141,8 @@ mod tests {
     fn what_is_remembered_of_an_older_object_of_that_name_does_not_count() {
         let entry = ObjectEntry::default();
         entry.state().last_active = Some(at(-5));
-        assert_eq!(since(&entry, &object(State::False, 100), 260), Some(at(100)));
-        let mut new = (*object(State::False, 100)).clone();
+        assert_eq!(since(&entry, &object(ConditionStatus::False, 100), 260), Some(at(100)));
+        let mut new = (*object(ConditionStatus::False, 100)).clone();
         new.status.last_active_time = None;
         assert_eq!(leave_out(&entry, &new, Changes::default()), Changes::default());
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn with_short_cooldowns_not_every_poll_writes() {
         let entry = ObjectEntry::default();
-        let mut object = (*object(State::True, 100)).clone();
+        let mut object = (*object(ConditionStatus::True, 100)).clone();
         (object.spec.polling_interval, object.spec.cooldown_period) = (Some(5), Some(5));
         assert_eq!(leave_out(&entry, &object, active(129)), Changes::default());
         assert_eq!(since(&entry, &Arc::new(object.clone()), 129), Some(at(129)), "though it is known");
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn with_long_intervals_every_poll_writes() {
         let entry = ObjectEntry::default();
-        let mut object = (*object(State::True, 0)).clone();
+        let mut object = (*object(ConditionStatus::True, 0)).clone();
         object.spec.polling_interval = Some(600);
         assert_eq!(leave_out(&entry, &object, active(599)), active(599));
     }

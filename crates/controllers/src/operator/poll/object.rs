@@ -88,7 +88,8 @@ pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollO
         // Without a formula nothing is built, and nothing is decided about a target that is not there.
         return PollOutcome::default();
     }
-    if object.is_paused() && object.status.conditions.state(types::PAUSED) != api::keda::State::True {
+    if object.is_paused() && object.status.conditions.state(types::PAUSED) != api::keda::ConditionStatus::True
+    {
         // The reconcile that is on its way says so, and tells it.
         return PollOutcome::default();
     }
@@ -131,7 +132,8 @@ pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollO
         Some(_) if !state.is_falling_back && object.spec.fallback.is_some() => without_fallback(&object),
         _ => object,
     };
-    let woke = state.active && object.status.conditions.state(types::ACTIVE) != api::keda::State::True;
+    let woke =
+        state.active && object.status.conditions.state(types::ACTIVE) != api::keda::ConditionStatus::True;
     if scaling_mode(context, &object) == ScalingMode::Direct {
         let formula = triggers.formula();
         let round =
@@ -168,7 +170,7 @@ pub(crate) async fn decide_and_write(
     object: &ScaledObject,
     input: Input<'_>,
     changes: status::Changes,
-    round: engine::Round,
+    round: engine::TriggerPoll,
 ) {
     let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
     let said = context.store().hpas.get(&name).and_then(|hpa| hpa.scaling_active.clone());

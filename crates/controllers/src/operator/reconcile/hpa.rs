@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
-use api::keda::{ScaledObject, State, types};
+use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::event::Event;
 use keda::hpa::{self, Made};
 
@@ -25,8 +25,9 @@ pub(super) async fn ensure(
 ) -> Result<Option<String>, String> {
     let owner = ScaledResource::Object(Arc::new(object.clone()));
     let is_new = !entry.triggers().is_some_and(|known| known.are_of(&owner));
-    let is_restart =
-        is_new && !entry.state().known && object.status.conditions.state(types::READY) == State::True;
+    let is_restart = is_new
+        && !entry.state().known
+        && object.status.conditions.state(types::READY) == ConditionStatus::True;
     let triggers = context.triggers(entry, &owner);
     if let Some(Err(error)) = triggers.formula() {
         return Err(error.to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::keda::{Condition, Conditions, FINALIZER, ScaledJob, State, annotations, types};
+use api::keda::{Condition, ConditionStatus, Conditions, FINALIZER, ScaledJob, annotations, types};
 use keda::event::Event;
 use keda::jobs::{Outdated, outdated};
 use keda::{admission, status};
@@ -94,7 +94,8 @@ async fn steps(
         return Err(StepFailure::new("Cannot set metricType in ScaledJob triggers", cause));
     }
     let was_polled = std::mem::replace(&mut entry.state().polled, true);
-    let is_restart = !entry.state().known && job.status.conditions.state(types::READY) == State::True;
+    let is_restart =
+        !entry.state().known && job.status.conditions.state(types::READY) == ConditionStatus::True;
     if !was_polled && !is_restart {
         let mut event = Event::normal("KEDAScalersStarted", "Started scalers watch");
         event.action = Some("ScalersWatchStarted");
@@ -104,14 +105,14 @@ async fn steps(
 }
 
 fn turn(context: &OperatorContext, job: &mut ScaledJob, is_paused: bool) {
-    let was = job.status.conditions.state(types::PAUSED) == State::True;
+    let was = job.status.conditions.state(types::PAUSED) == ConditionStatus::True;
     if was == is_paused {
         return;
     }
     let (state, reason, message) = if is_paused {
-        (State::True, "ScaledJobPaused", "ScaledJob is paused")
+        (ConditionStatus::True, "ScaledJobPaused", "ScaledJob is paused")
     } else {
-        (State::False, "ScaledJobUnpaused", "ScaledJob is unpaused")
+        (ConditionStatus::False, "ScaledJobUnpaused", "ScaledJob is unpaused")
     };
     job.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
     context.events.record_reconcile(EventSubject::Job, &job.metadata, &Event::normal(reason, message));
@@ -140,7 +141,8 @@ async fn roll_out(context: &OperatorContext, id: &Id, job: &ScaledJob) -> Result
 async fn build(context: &OperatorContext, entry: &ObjectEntry, job: &ScaledJob) -> Result<(), StepFailure> {
     let owner = ScaledResource::Job(Arc::new(job.clone()));
     let is_new = !entry.triggers().is_some_and(|known| known.are_of(&owner));
-    let is_restart = !entry.state().known && job.status.conditions.state(types::READY) == State::True;
+    let is_restart =
+        !entry.state().known && job.status.conditions.state(types::READY) == ConditionStatus::True;
     let triggers = context.triggers(entry, &owner);
     let told = triggers.specs(&context.builder, &owner, context.settings.source_deadline).await;
     let (mut failed, mut worked) = (None, false);
@@ -185,12 +187,12 @@ fn judge(
     let conditions = &mut new.status.conditions;
     match found {
         Ok(is_paused) => {
-            if old.status.conditions.state(types::READY) != State::True {
+            if old.status.conditions.state(types::READY) != ConditionStatus::True {
                 let event = Event::normal("ScaledJobReady", "ScaledJob is ready for scaling");
                 context.events.record_reconcile(EventSubject::Job, metadata, &event);
             }
             let message = if is_paused { PAUSED } else { READY };
-            conditions.set(Condition::new(types::READY, State::True, "ScaledJobReady", message));
+            conditions.set(Condition::new(types::READY, ConditionStatus::True, "ScaledJobReady", message));
             if is_paused { ReconcileOutcome::Still } else { ReconcileOutcome::Polled }
         }
         Err(StepFailure { step, cause }) => {
@@ -208,9 +210,14 @@ fn judge(
             );
             let event = Event::warning("ScaledJobCheckFailed", message.clone());
             context.events.record_reconcile(EventSubject::Job, metadata, &event);
-            conditions.set(Condition::new(types::READY, State::False, "ScaledJobCheckFailed", message));
+            conditions.set(Condition::new(
+                types::READY,
+                ConditionStatus::False,
+                "ScaledJobCheckFailed",
+                message,
+            ));
             let unknown = "ScaledJob check failed";
-            conditions.set(Condition::new(types::ACTIVE, State::Unknown, "UnknownState", unknown));
+            conditions.set(Condition::new(types::ACTIVE, ConditionStatus::Unknown, "UnknownState", unknown));
             ReconcileOutcome::Failed
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::keda::{Condition, Conditions, FINALIZER, ScaledObject, State, annotations, types};
+use api::keda::{Condition, ConditionStatus, Conditions, FINALIZER, ScaledObject, annotations, types};
 use keda::event::Event;
 use keda::{admission, fallback, status};
 use serde_json::json;
@@ -123,7 +123,7 @@ fn judge(
     found: Result<Found, StepFailure>,
 ) -> ReconcileOutcome {
     let metadata = &old.metadata;
-    let was_ready = old.status.conditions.state(types::READY) == State::True;
+    let was_ready = old.status.conditions.state(types::READY) == ConditionStatus::True;
     let conditions = &mut new.status.conditions;
     let outcome = match found {
         Ok(found) => {
@@ -138,13 +138,23 @@ fn judge(
             if let Some(cause) = broken {
                 let words = "Some triggers defined in ScaledObject are not working correctly";
                 let message = format!("{words}: {cause}");
-                conditions.set(Condition::new(types::READY, State::Unknown, "PartialTriggerError", message));
+                conditions.set(Condition::new(
+                    types::READY,
+                    ConditionStatus::Unknown,
+                    "PartialTriggerError",
+                    message,
+                ));
             } else {
                 if !was_ready {
                     let event = Event::normal("ScaledObjectReady", "ScaledObject is ready for scaling");
                     context.events.record_reconcile(EventSubject::Object, metadata, &event);
                 }
-                conditions.set(Condition::new(types::READY, State::True, "ScaledObjectReady", message));
+                conditions.set(Condition::new(
+                    types::READY,
+                    ConditionStatus::True,
+                    "ScaledObjectReady",
+                    message,
+                ));
             }
             outcome
         }
@@ -158,15 +168,20 @@ fn judge(
             );
             let event = Event::warning("ScaledObjectCheckFailed", message.clone());
             context.events.record_reconcile(EventSubject::Object, metadata, &event);
-            conditions.set(Condition::new(types::READY, State::False, "ScaledObjectCheckFailed", message));
+            conditions.set(Condition::new(
+                types::READY,
+                ConditionStatus::False,
+                "ScaledObjectCheckFailed",
+                message,
+            ));
             let unknown = "ScaledObject check failed";
-            conditions.set(Condition::new(types::ACTIVE, State::Unknown, "UnknownState", unknown));
+            conditions.set(Condition::new(types::ACTIVE, ConditionStatus::Unknown, "UnknownState", unknown));
             ReconcileOutcome::Failed
         }
     };
     if fallback::configured(new, context.settings.compat).is_none() {
         let message = "No fallbacks are active on this scaled object";
-        let none = Condition::new(types::FALLBACK, State::False, "NoFallbackFound", message);
+        let none = Condition::new(types::FALLBACK, ConditionStatus::False, "NoFallbackFound", message);
         new.status.conditions.set(none);
     }
     outcome

@@ -2,7 +2,7 @@
 
 use std::num::IntErrorKind;
 
-use api::keda::{Condition, ScaledObject, State, annotations, types};
+use api::keda::{Condition, ConditionStatus, ScaledObject, annotations, types};
 use keda::event::Event;
 use keda::executor::Scaled;
 
@@ -14,14 +14,14 @@ use crate::operator::leader_client::ResourcePath;
 
 /// Sets or clears the condition; tells when it turns.
 fn turn(context: &OperatorContext, object: &mut ScaledObject, is_paused: bool) {
-    let was = object.status.conditions.state(types::PAUSED) == State::True;
+    let was = object.status.conditions.state(types::PAUSED) == ConditionStatus::True;
     if was == is_paused {
         return;
     }
     let (state, reason, message) = if is_paused {
-        (State::True, "ScaledObjectPaused", "ScaledObject is paused")
+        (ConditionStatus::True, "ScaledObjectPaused", "ScaledObject is paused")
     } else {
-        (State::False, "ScaledObjectUnpaused", "pause annotation removed for ScaledObject")
+        (ConditionStatus::False, "ScaledObjectUnpaused", "pause annotation removed for ScaledObject")
     };
     object.status.conditions.set(Condition::new(types::PAUSED, state, reason, message));
     context.events.record_reconcile(EventSubject::Object, &object.metadata, &Event::normal(reason, message));

@@ -23,7 +23,7 @@ fn value(name: &str, text: &str) -> activity::MetricValue {
     activity::MetricValue { name: name.into(), value: quantity::Quantity::parse(text).unwrap() }
 }
 
-fn round(object: &ScaledObject, told: &[Told]) -> Round {
+fn round(object: &ScaledObject, told: &[Told]) -> TriggerPoll {
     let facts = Facts { current: Ok(2), ready_pods: Ok(2) };
     let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
     RoundRecord { now, object, told, facts: &facts, formula: None, active: true, compat }.round()

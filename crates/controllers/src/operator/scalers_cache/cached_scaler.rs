@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::{MetricSpec, MetricTarget};
 use api::keda::Trigger;
-use api::map::Texts;
+use api::map::StringMap;
 use api::time::parse_go_duration;
 use keda::activity::{MetricValue, Reading, Sample};
 use keda::environment::ObjectRef;
@@ -88,7 +88,7 @@ impl CachedScaler {
         });
         let Trigger { type_, name, use_cached_metrics, authentication_ref, metric_type, .. } =
             trigger.clone();
-        let metadata = Texts::new();
+        let metadata = StringMap::new();
         let trigger = Trigger { type_, name, metadata, use_cached_metrics, authentication_ref, metric_type };
         Self { index, trigger, timeout, line, building, inner }
     }

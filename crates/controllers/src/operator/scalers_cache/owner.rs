@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{ScaledJob, ScaledObject, State, Trigger, types};
+use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, types};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
 use keda::modifiers::Compiled;
@@ -77,7 +77,9 @@ impl ScaledResource {
     pub(crate) fn period(&self) -> Duration {
         let interval = self.interval();
         match self {
-            Self::Object(object) if object.status.conditions.state(types::ACTIVE) != State::True => {
+            Self::Object(object)
+                if object.status.conditions.state(types::ACTIVE) != ConditionStatus::True =>
+            {
                 interval.saturating_sub(interval / EARLY)
             }
             _ => interval,

@@ -33,13 +33,13 @@ impl ConditionInterner {
 
 #[cfg(test)]
 mod tests {
-    use api::keda::{Condition, State, types};
+    use api::keda::{Condition, ConditionStatus, types};
 
     use super::*;
 
     fn object(message: &str) -> ScaledObject {
         let mut object = ScaledObject::default();
-        object.status.conditions.set(Condition::new(types::READY, State::True, "", message));
+        object.status.conditions.set(Condition::new(types::READY, ConditionStatus::True, "", message));
         object
     }
 
@@ -60,7 +60,7 @@ mod tests {
         assert!(interner.conditions.contains(&one.status.conditions));
 
         // Who changes what it says does not change what others say.
-        one.status.conditions.set(Condition::new(types::READY, State::False, "", "ill"));
-        assert_eq!(other.status.conditions.state(types::READY), State::True);
+        one.status.conditions.set(Condition::new(types::READY, ConditionStatus::False, "", "ill"));
+        assert_eq!(other.status.conditions.state(types::READY), ConditionStatus::True);
     }
 }

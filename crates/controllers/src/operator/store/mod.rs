@@ -15,7 +15,7 @@ use api::keda::annotations::SCALED_OBJECT_NAME;
 use api::keda::{
     AuthenticationRef, CloudEventSource, FINALIZER, ScaledJob, ScaledObject, TriggerAuthentication,
 };
-use api::map::Texts;
+use api::map::StringMap;
 use api::meta::ObjectMeta;
 use cluster::index::{CachedScale, Target, TargetKind, Targets};
 use cluster::watch::Change;
@@ -435,7 +435,7 @@ fn applied(id: Id, changed: Option<bool>) -> Vec<StoreEvent> {
 
 /// Whether what an object asks for has changed (docs/spec/keda.md 2.1). Labels and annotations are on the HPA too.
 fn differs(old: &ObjectMeta, new: &ObjectMeta) -> bool {
-    let changed = |of: fn(&ObjectMeta) -> &Texts| of(old) != of(new);
+    let changed = |of: fn(&ObjectMeta) -> &StringMap| of(old) != of(new);
     old.uid != new.uid
         || old.generation != new.generation
         || old.deletion_timestamp != new.deletion_timestamp

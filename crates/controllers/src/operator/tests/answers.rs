@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::provider::{ExternalMetricQuery, Failure};
+use api::provider::{ExternalMetricQuery, MetricsError};
 use api::selector::Selector;
 use cluster::lease::{self, Election};
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn who_asks_is_answered_with_what_the_last_poll_found_if_it_is_fresh() {
     assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
 
     let failure = metrics.values(&question("s0-orders", "")).await.unwrap_err();
-    assert_eq!(failure, Failure::Plain("scaledObject name is not specified".to_owned()));
+    assert_eq!(failure, MetricsError::Plain("scaledObject name is not specified".to_owned()));
     let failure = metrics.values(&question("s0-other", selector)).await.unwrap_err();
     assert!(failure.to_string().contains("no matching metrics found for s0-other"), "{failure}");
     let failure = metrics.values(&question("s0-x", "scaledobject.keda.sh/name=none")).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::text::{Source, parse};
+use api::yaml::{SourceFile, parse};
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
@@ -39,7 +39,7 @@ fn definitions() -> Vec<Value> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let source = Source::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
+        let source = SourceFile::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
         for document in parse(&source).unwrap() {
             found.push(document.decode_lenient::<Value>().unwrap());
         }

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::round::Cooldown;
-use crate::spec::{Aggregator, FailurePolicy, Goal, Metric, MetricId, TargetRef};
-use crate::{Config, Detail, Observation, Samples, Scale, Selection, State, Status, Written};
+use crate::spec::{Aggregator, FailurePolicy, Metric, MetricId, MetricTarget, TargetRef};
+use crate::{
+    ControllerConfig, DecisionDetail, MetricSamples, Observation, PodSelection, Scale, ScaleWriteResult,
+    State, Status,
+};
 
 const PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
@@ -32,35 +35,35 @@ fn metric() -> Metric {
         shown_selector: "nil".into(),
         selector: Ok(String::new()),
     };
-    let (source, goal) = (Source::External(id), Goal::AverageValue(20_000));
+    let (source, goal) = (MetricSource::External(id), MetricTarget::AverageValue(20_000));
     Metric { source, goal, on_failure: FailurePolicy::Kubernetes }
 }
 
 fn seen(spec: Spec, replicas: i32, waiting: i64) -> Observation {
     let selector = "app=orders-worker".to_owned();
-    let samples = spec.metrics.iter().map(|_| Ok(Samples::Totals(vec![waiting * 1000]))).collect();
+    let samples = spec.metrics.iter().map(|_| Ok(MetricSamples::Totals(vec![waiting * 1000]))).collect();
     Observation {
-        config: Arc::new(Config::default()),
+        config: Arc::new(ControllerConfig::default()),
         spec: Arc::new(spec),
         status: Status::default(),
         scale: Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector }),
-        selection: Selection::Ours,
+        selection: PodSelection::Ours,
         pods: Vec::new(),
         samples,
     }
 }
 
 /// A queue with so many messages, of which up to five wake nobody.
-fn round(waiting: i64) -> Round {
-    let heard = Heard {
+fn round(waiting: i64) -> TriggerPoll {
+    let heard = TriggerMetric {
         metric: "s0-metric-api-messages".into(),
         value: Some(waiting * 1000),
         target: Some(20_000),
         each: true,
         active: waiting > 5,
-        ..Heard::default()
+        ..TriggerMetric::default()
     };
-    let trigger = Trigger {
+    let trigger = PolledTrigger {
         name: "queue".into(),
         type_: "metrics-api".into(),
         unit: "messages".into(),
@@ -69,25 +72,25 @@ fn round(waiting: i64) -> Round {
         failure: None,
     };
     let cooldown = Cooldown { period: SignedDuration::from_secs(30), since: Some(at("09:14:50")) };
-    Round { triggers: vec![trigger], cooldown: Some(cooldown), ..Round::default() }
+    TriggerPoll { triggers: vec![trigger], cooldown: Some(cooldown), ..TriggerPoll::default() }
 }
 
-fn activation(round: &Round, verdict: Verdict) -> Activation {
+fn activation(round: &TriggerPoll, verdict: ActivationVerdict) -> Activation {
     let by = heard(round).filter(|(_, heard)| heard.active).map(|(_, heard)| heard.metric.clone()).collect();
     Activation { by, rest: 0, verdict }
 }
 
-fn why(spec: &Spec, decision: &Decision, round: &Round) -> String {
+fn why(spec: &Spec, decision: &Decision, round: &TriggerPoll) -> String {
     explain_round("so", spec, decision, round, PERIOD).to_string()
 }
 
-fn activity(from: i32, to: i32, round: &Round, verdict: Verdict) -> (Spec, Decision) {
+fn activity(from: i32, to: i32, round: &TriggerPoll, verdict: ActivationVerdict) -> (Spec, Decision) {
     let now = at("09:15:02");
     let seen = seen(spec(Vec::new()), from, 0);
     let mut state = State::default();
     let mut decision = state.activity_step(now, &seen, activation(round, verdict), to);
     if from != to {
-        state.settle(now, &seen, &mut decision, Written::Done);
+        state.settle(now, &seen, &mut decision, ScaleWriteResult::Done);
     }
     (spec(Vec::new()), decision)
 }
@@ -95,7 +98,7 @@ fn activity(from: i32, to: i32, round: &Round, verdict: Verdict) -> (Spec, Decis
 #[test]
 fn asleep_although_there_are_a_few_messages() {
     let round = round(3);
-    let (spec, decision) = activity(0, 0, &round, Verdict::Resting);
+    let (spec, decision) = activity(0, 0, &round, ActivationVerdict::Resting);
     assert_eq!(
         why(&spec, &decision, &round),
         "\
@@ -119,9 +122,9 @@ fn woken_for_as_many_as_there_is_work_for() {
     let (now, round) = (at("09:15:02"), round(33));
     let seen = seen(spec(vec![metric()]), 0, 33);
     let mut state = State::default();
-    let activation = activation(&round, Verdict::Wakes);
-    let mut decision = state.waking_step(now, &seen, activation, 1, Detail::Counts);
-    state.settle(now, &seen, &mut decision, Written::Done);
+    let activation = activation(&round, ActivationVerdict::Wakes);
+    let mut decision = state.waking_step(now, &seen, activation, 1, DecisionDetail::Counts);
+    state.settle(now, &seen, &mut decision, ScaleWriteResult::Done);
     let text = why(&seen.spec, &decision, &round);
     assert!(text.starts_with("so/orders-worker in default · 09:15:02 · scaled 0 → 2\n"), "{text}");
     for line in [
@@ -140,8 +143,8 @@ fn woken_for_as_many_as_there_is_work_for() {
 
 #[test]
 fn woken_to_one_where_an_hpa_does_the_rest() {
-    let round = Round { hpa: Some("keda-hpa-orders-worker".into()), ..round(12) };
-    let (spec, decision) = activity(0, 1, &round, Verdict::Wakes);
+    let round = TriggerPoll { hpa: Some("keda-hpa-orders-worker".into()), ..round(12) };
+    let (spec, decision) = activity(0, 1, &round, ActivationVerdict::Wakes);
     assert_eq!(sentence_of(&spec, &decision, Some(&round)), "queue has 12 messages (activation 5)");
     let text = why(&spec, &decision, &round);
     assert!(
@@ -151,7 +154,7 @@ fn woken_to_one_where_an_hpa_does_the_rest() {
         ),
         "{text}"
     );
-    let (spec, decision) = activity(4, 4, &round, Verdict::Metrics);
+    let (spec, decision) = activity(4, 4, &round, ActivationVerdict::Metrics);
     let text = why(&spec, &decision, &round);
     assert!(
         text.contains("activity   queue is active: hpa/keda-hpa-orders-worker decides  ← this decided\n"),
@@ -165,8 +168,8 @@ fn woken_to_one_where_an_hpa_does_the_rest() {
 
 #[test]
 fn cooling_down_says_how_long_and_then_it_is_over() {
-    let round = Round { hpa: Some("keda-hpa-orders-worker".into()), ..round(0) };
-    let (spec, decision) = activity(3, 3, &round, Verdict::Cooling { until: at("09:15:20") });
+    let round = TriggerPoll { hpa: Some("keda-hpa-orders-worker".into()), ..round(0) };
+    let (spec, decision) = activity(3, 3, &round, ActivationVerdict::Cooling { until: at("09:15:20") });
     let text = why(&spec, &decision, &round);
     for line in [
         "cooldown   30 s after the last activity (09:14:50): until 09:15:20, 18 s left\n",
@@ -176,7 +179,7 @@ fn cooling_down_says_how_long_and_then_it_is_over() {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
     assert_eq!(sentence_of(&spec, &decision, Some(&round)), "nothing active; cooldown until 09:15:20");
-    let (spec, decision) = activity(3, 0, &round, Verdict::Rests { since: Some(at("09:14:50")) });
+    let (spec, decision) = activity(3, 0, &round, ActivationVerdict::Rests { since: Some(at("09:14:50")) });
     let text = why(&spec, &decision, &round);
     for line in [
         "· scaled 3 → 0\n",
@@ -193,7 +196,7 @@ fn failures_fallbacks_formulas_and_pushes_are_named() {
     let mut failing = round(0);
     failing.triggers[0].metrics[0].value = None;
     failing.triggers[0].metrics[0].failure = Some("connection refused".into());
-    let held = Verdict::Held("a trigger cannot be read, and an error never scales down".into());
+    let held = ActivationVerdict::Held("a trigger cannot be read, and an error never scales down".into());
     let (spec, decision) = activity(3, 3, &failing, held.clone());
     let text = why(&spec, &decision, &failing);
     assert!(text.contains("triggers   queue (metrics-api) cannot be read: connection refused\n"), "{text}");
@@ -202,20 +205,20 @@ fn failures_fallbacks_formulas_and_pushes_are_named() {
 
     failing.triggers[0].metrics[0].fallback = Some(6);
     failing.triggers[0].metrics[0].active = true;
-    let (spec, decision) = activity(0, 1, &failing, Verdict::Wakes);
+    let (spec, decision) = activity(0, 1, &failing, ActivationVerdict::Wakes);
     assert_eq!(sentence_of(&spec, &decision, Some(&failing)), "6 replicas stand in for queue");
     let text = why(&spec, &decision, &failing);
     assert!(text.contains("refused; it fails too often, so 6 replicas stand in (fallback)\n"), "{text}");
 
-    let formula = Formula {
+    let formula = FormulaResult {
         text: "queue / 2".into(),
         value: Ok(6000),
         target: "10".into(),
         activation: "4".into(),
         active: true,
     };
-    let mut composed = Round { formula: Some(formula), ..round(12) };
-    let (spec, decision) = activity(0, 1, &composed, Verdict::Wakes);
+    let mut composed = TriggerPoll { formula: Some(formula), ..round(12) };
+    let (spec, decision) = activity(0, 1, &composed, ActivationVerdict::Wakes);
     let text = why(&spec, &decision, &composed);
     assert!(text.contains("formula    queue / 2 = 6, target 10, activation 4: active\n"), "{text}");
     let said = sentence_of(&spec, &decision, Some(&composed));
@@ -223,8 +226,8 @@ fn failures_fallbacks_formulas_and_pushes_are_named() {
     composed.formula.as_mut().unwrap().value = Err("queue is not known".into());
     assert_eq!(targets(&composed), "formula: <unknown>/10");
 
-    let pushed = Round { pushed: true, ..round(12) };
-    let (spec, decision) = activity(0, 1, &pushed, Verdict::Wakes);
+    let pushed = TriggerPoll { pushed: true, ..round(12) };
+    let (spec, decision) = activity(0, 1, &pushed, ActivationVerdict::Wakes);
     assert_eq!(sentence_of(&spec, &decision, Some(&pushed)), "queue told of work by itself");
     assert!(
         why(&spec, &decision, &pushed).contains("triggers   queue (metrics-api) told of work by itself\n")
@@ -238,7 +241,7 @@ fn triggers_of_one_name_are_told_apart_by_their_metrics() {
     other.metrics[0].metric = "s1-metric-api-messages".into();
     two.triggers.push(other);
     assert_eq!(two.label("s0-metric-api-messages"), None);
-    let (spec, decision) = activity(0, 1, &two, Verdict::Wakes);
+    let (spec, decision) = activity(0, 1, &two, ActivationVerdict::Wakes);
     let text = why(&spec, &decision, &two);
     assert!(text.contains("queue (metrics-api) s1-metric-api-messages has 12 messages"), "{text}");
     assert!(text.contains("s0-metric-api-messages, s1-metric-api-messages are active"), "{text}");
@@ -247,6 +250,6 @@ fn triggers_of_one_name_are_told_apart_by_their_metrics() {
 #[test]
 fn a_decision_without_a_round_reads_as_before() {
     let round = round(3);
-    let (spec, decision) = activity(0, 0, &round, Verdict::Resting);
+    let (spec, decision) = activity(0, 0, &round, ActivationVerdict::Resting);
     assert_eq!(sentence_of(&spec, &decision, None), "at rest: nothing active");
 }

@@ -1,8 +1,8 @@
 use jiff::Timestamp;
 use quantity::Quantity;
 use serde_json::json;
-use sim::load::{Load, Shape as LoadShape};
-use sim::workload::{ContainerUsage, Service, Usage};
+use sim::load::{CurveShape as LoadShape, LoadCurve};
+use sim::workload::{ContainerUsageModel, ServiceCapacity, UsageModel};
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn a_pod_from_creation_to_removal() {
 fn what_happens_at_once_is_told_at_once() {
     let mut state = state();
     state.plan.delays =
-        sim::workload::Delays { start: Millis::ZERO, ready: Millis::ZERO, stop: Millis::ZERO };
+        sim::workload::PodDelays { start: Millis::ZERO, ready: Millis::ZERO, stop: Millis::ZERO };
     state.pod_seen(pod("a", Some("node-2"), "1"), at(0));
     assert_eq!(writes(&mut state, 0), ["a Running ready"]);
     state.pod_seen(deleted("a", Some("node-2"), 30), at(1));
@@ -213,14 +213,14 @@ fn finished_pods_make_room_and_are_removed_when_asked() {
 
 #[test]
 fn usage_follows_the_load() {
-    let usage = |idle, per_unit| Usage { idle, per_unit, starting: idle, limit: f64::INFINITY };
+    let usage = |idle, per_unit| UsageModel { idle, per_unit, starting: idle, limit: f64::INFINITY };
     let containers =
-        vec![ContainerUsage { name: "web".into(), cpu: usage(0.0, 25.0), memory: usage(1e9, 0.0) }];
+        vec![ContainerUsageModel { name: "web".into(), cpu: usage(0.0, 25.0), memory: usage(1e9, 0.0) }];
     let workload = |rate| Workload {
         namespace: "shop".into(),
         selector: api::selector::Selector::parse("app=web").unwrap(),
-        load: Load::new(vec![LoadShape::Constant(rate)], Vec::new()),
-        service: Service { per_pod: None, queue: 0.0 },
+        load: LoadCurve::new(vec![LoadShape::Constant(rate)], Vec::new()),
+        service: ServiceCapacity { per_pod: None, queue: 0.0 },
         containers: containers.clone(),
         delays: None,
     };

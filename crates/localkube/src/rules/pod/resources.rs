@@ -1,6 +1,6 @@
 //! What containers may ask for.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::label_key_faults;
 use serde_json::Value;
 
@@ -50,10 +50,10 @@ fn one(faults: &mut Faults, path: &str, name: &str, value: &Value) {
     }
     let Some(amount) = amount(value) else { return };
     if amount.sign() < 0 {
-        faults.invalid(path, Json(value), NEGATIVE);
+        faults.invalid(path, AsJson(value), NEGATIVE);
     }
     if (!plain || pages) && amount.milli_value() % 1000 != 0 {
-        faults.invalid(path, Json(value), "must be an integer");
+        faults.invalid(path, AsJson(value), "must be an integer");
     }
 }
 
@@ -62,12 +62,12 @@ fn compare(faults: &mut Faults, path: &str, name: &str, value: &Value, limit: &V
     let path = format_args!("{path}.requests");
     match (amount(value), amount(limit)) {
         (Some(request), Some(most)) if fixed && request != most => {
-            faults.invalid(path, Json(value), format!("must be equal to {name} limit of {most}"));
+            faults.invalid(path, AsJson(value), format!("must be equal to {name} limit of {most}"));
         }
         (Some(request), Some(most)) if request > most => {
             faults.invalid(
                 path,
-                Json(value),
+                AsJson(value),
                 format!("must be less than or equal to {name} limit of {most}"),
             );
         }

@@ -1,6 +1,6 @@
 //! What of a pod may change.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use serde_json::Value;
 
 use super::admission;
@@ -62,7 +62,11 @@ fn deadline(faults: &mut Faults, new: &Value, old: &Value) {
             faults.invalid(path, new, "must be less than or equal to previous value");
         }
         (None, Some(_)) => {
-            faults.invalid(path, Json(&Value::Null), "must not update from a positive integer to nil value");
+            faults.invalid(
+                path,
+                AsJson(&Value::Null),
+                "must not update from a positive integer to nil value",
+            );
         }
         _ => {}
     }

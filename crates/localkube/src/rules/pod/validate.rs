@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::{dns_label_faults, label_key_faults, subdomain_faults};
 use serde_json::Value;
 
@@ -169,7 +169,7 @@ pub(super) fn status(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     let class = at(new, "status.qosClass");
     if class != at(old, "status.qosClass") {
-        faults.invalid("status.qosClass", Json(class), crate::rules::faults::IMMUTABLE);
+        faults.invalid("status.qosClass", AsJson(class), crate::rules::faults::IMMUTABLE);
     }
     faults.into()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::{dns_label_faults, label_key_faults, subdomain_faults};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn distinct(faults: &mut Faults, spec: &Value) {
             let shown = json!({
                 "Name": "", "Protocol": protocol, "AppProtocol": null, "Port": number, "TargetPort": 0, "NodePort": 0
             });
-            faults.add(FieldError::duplicate(format_args!("spec.ports[{i}]"), Json(&shown)));
+            faults.add(FieldError::duplicate(format_args!("spec.ports[{i}]"), AsJson(&shown)));
         }
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     if keeps(new) && keeps(old) {
         let addresses = at(new, "spec.clusterIPs");
         if addresses.get(0) != at(old, "spec.clusterIPs").get(0) {
-            faults.invalid("spec.clusterIPs[0]", Json(addresses), "may not change once set");
+            faults.invalid("spec.clusterIPs[0]", AsJson(addresses), "may not change once set");
         }
     }
     faults.extend(check(new));

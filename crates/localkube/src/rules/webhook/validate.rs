@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::subdomain_faults;
 use serde_json::Value;
 
@@ -136,7 +136,7 @@ fn versions(faults: &mut Faults, path: &str, webhook: &Value) {
     }
     if !versions.iter().any(|version| KNOWN.contains(version)) {
         let detail = format!("must include at least one of {}", KNOWN.join(", "));
-        faults.invalid(path, Json(&versions), detail);
+        faults.invalid(path, AsJson(&versions), detail);
     }
 }
 
@@ -162,7 +162,7 @@ fn alone(faults: &mut Faults, path: &str, rule: &Value, field: &str, what: &str)
     if items.is_empty() {
         faults.required(path);
     } else if items.len() > 1 && items.contains(&"*") {
-        faults.invalid(path, Json(&items), format!("if '*' is present, must not specify other {what}"));
+        faults.invalid(path, AsJson(&items), format!("if '*' is present, must not specify other {what}"));
     }
 }
 
@@ -185,6 +185,6 @@ fn resources(faults: &mut Faults, path: &str, rule: &Value) {
     let plain = resources.iter().filter(|resource| !resource.contains('/')).count();
     if resources.contains(&"*") && plain > 1 {
         let detail = "if '*' is present, must not specify other resources without subresources";
-        faults.invalid(path, Json(&resources), detail);
+        faults.invalid(path, AsJson(&resources), detail);
     }
 }

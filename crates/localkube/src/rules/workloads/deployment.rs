@@ -1,6 +1,6 @@
 //! Deployments.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use serde_json::{Value, json};
 
 use super::shared::{collisions, lasting_template, same_selector, selector, selects_template};
@@ -84,7 +84,7 @@ fn strategy(faults: &mut Faults, strategy: &Value) {
         other => {
             let shown = json!({"Type": other, "RollingUpdate": update});
             let supported = ["Recreate", "RollingUpdate"];
-            faults.add(FieldError::not_supported("spec.strategy", Json(&shown), &supported));
+            faults.add(FieldError::not_supported("spec.strategy", AsJson(&shown), &supported));
         }
     }
 }
@@ -105,10 +105,10 @@ fn rolling(faults: &mut Faults, update: &Value) {
     let path = format_args!("{PATH}.maxUnavailable");
     let unavailable = at(update, "maxUnavailable");
     if zero("maxUnavailable") && zero("maxSurge") {
-        faults.invalid(path, Json(unavailable), "may not be 0 when `maxSurge` is 0");
+        faults.invalid(path, AsJson(unavailable), "may not be 0 when `maxSurge` is 0");
     }
     if unavailable.as_str().and_then(percent).is_some_and(|percent| percent > 100) {
-        faults.invalid(path, Json(unavailable), "must not be greater than 100%");
+        faults.invalid(path, AsJson(unavailable), "must not be greater than 100%");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Jobs.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use serde_json::{Value, json};
 
 use super::shared::{same_selector, selector, selects_template};
@@ -101,14 +101,14 @@ fn generated(faults: &mut Faults, job: &Value) {
             let key = format!("{prefix}{key}");
             if label(&key) != value {
                 let path = format!("{PATH}[{key}]");
-                faults.invalid(path, Json(&sorted(job, PATH)), format!("must be '{value}'"));
+                faults.invalid(path, AsJson(&sorted(job, PATH)), format!("must be '{value}'"));
             }
         }
     }
     let selector = label_selector(at(job, "spec.selector"));
     let expected = label_selector(&json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
     if selector != expected {
-        faults.invalid("spec.selector", Json(&selector), "`selector` not auto-generated");
+        faults.invalid("spec.selector", AsJson(&selector), "`selector` not auto-generated");
     }
 }
 
@@ -193,7 +193,7 @@ fn completions(faults: &mut Faults, new: &Value, old: &Value) {
     if text(new, "spec.completionMode") != "Indexed" {
         faults.unchanged(path, new, old);
     } else if number(new, path) != number(new, "spec.parallelism") {
-        faults.invalid(path, Json(now), "can only be modified in tandem with spec.parallelism");
+        faults.invalid(path, AsJson(now), "can only be modified in tandem with spec.parallelism");
     }
 }
 
@@ -215,7 +215,7 @@ fn same_template(faults: &mut Faults, new: &Value, old: &Value) {
         }
     }
     if now != before {
-        faults.invalid(path, Json(at(new, path)), IMMUTABLE);
+        faults.invalid(path, AsJson(at(new, path)), IMMUTABLE);
     }
 }
 

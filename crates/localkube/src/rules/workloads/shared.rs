@@ -1,6 +1,6 @@
 //! What deployments, replica sets, stateful sets and jobs have in common: a selector and a template.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::selector::Selector;
 use serde_json::Value;
 
@@ -19,12 +19,12 @@ pub(super) fn selector(faults: &mut Faults, spec: &Value, what: &str, invalid: &
     faults.selector("spec.selector", selector);
     let read = label_selector(selector);
     if read.match_labels.is_empty() && read.match_expressions.is_empty() && !what.is_empty() {
-        faults.invalid("spec.selector", Json(&read), format!("empty selector is invalid for {what}"));
+        faults.invalid("spec.selector", AsJson(&read), format!("empty selector is invalid for {what}"));
     }
     match read.to_selector() {
         Ok(selector) => Some(selector),
         Err(_) => {
-            faults.invalid("spec.selector", Json(&read), invalid);
+            faults.invalid("spec.selector", AsJson(&read), invalid);
             None
         }
     }
@@ -36,7 +36,7 @@ pub(super) fn selects_template(faults: &mut Faults, spec: &Value, selector: &Sel
     if !selector.matches(|key| labels.get(key).and_then(Value::as_str)) {
         faults.invalid(
             "spec.template.metadata.labels",
-            Json(&sorted(spec, "template.metadata.labels")),
+            AsJson(&sorted(spec, "template.metadata.labels")),
             "`selector` does not match template `labels`",
         );
     }
@@ -56,7 +56,7 @@ pub(super) fn lasting_template(faults: &mut Faults, spec: &Value, kind: &str) {
 pub(super) fn same_selector(faults: &mut Faults, new: &Value, old: &Value) {
     if at(new, "spec.selector") != at(old, "spec.selector") {
         let selector = has(new, "spec.selector").then(|| label_selector(at(new, "spec.selector")));
-        faults.invalid("spec.selector", Json(&selector), crate::rules::faults::IMMUTABLE);
+        faults.invalid("spec.selector", AsJson(&selector), crate::rules::faults::IMMUTABLE);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stateful sets.
 
-use api::field::{FieldError, Json};
+use api::field::{AsJson, FieldError};
 use api::names::dns_label_faults;
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn strategy(faults: &mut Faults, strategy: &Value) {
                 let shown =
                     json!({"Partition": number(update, "partition").unwrap_or(0), "MaxUnavailable": null});
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                faults.invalid("spec.updateStrategy.rollingUpdate", Json(&shown), detail);
+                faults.invalid("spec.updateStrategy.rollingUpdate", AsJson(&shown), detail);
             }
         }
         "RollingUpdate" => {
@@ -116,7 +116,7 @@ fn strategy(faults: &mut Faults, strategy: &Value) {
         }
         other => {
             let shown = json!({"Type": other, "RollingUpdate": update});
-            faults.invalid("spec.updateStrategy", Json(&shown), "must be 'RollingUpdate' or 'OnDelete'");
+            faults.invalid("spec.updateStrategy", AsJson(&shown), "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, Error> {
 
 /// The first document of a YAML text.
 pub fn yaml(text: &str) -> Result<Value, Error> {
-    let documents = api::text::parse(&api::text::Source::new("answer", text))
+    let documents = api::yaml::parse(&api::yaml::SourceFile::new("answer", text))
         .map_err(|problem| Error::new(format!("the answer is not YAML: {problem}")))?;
     Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
 }

@@ -15,7 +15,7 @@ pub use load::{
 };
 
 use crate::time::Millis;
-use crate::workload::Failure;
+use crate::workload::PodFailure;
 
 /// A simulation: how long, how workloads behave, and what load they get.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ pub struct PodSettings {
     /// Share of new pods that fail, from 0 to 1; default 0. Pods that exist at the start do not fail.
     pub failing: f64,
     /// How they fail: `NeverReady` (the default) or `Failed`.
-    pub failure: Failure,
+    pub failure: PodFailure,
 }
 
 /// How much work pods can do.

@@ -14,9 +14,9 @@ fn examples_of_the_docs_are_valid() {
         let text = block.split("```").next().unwrap();
         let indent = text.len() - text.trim_start_matches(' ').len();
         let lines: Vec<&str> = text.lines().map(|line| line.get(indent..).unwrap_or_default()).collect();
-        let source = Source::new(format!("block {place}"), lines.join("\n"));
+        let source = SourceFile::new(format!("block {place}"), lines.join("\n"));
         let documents =
-            api::text::parse(&source).unwrap_or_else(|problem| panic!("{}", problem.render(false)));
+            api::yaml::parse(&source).unwrap_or_else(|problem| panic!("{}", problem.render(false)));
         if documents[0].root.get("upstreams").is_some() {
             let own = OwnService {
                 namespace: "plimsoll".into(),

@@ -11,7 +11,7 @@ fn queries_become_api_paths() {
     let path = |question: &CustomMetricQuery| custom_path(CustomMetricsVersion::V1Beta2, question);
     let base = "/apis/custom.metrics.k8s.io/v1beta2";
     assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/web-0/qps"));
-    question.objects = Objects::All(selector("app=web,tier in (a,b)"));
+    question.objects = ObjectSelection::All(selector("app=web,tier in (a,b)"));
     question.series = selector("verb=GET");
     let query = "?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&metricLabelSelector=verb%3DGET";
     assert_eq!(path(&question).unwrap(), format!("{base}/namespaces/default/pods/*/qps{query}"));

@@ -56,7 +56,9 @@ fn missing_values_are_not_served_as_zero() {
     let read = external(&nan, "m", Compat::Better).unwrap();
     assert_eq!(read.found.len(), 1);
     let infinite = reply(vec![sample(&[("queue", "a")], 0, f64::INFINITY)]);
-    let Err(Failure::Internal(text)) = external(&infinite, "m", Compat::Better) else { panic!("served") };
+    let Err(MetricsError::Internal(text)) = external(&infinite, "m", Compat::Better) else {
+        panic!("served")
+    };
     assert!(text.contains(r#"m{queue="a"} is +Inf"#), "{text}");
 }
 

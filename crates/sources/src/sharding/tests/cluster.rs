@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use api::provider::{Listing, ResourceMetrics as _};
+use api::provider::{ListFilter, ResourceMetricsProvider as _};
 use api::selector::{FieldSelector, Selector};
 use tokio::task::JoinSet;
 
@@ -72,7 +72,7 @@ fn mark_reported(running: &[&Running]) {
 /// Waits until a replica serves all nodes and pods, each with half a core and no older than two periods.
 async fn serves_all(running: &Running) {
     let served = Served::new(running.store.clone(), running.inventory.clone(), Selector::everything());
-    let which = Listing {
+    let which = ListFilter {
         namespace: None,
         labels: Selector::everything(),
         fields: FieldSelector::parse("").unwrap(),

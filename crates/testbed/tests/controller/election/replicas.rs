@@ -203,9 +203,9 @@ fn one_of_several() {
         };
         lease.validate().unwrap();
         let (election, leadership) = Election::start(client.clone(), lease, Clock::system());
-        let config = engine::Config {
+        let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
-            ..engine::Config::default()
+            ..engine::ControllerConfig::default()
         };
         let settings = Settings {
             config: config.into(),

@@ -397,9 +397,9 @@ impl ControllerEnv {
 
     /// Settings for tests: a short period, no stabilisation, only this namespace.
     pub(crate) fn settings(&self) -> Settings {
-        let config = engine::Config {
+        let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
-            ..engine::Config::default()
+            ..engine::ControllerConfig::default()
         };
         Settings {
             config: Arc::new(config),

@@ -23,9 +23,9 @@ impl Scaler {
             let options = PeerOptions::of_test(&ns.namespace, PERIOD);
             return Self::Kubernetes(Peer::start(access, &options).await.unwrap());
         }
-        let config = engine::Config {
+        let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
-            ..engine::Config::default()
+            ..engine::ControllerConfig::default()
         };
         let settings = Settings {
             config: Arc::new(config),

@@ -1,6 +1,6 @@
 //! What the cluster said, and what that means.
 
-use api::reports::{GROUP as OWN_GROUP, Grade, Problem, Report};
+use api::reports::{GROUP as OWN_GROUP, ProblemSeverity, ReportedProblem, ServerReport};
 use serde::{Deserialize, Serialize};
 
 use crate::live::Trouble;
@@ -23,9 +23,9 @@ pub(super) struct Findings {
     pub(super) ready_replicas: Option<u64>,
     /// What it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<ServerReport>,
     /// What is wrong outside of the report.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<ReportedProblem>,
     /// What could not be told, and why.
     pub(super) unknown: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub(super) struct GroupFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) service: Option<Reference>,
     pub(super) versions: Vec<String>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<ReportedProblem>,
     /// What could be better, without being wrong.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) advice: String,
@@ -76,15 +76,15 @@ pub(super) struct ApiService {
 
 impl Findings {
     /// How bad the worst is; none if all is well.
-    pub(super) fn grade(&self) -> Option<Grade> {
+    pub(super) fn grade(&self) -> Option<ProblemSeverity> {
         let groups = self.groups.iter().flat_map(|group| &group.problems);
         let grades = groups.chain(&self.problems).map(|problem| problem.grade);
-        grades.chain(self.report.as_ref().and_then(Report::grade)).min()
+        grades.chain(self.report.as_ref().and_then(ServerReport::grade)).min()
     }
 }
 
 /// What it means.
-pub(super) fn findings(services: &[ApiService], report: Option<Result<Report, Trouble>>) -> Findings {
+pub(super) fn findings(services: &[ApiService], report: Option<Result<ServerReport, Trouble>>) -> Findings {
     let own: Vec<&ApiService> = services.iter().filter(|service| service.group == OWN).collect();
     let ours = own.iter().find_map(|service| service.service.clone());
     let mut findings = Findings { ours: ours.clone(), ..Findings::default() };
@@ -120,11 +120,11 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
     let mut finding = GroupFinding { group, service: service.clone(), versions, ..GroupFinding::default() };
     let Some(service) = service else {
         if group == "metrics.k8s.io" {
-            finding.problems.push(Problem {
+            finding.problems.push(ReportedProblem {
                 reason: "NotServed".into(),
                 cause: "nobody serves it: `kubectl top` and every autoscaler on cpu or memory fail".into(),
                 remedy: "kubectl apply -f deploy/metrics/".into(),
-                ..Problem::default()
+                ..ReportedProblem::default()
             });
         }
         return finding;
@@ -134,14 +134,14 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
         services.iter().find(|found| found.service.as_ref().is_some_and(|found| *found != service))
     {
         let shown = other.service.as_ref().map(Reference::shown).unwrap_or_default();
-        finding.problems.push(Problem {
+        finding.problems.push(ReportedProblem {
             reason: "Divided".into(),
             cause: format!("{} leads to another server than {}: {shown}", other.version, service.shown()),
             remedy: format!(
                 "let all versions lead to one: kubectl edit apiservice {}.{group}",
                 other.version
             ),
-            ..Problem::default()
+            ..ReportedProblem::default()
         });
     }
     finding
@@ -158,7 +158,7 @@ fn group_finding(group: &'static str, services: &[&ApiService], ours: Option<&Re
 }
 
 /// An APIService that kube-apiserver cannot use.
-fn unavailable(found: &ApiService) -> Problem {
+fn unavailable(found: &ApiService) -> ReportedProblem {
     let service = found.service.clone().unwrap_or_default();
     let (namespace, name) = (&service.namespace, &service.name);
     let message = found.message.to_ascii_lowercase();
@@ -186,11 +186,11 @@ fn unavailable(found: &ApiService) -> Problem {
         found.message.as_str()
     };
     let reason = if found.reason.is_empty() { "Unavailable" } else { found.reason.as_str() };
-    Problem {
+    ReportedProblem {
         reason: reason.to_owned(),
         cause: format!("{} is not available ({reason}): {said}", found.version),
         remedy,
-        ..Problem::default()
+        ..ReportedProblem::default()
     }
 }
 

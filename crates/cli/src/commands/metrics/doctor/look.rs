@@ -1,6 +1,6 @@
 //! What the cluster says: who is registered for the metrics APIs, and what our own server reports.
 
-use api::reports::{API_VERSION, CURRENT, RESOURCE, Report};
+use api::reports::{API_VERSION, CURRENT, RESOURCE, ServerReport};
 use serde::Deserialize;
 
 use super::finding::{self, ApiService, Findings, GROUPS, OWN, Reference};
@@ -15,7 +15,7 @@ pub(super) async fn at(site: &Site) -> Result<Findings, Failure> {
     let services: Vec<ApiService> =
         listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
     let registered = services.iter().any(|service| service.group == OWN);
-    let report: Option<Result<Report, Trouble>> = if registered {
+    let report: Option<Result<ServerReport, Trouble>> = if registered {
         Some(site.get(&format!("/apis/{API_VERSION}/{RESOURCE}/{CURRENT}")).await)
     } else {
         None

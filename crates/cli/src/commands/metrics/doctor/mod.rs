@@ -12,7 +12,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use api::reports::Grade;
+use api::reports::ProblemSeverity;
 use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
         }
         match (findings.grade(), findings.unknown.is_empty()) {
-            (Some(Grade::Error), _) => Err(Failure::Told(1)),
+            (Some(ProblemSeverity::Error), _) => Err(Failure::Told(1)),
             (_, false) => Err(Failure::Told(2)),
             _ => Ok(()),
         }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use api::reports::{Backend, Grade, MetricsReport, Problem, Report, ResourceReport};
+use api::reports::{
+    BackendReport, MetricsReport, ProblemSeverity, ReportedProblem, ResourceReport, ServerReport,
+};
 use jiff::Timestamp;
 
 use super::finding::{Findings, GroupFinding, Who};
@@ -20,12 +22,12 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
         let _ = writeln!(text, "{:<NAME$}{}", group.group, headline(group, findings, report));
         group.problems.iter().for_each(|problem| said(&mut text, page, problem, "", now));
         match (group.group, report) {
-            ("metrics.k8s.io", Some(Report { resource: Some(found), .. })) => {
+            ("metrics.k8s.io", Some(ServerReport { resource: Some(found), .. })) => {
                 found.node_problems.iter().for_each(|problem| said(&mut text, page, problem, "node", now));
                 found.pod_problems.iter().for_each(|problem| said(&mut text, page, problem, "pod", now));
             }
-            ("custom.metrics.k8s.io", Some(Report { custom: Some(found), .. }))
-            | ("external.metrics.k8s.io", Some(Report { external: Some(found), .. })) => {
+            ("custom.metrics.k8s.io", Some(ServerReport { custom: Some(found), .. }))
+            | ("external.metrics.k8s.io", Some(ServerReport { external: Some(found), .. })) => {
                 found.rule_problems.iter().for_each(|problem| said(&mut text, page, problem, "rule", now));
             }
             _ => {}
@@ -45,7 +47,7 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
 }
 
 /// Who serves a group, and how well.
-fn headline(group: &GroupFinding, findings: &Findings, report: Option<&Report>) -> String {
+fn headline(group: &GroupFinding, findings: &Findings, report: Option<&ServerReport>) -> String {
     match (group.served_by, &group.service) {
         (Who::Nobody, _) => "served by nobody".to_owned(),
         (Who::Other, service) => {
@@ -63,7 +65,7 @@ fn headline(group: &GroupFinding, findings: &Findings, report: Option<&Report>) 
     }
 }
 
-fn fares(group: &str, report: &Report) -> String {
+fn fares(group: &str, report: &ServerReport) -> String {
     match (group, &report.resource, &report.custom, &report.external) {
         ("metrics.k8s.io", Some(found), _, _) => resource(found),
         ("custom.metrics.k8s.io", _, Some(found), _) | ("external.metrics.k8s.io", _, _, Some(found)) => {
@@ -82,7 +84,7 @@ fn resource(found: &ResourceReport) -> String {
     format!("{from}, {fresh_nodes} of {nodes} nodes fresh, {served_pods} of {pods} running pods have metrics")
 }
 
-fn metrics(found: &MetricsReport, report: &Report) -> String {
+fn metrics(found: &MetricsReport, report: &ServerReport) -> String {
     let places: Vec<&str> = report.prometheus.iter().map(|backend| bare(&backend.address)).collect();
     let upstreams = match report.upstreams.len() {
         0 => String::new(),
@@ -101,7 +103,7 @@ fn metrics(found: &MetricsReport, report: &Report) -> String {
 }
 
 /// Who stands behind us, as far as something is wrong with them; the rest is counted.
-fn behind(text: &mut String, page: Page, report: &Report, now: Timestamp) {
+fn behind(text: &mut String, page: Page, report: &ServerReport, now: Timestamp) {
     for (what, backends) in [("prometheus", &report.prometheus), ("upstream", &report.upstreams)] {
         for backend in backends.iter().filter(|backend| !backend.healthy) {
             let name = if backend.name.is_empty() { String::new() } else { format!(" {}", backend.name) };
@@ -135,15 +137,15 @@ fn behind(text: &mut String, page: Page, report: &Report, now: Timestamp) {
     report.problems.iter().for_each(|problem| said(text, page, problem, "", now));
 }
 
-fn because(backend: &Backend) -> &str {
+fn because(backend: &BackendReport) -> &str {
     if backend.error.is_empty() { "it does not answer" } else { &backend.error }
 }
 
 /// One problem: with whom, what, how long, and what to do.
-fn said(text: &mut String, page: Page, problem: &Problem, what: &str, now: Timestamp) {
+fn said(text: &mut String, page: Page, problem: &ReportedProblem, what: &str, now: Timestamp) {
     let mark = match problem.grade {
-        Grade::Error => page.paint(Paint::Red, "✗"),
-        Grade::Warning => page.paint(Paint::Yellow, "!"),
+        ProblemSeverity::Error => page.paint(Paint::Red, "✗"),
+        ProblemSeverity::Warning => page.paint(Paint::Yellow, "!"),
     };
     let indent = if what.is_empty() {
         let _ = writeln!(text, "  {mark} {}{}", problem.cause, lasting(problem, now));
@@ -164,14 +166,14 @@ fn said(text: &mut String, page: Page, problem: &Problem, what: &str, now: Times
     }
 }
 
-fn names(problem: &Problem) -> String {
+fn names(problem: &ReportedProblem) -> String {
     let shown: Vec<&str> = problem.names.iter().take(SHOWN).map(String::as_str).collect();
     let more = problem.count.saturating_sub(shown.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }
 
-fn lasting(problem: &Problem, now: Timestamp) -> String {
+fn lasting(problem: &ReportedProblem, now: Timestamp) -> String {
     let times =
         if problem.times > 1 { format!(" ({} times in a row)", problem.times) } else { String::new() };
     let last = problem.last_good.map(|at| format!("; last good {} ago", api::age::since(Some(at), now)));

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use api::reports::{MetricsReport, Report, ResourceReport};
+use api::reports::{MetricsReport, ResourceReport, ServerReport};
 
 use super::finding::{ApiService, Reference, Who, findings};
 use super::*;
@@ -19,7 +19,7 @@ fn api(group: &str, version: &str, service: &str) -> ApiService {
     }
 }
 
-fn report() -> Report {
+fn report() -> ServerReport {
     let text = r#"{
         "resource": {"source": "kubelets", "nodes": 415, "freshNodes": 412, "pods": 9000, "servedPods": 8998,
             "nodeProblems": [
@@ -51,7 +51,7 @@ fn what_is_wrong_stands_below_whom_it_concerns() {
     ];
     let mut found = findings(&services, Some(Ok(report())));
     found.ready_replicas = Some(3);
-    assert_eq!(found.grade(), Some(Grade::Error));
+    assert_eq!(found.grade(), Some(ProblemSeverity::Error));
     assert_eq!(
         page::text(&found, PAGE, now()),
         "\
@@ -91,7 +91,7 @@ fn an_api_that_cannot_be_reached_comes_with_a_remedy() {
         let mut service = api("metrics.k8s.io", "v1beta1", "metrics-server");
         (service.available, service.reason, service.message) = (false, reason.into(), message.into());
         let found = findings(&[service], None);
-        assert_eq!(found.grade(), Some(Grade::Error));
+        assert_eq!(found.grade(), Some(ProblemSeverity::Error));
         let text = page::text(&found, PAGE, now());
         assert!(text.contains(expected), "{text}");
         assert!(text.contains(&format!("v1beta1 is not available ({reason}): {message}")), "{text}");
@@ -103,7 +103,7 @@ fn nobody_is_needed_for_custom_and_external_metrics() {
     let found = findings(&[api("metrics.k8s.io", "v1beta1", "metrics-server")], None);
     assert_eq!((found.grade(), found.groups.first().unwrap().served_by), (None, Who::Other));
     let none = findings(&[], None);
-    assert_eq!(none.grade(), Some(Grade::Error));
+    assert_eq!(none.grade(), Some(ProblemSeverity::Error));
     let text = page::text(&none, PAGE, now());
     assert!(text.starts_with("metrics.k8s.io           served by nobody\n  ✗ nobody serves it"), "{text}");
 }
@@ -116,7 +116,7 @@ fn a_group_that_leads_to_two_servers_is_wrong() {
         api("metrics.k8s.io", "v1beta1", "a"),
     ];
     let found = findings(&services, None);
-    assert_eq!(found.grade(), Some(Grade::Error));
+    assert_eq!(found.grade(), Some(ProblemSeverity::Error));
     assert!(
         page::text(&found, PAGE, now())
             .contains("v1beta2 leads to another server than plimsoll-system/adapter")
@@ -136,7 +136,8 @@ fn what_cannot_be_read_is_unknown() {
     assert_eq!((found.grade(), found.unknown.len()), (None, 1));
     assert!(page::text(&found, PAGE, now()).contains("ask for `get` on reports.metrics.plimsoll.dev"));
     // A server that is registered for what it does not serve.
-    let silent = Report { resource: None, custom: Some(MetricsReport::default()), ..Report::default() };
+    let silent =
+        ServerReport { resource: None, custom: Some(MetricsReport::default()), ..ServerReport::default() };
     let found = findings(&services(), Some(Ok(silent)));
     assert!(page::text(&found, PAGE, now()).contains("served by plimsoll, which does not serve it"));
     let _ = ResourceReport::default();

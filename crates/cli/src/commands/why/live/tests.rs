@@ -29,7 +29,7 @@ fn what_surrounds_a_decision_is_told() {
     let mut record = record("2026-01-05T09:14:45Z", 4, &[100; 4]);
     record.first = at("2026-01-05T09:10:00Z");
     record.times = 20;
-    record.mode = Mode::Shadow;
+    record.mode = DecisionMode::Shadow;
     let rows = |wanted: Option<&str>, now: &str| -> Vec<String> {
         let all = explanation(&web(), &record, wanted.map(at), at(now)).rows;
         let after = all.iter().position(|row| row.label == "next").unwrap() + 1;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
-use api::decisions::{DecisionRecord, Mode};
+use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::Key;
 
 use super::{DecisionLog, Inner, Line, Writer};
@@ -41,7 +41,7 @@ fn lines(file: &std::path::Path) -> Vec<DecisionRecord> {
 
 fn line(second: i64) -> Line {
     let spec = Arc::new(mk_spec("web"));
-    let run = Run::new(Mode::Active, PERIOD, &spec, &once(second, &spec, Some(250)), None);
+    let run = Run::new(DecisionMode::Active, PERIOD, &spec, &once(second, &spec, Some(250)), None);
     (Key::hpa("shop", "web"), Arc::new(run))
 }
 
@@ -55,7 +55,7 @@ fn runs_become_lines() {
         let records = Records::new(20).with_log(&file, all).unwrap();
         for (second, milli) in [(0, 250), (15, 250), (30, 400)] {
             let decision = once(second, &spec, Some(milli));
-            records.clone().add(&Key::hpa("shop", "web"), Mode::Active, PERIOD, &spec, &decision);
+            records.clone().add(&Key::hpa("shop", "web"), DecisionMode::Active, PERIOD, &spec, &decision);
         }
         assert_eq!(records.lost_lines(), 0);
         drop(records);

@@ -7,16 +7,16 @@ use super::access::{Entries, Items, Variant};
 use super::fault::{Fault, Kind, Placed};
 use super::words::did_you_mean;
 use super::{Context, MOST, Unknown, address};
-use crate::text::path::{Step, Trail};
-use crate::text::problem::shortened;
-use crate::text::{Key, Node, Problem, Value};
+use crate::yaml::path::{Step, Trail};
+use crate::yaml::problem::shortened;
+use crate::yaml::{Diagnostic, Node, NodeKey, NodeValue};
 
 /// A node being read, with the way to it.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) node: &'a Node,
-    pub(super) key: Option<&'a Key>,
+    pub(super) key: Option<&'a NodeKey>,
     pub(super) trail: &'a Trail<'a>,
 }
 
@@ -31,7 +31,7 @@ impl Cursor<'_> {
             let raw = self.context.source.slice(self.node.span);
             let key = kind.field().and_then(|name| self.node.key(name));
             let span = key.map_or_else(|| self.node.place(self.key), |key| key.span);
-            let problem = Problem::at(self.context.source, span, kind.message(self.node, raw));
+            let problem = Diagnostic::at(self.context.source, span, kind.message(self.node, raw));
             let problem =
                 problem.in_path(self.trail.to_string()).maybe_hint(kind.hint(&self.node.value, raw));
             let missing = kind.missing();
@@ -45,12 +45,12 @@ impl Cursor<'_> {
     }
 
     /// Reports every field of this map that is not among `fields`.
-    fn refuse_unknown(&self, entries: &[(Key, Node)], fields: &'static [&'static str]) {
+    fn refuse_unknown(&self, entries: &[(NodeKey, Node)], fields: &'static [&'static str]) {
         let unknown = entries.iter().filter(|(key, _)| !fields.contains(&key.name.as_str()));
         let mut problems = self.context.problems.borrow_mut();
         let room = MOST.saturating_sub(problems.len());
         for (key, _) in unknown.take(room) {
-            let problem = Problem::at(
+            let problem = Diagnostic::at(
                 self.context.source,
                 key.span,
                 format!("unknown field `{}`", shortened(&key.name)),
@@ -63,7 +63,7 @@ impl Cursor<'_> {
     /// Integers as JSON made by Kubernetes' YAML reader has them: `10.0` is 10.
     fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.value {
-            Value::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => {
+            NodeValue::Float(float) if float.fract() == 0.0 && float.abs() < 9e18 => {
                 visitor.visit_i64(float as i64)
             }
             _ => self.deserialize_any(visitor),
@@ -84,28 +84,28 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(truth) => visitor.visit_bool(*truth),
-            Value::Int(integer) => match (i64::try_from(*integer), u64::try_from(*integer)) {
+            NodeValue::Null => visitor.visit_unit(),
+            NodeValue::Bool(truth) => visitor.visit_bool(*truth),
+            NodeValue::Int(integer) => match (i64::try_from(*integer), u64::try_from(*integer)) {
                 (_, Ok(integer)) => visitor.visit_u64(integer),
                 (Ok(integer), _) => visitor.visit_i64(integer),
                 _ => visitor.visit_i128(*integer),
             },
-            Value::Float(float) => visitor.visit_f64(*float),
-            Value::String(text) => visitor.visit_str(text),
-            Value::Seq(items) => {
+            NodeValue::Float(float) => visitor.visit_f64(*float),
+            NodeValue::String(text) => visitor.visit_str(text),
+            NodeValue::Seq(items) => {
                 let mut items = Items::new(self, items);
                 let value = visitor.visit_seq(&mut items)?;
                 items.finish()?;
                 Ok(value)
             }
-            Value::Map(entries) => visitor.visit_map(Entries::new(self, entries, None)),
+            NodeValue::Map(entries) => visitor.visit_map(Entries::new(self, entries, None)),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.value {
-            Value::Null => visitor.visit_none(),
+            NodeValue::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -124,7 +124,7 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let Value::Map(entries) = &self.node.value else {
+        let NodeValue::Map(entries) = &self.node.value else {
             return Err(Fault::expected("a map", &self.node.value));
         };
         if self.context.unknown == Unknown::Refused {
@@ -140,15 +140,11 @@ impl<'de> Deserializer<'de> for Cursor<'_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::String(name) => {
+            NodeValue::String(name) => {
                 visitor.visit_enum(Variant { cursor: self, name, key: None, content: None })
             }
-            Value::Map(entries) if let [(key, node)] = entries.as_slice() => visitor.visit_enum(Variant {
-                cursor: self,
-                name: &key.name,
-                key: Some(key),
-                content: Some(node),
-            }),
+            NodeValue::Map(entries) if let [(key, node)] = entries.as_slice() => visitor
+                .visit_enum(Variant { cursor: self, name: &key.name, key: Some(key), content: Some(node) }),
             found => Err(Fault::expected_one_of(variants, found)),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Number;
 
 use super::decode::{self, Unknown};
 use super::path::{self, Step};
-use super::{Problem, Source, Span};
+use super::{Diagnostic, SourceFile, Span};
 
 /// A value and where it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,12 +13,12 @@ pub struct Node {
     /// Where it is written; behind an alias, where the anchor is.
     pub span: Span,
     /// The value.
-    pub value: Value,
+    pub value: NodeValue,
 }
 
 /// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum NodeValue {
     /// `null`, `~`, or nothing at all.
     Null,
     /// `true`, `yes`, `on` and their opposites.
@@ -32,12 +32,12 @@ pub enum Value {
     /// A list.
     Seq(Vec<Node>),
     /// A map, in the order it is written.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(NodeKey, Node)>),
 }
 
 /// The name of an entry of a map and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct NodeKey {
     /// Where it is written.
     pub span: Span,
     /// The name.
@@ -48,12 +48,12 @@ impl Node {
     /// Reads the node as a `T`; fields that `T` does not have are problems, and all of them are reported.
     ///
     /// Types with `#[serde(flatten)]` do not tell which fields they have and cannot be checked so.
-    pub fn decode<T: DeserializeOwned>(&self, source: &Source) -> Result<T, Vec<Problem>> {
+    pub fn decode<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
         decode::decode(self, source, Unknown::Refused)
     }
 
     /// Reads the node as a `T`, ignoring the fields that `T` does not have.
-    pub fn decode_lenient<T: DeserializeOwned>(&self, source: &Source) -> Result<T, Vec<Problem>> {
+    pub fn decode_lenient<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
         decode::decode(self, source, Unknown::Ignored)
     }
 
@@ -61,13 +61,13 @@ impl Node {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
-            Value::Null => Json::Null,
-            Value::Bool(truth) => Json::Bool(*truth),
-            Value::Int(integer) => Number::from_i128(*integer).map_or(Json::Null, Json::Number),
-            Value::Float(float) => Number::from_f64(*float).map_or(Json::Null, Json::Number),
-            Value::String(text) => Json::String(text.clone()),
-            Value::Seq(items) => items.iter().map(Node::to_json).collect(),
-            Value::Map(entries) => {
+            NodeValue::Null => Json::Null,
+            NodeValue::Bool(truth) => Json::Bool(*truth),
+            NodeValue::Int(integer) => Number::from_i128(*integer).map_or(Json::Null, Json::Number),
+            NodeValue::Float(float) => Number::from_f64(*float).map_or(Json::Null, Json::Number),
+            NodeValue::String(text) => Json::String(text.clone()),
+            NodeValue::Seq(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Map(entries) => {
                 entries.iter().map(|(key, node)| (key.name.clone(), node.to_json())).collect()
             }
         }
@@ -91,16 +91,16 @@ impl Node {
     /// The text, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::String(text) => Some(text),
+            NodeValue::String(text) => Some(text),
             _ => None,
         }
     }
 
     /// What a complaint about this node points at: a scalar itself, otherwise the key it stands under.
-    pub(super) fn place(&self, key: Option<&Key>) -> Span {
+    pub(super) fn place(&self, key: Option<&NodeKey>) -> Span {
         let first = match &self.value {
-            Value::Map(entries) => entries.first().map(|(first, _)| first.span),
-            Value::Seq(items) => items.first().map(|first| first.place(None)),
+            NodeValue::Map(entries) => entries.first().map(|(first, _)| first.span),
+            NodeValue::Seq(items) => items.first().map(|first| first.place(None)),
             _ if self.span.start < self.span.end => return self.span,
             _ => None,
         };
@@ -108,16 +108,16 @@ impl Node {
     }
 
     /// The key of an entry of this map.
-    pub(super) fn key(&self, name: &str) -> Option<&Key> {
+    pub(super) fn key(&self, name: &str) -> Option<&NodeKey> {
         self.step(&Step::Key(name))?.0
     }
 
-    pub(super) fn step(&self, step: &Step<'_>) -> Option<(Option<&Key>, &Node)> {
+    pub(super) fn step(&self, step: &Step<'_>) -> Option<(Option<&NodeKey>, &Node)> {
         match (&self.value, step) {
-            (Value::Map(entries), Step::Key(name) | Step::Bracket(name)) => {
+            (NodeValue::Map(entries), Step::Key(name) | Step::Bracket(name)) => {
                 entries.iter().find(|(key, _)| key.name == *name).map(|(key, node)| (Some(key), node))
             }
-            (Value::Seq(items), Step::Bracket(index)) => {
+            (NodeValue::Seq(items), Step::Bracket(index)) => {
                 items.get(index.parse::<usize>().ok()?).map(|node| (None, node))
             }
             _ => None,

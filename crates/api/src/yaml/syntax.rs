@@ -2,10 +2,10 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
-use super::{Problem, Source, Span};
+use super::{Diagnostic, SourceFile, Span};
 
 /// Turns an error of the parser into a problem at its place.
-pub(super) fn problem(source: &Source, error: &ScanError) -> Problem {
+pub(super) fn problem(source: &SourceFile, error: &ScanError) -> Diagnostic {
     let start = error.marker().byte_offset().unwrap_or(source.text.len()).min(source.text.len());
     let next = source.text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
     let span = Span {
@@ -15,7 +15,7 @@ pub(super) fn problem(source: &Source, error: &ScanError) -> Problem {
         column: u32::try_from(error.marker().col() + 1).unwrap_or(u32::MAX),
     };
     let (message, hint) = words(error.kind());
-    Problem::at(source, span, message).maybe_hint((!hint.is_empty()).then_some(hint))
+    Diagnostic::at(source, span, message).maybe_hint((!hint.is_empty()).then_some(hint))
 }
 
 pub(super) const TAB: &str = "expected spaces, found a tab";

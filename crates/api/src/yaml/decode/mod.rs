@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use self::cursor::Cursor;
 use self::fault::Fault;
 use super::path::Trail;
-use super::{Node, Problem, Source, Value};
+use super::{Diagnostic, Node, NodeValue, SourceFile};
 
 /// Problems reported for one document.
 const MOST: usize = 1000;
@@ -28,9 +28,9 @@ pub(super) enum Unknown {
 
 /// What one decoding shares among its cursors.
 struct Context<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     unknown: Unknown,
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<Diagnostic>>,
     /// The addresses of nodes that are known to be wrong.
     faulty: RefCell<Vec<usize>>,
 }
@@ -40,9 +40,9 @@ struct Context<'a> {
 /// Serde stops at the first error, so the document is read again without the node that caused it.
 pub(super) fn decode<T: DeserializeOwned>(
     node: &Node,
-    source: &Source,
+    source: &SourceFile,
     unknown: Unknown,
-) -> Result<T, Vec<Problem>> {
+) -> Result<T, Vec<Diagnostic>> {
     let context = Context { source, unknown, problems: RefCell::default(), faulty: RefCell::default() };
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
@@ -85,8 +85,8 @@ impl Context<'_> {
         let part = |child: &Node| self.is_faulty(child) || self.lacks_part_of(child);
         match &node.value {
             _ if self.faulty.borrow().is_empty() => false,
-            Value::Seq(items) => items.iter().any(part),
-            Value::Map(entries) => entries.iter().any(|(_, child)| part(child)),
+            NodeValue::Seq(items) => items.iter().any(part),
+            NodeValue::Map(entries) => entries.iter().any(|(_, child)| part(child)),
             _ => false,
         }
     }

@@ -93,7 +93,7 @@ fn value() -> impl Strategy<Value = Json> {
 
 /// Goes through every door with a text; nothing may panic.
 fn enter(text: &str) {
-    match parse(&Source::new("x", text)) {
+    match parse(&SourceFile::new("x", text)) {
         Err(problem) => assert!(problem.render(true).contains("error")),
         Ok(documents) => {
             for document in documents {
@@ -102,7 +102,7 @@ fn enter(text: &str) {
                     .map_err(|problems| problems[0].render(false));
                 let json = document.root.to_json();
                 assert_eq!(document.decode::<Json>().unwrap(), json);
-                assert_eq!(parse(&Source::new("x", to_yaml(&json))).unwrap()[0].root.to_json(), json);
+                assert_eq!(parse(&SourceFile::new("x", to_yaml(&json))).unwrap()[0].root.to_json(), json);
             }
         }
     }
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(value in value()) {
         let yaml = to_yaml(&value);
-        let documents = parse(&Source::new("x", yaml.as_str())).map_err(|problem| TestCaseError::fail(format!("{problem}\n{yaml}")))?;
+        let documents = parse(&SourceFile::new("x", yaml.as_str())).map_err(|problem| TestCaseError::fail(format!("{problem}\n{yaml}")))?;
         let read = documents.first().map_or(Json::Null, |document| document.root.to_json());
         prop_assert_eq!(read, value, "{}", yaml);
     }
@@ -126,7 +126,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        match Source::from_bytes("x", &bytes) {
+        match SourceFile::from_bytes("x", &bytes) {
             Ok(source) => enter(&source.text),
             Err(problem) => prop_assert!(problem.render(false).contains("error")),
         }
@@ -153,7 +153,7 @@ fn hostile_texts_end_quickly() {
     let start = Instant::now();
     for piece in ["[", "{", "- ", "? ", "{a: ", "[[", "&a [", "a: b: ", "!", "'", "\"", "*a", "%", "{?", "[:"]
     {
-        assert!(parse(&Source::new("x", piece.repeat(100_001))).is_err(), "{piece}");
+        assert!(parse(&SourceFile::new("x", piece.repeat(100_001))).is_err(), "{piece}");
     }
     let ladder = joined(0..1000, |level| format!("{}a:\n", " ".repeat(level)));
     assert!(refused(&ladder).contains("nested too deeply: expected at most 128 levels"));

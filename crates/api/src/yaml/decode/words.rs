@@ -2,8 +2,8 @@
 
 use serde::de::Unexpected;
 
-use crate::text::problem::shortened;
-use crate::text::{Value, nearest};
+use crate::yaml::problem::shortened;
+use crate::yaml::{NodeValue, nearest};
 
 /// Alternatives that are listed.
 const LISTED: usize = 8;
@@ -23,23 +23,23 @@ pub(super) fn listed(known: &[&str]) -> String {
     format!("one of {}{more}", names.join(", "))
 }
 
-pub(super) fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &NodeValue) -> String {
     match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Int(integer) => format!("the integer {integer}"),
-        Value::Float(float) => format!("the number {float}"),
-        Value::String(text) => format!("the string \"{}\"", shortened(text)),
-        Value::Seq(_) => "a list".to_owned(),
-        Value::Map(_) => "a map".to_owned(),
+        NodeValue::Null => "nothing".to_owned(),
+        NodeValue::Bool(truth) => truth.to_string(),
+        NodeValue::Int(integer) => format!("the integer {integer}"),
+        NodeValue::Float(float) => format!("the number {float}"),
+        NodeValue::String(text) => format!("the string \"{}\"", shortened(text)),
+        NodeValue::Seq(_) => "a list".to_owned(),
+        NodeValue::Map(_) => "a map".to_owned(),
     }
 }
 
 /// A word that is not text, as it is written.
-pub(super) fn written(value: &Value, raw: &str) -> Option<String> {
+pub(super) fn written(value: &NodeValue, raw: &str) -> Option<String> {
     match value {
-        Value::Float(_) => Some(format!("the number {}", shortened(raw))),
-        Value::Bool(_) | Value::Int(_) => {
+        NodeValue::Float(_) => Some(format!("the number {}", shortened(raw))),
+        NodeValue::Bool(_) | NodeValue::Int(_) => {
             let meaning = describe(value);
             Some(if meaning.ends_with(raw) {
                 meaning

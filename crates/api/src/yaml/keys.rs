@@ -5,29 +5,29 @@ use std::collections::{HashMap, HashSet};
 use super::problem::shortened;
 use super::scalar::resolve;
 use super::syntax::{SPACES, TAB};
-use super::{Key, Node, Problem, Source, Span, Value};
+use super::{Diagnostic, Node, NodeKey, NodeValue, SourceFile, Span};
 
 /// Refuses a bare word that is not text, unless writing it as text changes nothing.
-pub(super) fn is_text(source: &Source, word: &str, span: Span) -> Result<(), Problem> {
+pub(super) fn is_text(source: &SourceFile, word: &str, span: Span) -> Result<(), Diagnostic> {
     let (same, meaning) = match resolve(word) {
-        Value::Null => (false, "null"),
-        Value::Bool(truth) => (truth.to_string() == word, if truth { "true" } else { "false" }),
-        Value::Int(integer) => (integer.to_string() == word, "a number"),
-        Value::Float(float) => (float.to_string() == word, "a number"),
+        NodeValue::Null => (false, "null"),
+        NodeValue::Bool(truth) => (truth.to_string() == word, if truth { "true" } else { "false" }),
+        NodeValue::Int(integer) => (integer.to_string() == word, "a number"),
+        NodeValue::Float(float) => (float.to_string() == word, "a number"),
         _ => (true, ""),
     };
     if same {
         return Ok(());
     }
     if source.slice(span).is_empty() {
-        return Err(Problem::at(source, span, "expected a text as key, found nothing"));
+        return Err(Diagnostic::at(source, span, "expected a text as key, found nothing"));
     }
     let message = format!("expected a text as key, found `{word}`, which means {meaning}");
-    Err(Problem::at(source, span, message).with_hint(format!("quote it: \"{word}\"")))
+    Err(Diagnostic::at(source, span, message).with_hint(format!("quote it: \"{word}\"")))
 }
 
 /// Refuses a tab in the indentation, which the parser lets pass at the start of a document.
-pub(super) fn indented_by_spaces(source: &Source, span: Span) -> Result<(), Problem> {
+pub(super) fn indented_by_spaces(source: &SourceFile, span: Span) -> Result<(), Diagnostic> {
     let before = source.text.get(..span.start).unwrap_or_default();
     let rest = before.trim_end_matches([' ', '\t']);
     let indents = rest.is_empty() || rest.ends_with(['\n', '\r', '\u{FEFF}']);
@@ -35,15 +35,16 @@ pub(super) fn indented_by_spaces(source: &Source, span: Span) -> Result<(), Prob
     let Some(tab) = blank.find('\t') else { return Ok(()) };
     let start = rest.len() + tab;
     let place = Span { start, end: start + 1, line: span.line, column: tab as u32 + 1 };
-    Err(Problem::at(source, place, TAB).with_hint(SPACES))
+    Err(Diagnostic::at(source, place, TAB).with_hint(SPACES))
 }
 
 /// Refuses a key that is given twice.
-pub(super) fn unique(source: &Source, entries: &[(Key, Node)]) -> Result<(), Problem> {
-    let mut seen: HashMap<&str, &Key> = HashMap::with_capacity(entries.len());
+pub(super) fn unique(source: &SourceFile, entries: &[(NodeKey, Node)]) -> Result<(), Diagnostic> {
+    let mut seen: HashMap<&str, &NodeKey> = HashMap::with_capacity(entries.len());
     for (key, _) in entries {
         if let Some(first) = seen.insert(&key.name, key) {
-            let problem = Problem::at(source, key.span, format!("duplicate key `{}`", shortened(&key.name)));
+            let problem =
+                Diagnostic::at(source, key.span, format!("duplicate key `{}`", shortened(&key.name)));
             return Err(problem.with_hint(format!("first given in line {}", first.span.line)));
         }
     }
@@ -52,22 +53,22 @@ pub(super) fn unique(source: &Source, entries: &[(Key, Node)]) -> Result<(), Pro
 
 /// Adds what stands under `<<` and is not there yet; of several maps the first wins.
 pub(super) fn merge(
-    source: &Source,
-    entries: &mut Vec<(Key, Node)>,
+    source: &SourceFile,
+    entries: &mut Vec<(NodeKey, Node)>,
     merged: Vec<(Span, Node)>,
-) -> Result<(), Problem> {
+) -> Result<(), Diagnostic> {
     if merged.is_empty() {
         return Ok(());
     }
     let mut names: HashSet<String> = entries.iter().map(|(key, _)| key.name.clone()).collect();
     for (span, node) in merged {
         let maps = match node.value {
-            Value::Seq(items) => items.into_iter().map(|item| item.value).collect(),
+            NodeValue::Seq(items) => items.into_iter().map(|item| item.value).collect(),
             value => vec![value],
         };
         for map in maps {
-            let Value::Map(others) = map else {
-                return Err(Problem::at(source, span, "expected a map or a list of maps to merge"));
+            let NodeValue::Map(others) = map else {
+                return Err(Diagnostic::at(source, span, "expected a map or a list of maps to merge"));
             };
             entries.extend(others.into_iter().filter(|(key, _)| names.insert(key.name.clone())));
         }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use super::{Source, Span};
+use super::{SourceFile, Span};
 
 /// Columns of the source line that are shown at most.
 const WIDTH: usize = 120;
@@ -16,7 +16,7 @@ const TAB: usize = 4;
 
 /// One thing wrong with a source, complete with the line to show for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct Diagnostic {
     /// The name of the source.
     pub file: Arc<str>,
     /// Where it is.
@@ -38,9 +38,9 @@ struct Excerpt {
     carets: usize,
 }
 
-impl Problem {
+impl Diagnostic {
     /// A problem at a place, with nothing known about the field.
-    pub fn at(source: &Source, span: Span, message: impl AsRef<str>) -> Self {
+    pub fn at(source: &SourceFile, span: Span, message: impl AsRef<str>) -> Self {
         Self {
             file: Arc::clone(&source.name),
             span,
@@ -84,17 +84,17 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.span.line, self.span.column, self.message)?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " in {}", self.path) }
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for Diagnostic {}
 
 /// Cuts the line out of the source, never looking at more of it than can be shown.
-fn excerpt(source: &Source, span: Span) -> Excerpt {
+fn excerpt(source: &SourceFile, span: Span) -> Excerpt {
     let (before, after) = source.text.split_at_checked(span.start).unwrap_or((&source.text, ""));
     let mut lead: Vec<char> = line(before.chars().rev()).take(WIDTH + 1).collect();
     let mut tail: Vec<char> = line(after.chars()).take(WIDTH + 1).collect();

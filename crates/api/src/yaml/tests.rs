@@ -9,7 +9,8 @@ use super::*;
 
 /// The only document of a text.
 fn document(text: &str) -> Document {
-    let mut documents = parse(&Source::new("shop.yaml", text)).unwrap_or_else(|problem| panic!("{problem}"));
+    let mut documents =
+        parse(&SourceFile::new("shop.yaml", text)).unwrap_or_else(|problem| panic!("{problem}"));
     assert_eq!(documents.len(), 1, "documents in {text:?}");
     documents.remove(0)
 }
@@ -20,7 +21,7 @@ fn json(text: &str) -> serde_json::Value {
 
 /// What a user sees for a text that does not parse.
 fn refused(text: &str) -> String {
-    match parse(&Source::new("shop.yaml", text)) {
+    match parse(&SourceFile::new("shop.yaml", text)) {
         Ok(documents) => panic!("{text:?} was read as {documents:?}"),
         Err(problem) => problem.render(false),
     }

@@ -1,43 +1,43 @@
 //! What an unquoted word means: the YAML 1.1 rules as sigs.k8s.io/yaml, and so kubectl, applies them.
 
-use super::Value;
+use super::NodeValue;
 
 /// The value of a plain scalar. Timestamps stay text; `.inf` and `.nan` are floats here.
-pub(super) fn resolve(text: &str) -> Value {
+pub(super) fn resolve(text: &str) -> NodeValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "" | "~" | "null" | "Null" | "NULL" => NodeValue::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            Value::Bool(true)
+            NodeValue::Bool(true)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            Value::Bool(false)
+            NodeValue::Bool(false)
         }
-        ".nan" | ".NaN" | ".NAN" => Value::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Value::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => Value::Float(f64::NEG_INFINITY),
-        _ => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
+        ".nan" | ".NaN" | ".NAN" => NodeValue::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => NodeValue::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => NodeValue::Float(f64::NEG_INFINITY),
+        _ => number(text).unwrap_or_else(|| NodeValue::String(text.to_owned())),
     }
 }
 
 /// The value of a scalar with a core tag such as `!!int`; `None` if the text does not fit it.
-pub(super) fn tagged(tag: &str, text: &str) -> Option<Value> {
+pub(super) fn tagged(tag: &str, text: &str) -> Option<NodeValue> {
     match (tag, resolve(text)) {
-        ("str" | "timestamp", _) => Some(Value::String(text.to_owned())),
-        ("float", Value::Int(integer)) => Some(Value::Float(integer as f64)),
-        ("null", value @ Value::Null)
-        | ("bool", value @ Value::Bool(_))
-        | ("int", value @ Value::Int(_))
-        | ("float", value @ Value::Float(_)) => Some(value),
+        ("str" | "timestamp", _) => Some(NodeValue::String(text.to_owned())),
+        ("float", NodeValue::Int(integer)) => Some(NodeValue::Float(integer as f64)),
+        ("null", value @ NodeValue::Null)
+        | ("bool", value @ NodeValue::Bool(_))
+        | ("int", value @ NodeValue::Int(_))
+        | ("float", value @ NodeValue::Float(_)) => Some(value),
         _ => None,
     }
 }
 
-fn number(text: &str) -> Option<Value> {
+fn number(text: &str) -> Option<NodeValue> {
     match text.as_bytes().first()? {
-        b'.' => float(&between_digits(text)?).map(Value::Float),
+        b'.' => float(&between_digits(text)?).map(NodeValue::Float),
         b'0'..=b'9' | b'+' | b'-' => {
             let plain = text.replace('_', "");
-            integer(&plain).map(Value::Int).or_else(|| float(&plain).map(Value::Float))
+            integer(&plain).map(NodeValue::Int).or_else(|| float(&plain).map(NodeValue::Float))
         }
         _ => None,
     }

@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 use serde::de::{Expected, Unexpected};
 
 use super::words::{describe, did_you_mean, listed, meant, range, unexpected, wanted, written};
-use crate::text::problem::shortened;
-use crate::text::{Node, Problem, Span, Value};
+use crate::yaml::problem::shortened;
+use crate::yaml::{Diagnostic, Node, NodeValue, Span};
 
 /// An error on its way up to the node that it is about.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Fault {
 /// An error that has found its node.
 #[derive(Debug)]
 pub(super) struct Placed {
-    pub(super) problem: Problem,
+    pub(super) problem: Diagnostic,
     /// The address of the node to leave out to find further errors.
     pub(super) culprit: usize,
     /// The field that is missing, if one is.
@@ -59,11 +59,11 @@ impl Fault {
         Self::Floating(Box::new(kind))
     }
 
-    pub(super) fn expected(expected: &str, found: &Value) -> Self {
+    pub(super) fn expected(expected: &str, found: &NodeValue) -> Self {
         Self::new(Kind::Type { found: describe(found), expected: expected.to_owned() })
     }
 
-    pub(super) fn expected_one_of(known: &[&str], found: &Value) -> Self {
+    pub(super) fn expected_one_of(known: &[&str], found: &NodeValue) -> Self {
         Self::new(Kind::Type { found: describe(found), expected: listed(known) })
     }
 
@@ -91,10 +91,10 @@ impl Fault {
 
 impl Placed {
     /// Whether it follows from what is known: a misspelt field is also a missing one.
-    pub(super) fn follows(&self, known: &[Problem]) -> bool {
+    pub(super) fn follows(&self, known: &[Diagnostic]) -> bool {
         let hint = self.missing.map(meant);
         let misspelt =
-            |other: &Problem| hint.is_some() && other.path == self.problem.path && other.hint == hint;
+            |other: &Diagnostic| hint.is_some() && other.path == self.problem.path && other.hint == hint;
         self.consequence || known.iter().any(misspelt)
     }
 }
@@ -136,18 +136,18 @@ impl Kind {
     }
 
     /// What to do, given what was found and how it is written.
-    pub(super) fn hint(&self, found: &Value, raw: &str) -> Option<String> {
+    pub(super) fn hint(&self, found: &NodeValue, raw: &str) -> Option<String> {
         match (self, found) {
             (Self::Field { name, known }, _) => did_you_mean(name, known),
             (Self::Variant { name, known }, _) => {
                 did_you_mean(name, known).or_else(|| Some(format!("expected {}", listed(known))))
             }
-            (Self::Type { expected, .. }, Value::Bool(_) | Value::Int(_) | Value::Float(_))
+            (Self::Type { expected, .. }, NodeValue::Bool(_) | NodeValue::Int(_) | NodeValue::Float(_))
                 if expected.contains("string") && !raw.is_empty() =>
             {
                 Some(format!("quote it: \"{}\"", shortened(raw)))
             }
-            (Self::Type { expected, .. }, Value::String(text)) => {
+            (Self::Type { expected, .. }, NodeValue::String(text)) => {
                 let meant = match expected.as_str() {
                     "an integer" => text.parse::<i64>().is_ok(),
                     "a number" => text.parse::<f64>().is_ok(),
@@ -167,7 +167,7 @@ impl Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Floating(kind) => {
-                let nowhere = Node { span: Span::default(), value: Value::Null };
+                let nowhere = Node { span: Span::default(), value: NodeValue::Null };
                 f.write_str(&kind.message(&nowhere, ""))
             }
             Self::Placed(placed) => placed.problem.fmt(f),

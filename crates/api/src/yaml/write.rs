@@ -137,7 +137,7 @@ fn quoted(text: &str) -> String {
 /// Whether some reader would take the bare word for something other than text.
 fn ambiguous(text: &str) -> bool {
     let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
-    let value = matches!(resolve(text), super::Value::String(_));
+    let value = matches!(resolve(text), super::NodeValue::String(_));
     !value || matches!(text, "=" | "<<") || (number && (text.parse::<f64>().is_ok() || time(text)))
 }
 

@@ -38,10 +38,10 @@ fn quotes_and_tags_decide() {
 fn documents_are_separated_and_empty_ones_skipped() {
     let text =
         "# only a comment\n---\na: 1\n---\n\n---\n# nothing\n...\n---\n{\"b\":\n\t2}\n--- \n- c\n---\n~\n";
-    let documents = parse(&Source::new("x", text)).unwrap();
+    let documents = parse(&SourceFile::new("x", text)).unwrap();
     let values: Vec<_> = documents.iter().map(|document| document.root.to_json()).collect();
     assert_eq!(values, [json!({"a": 1}), json!({"b": 2}), json!(["c"])]);
-    assert!(parse(&Source::new("x", "")).unwrap().is_empty());
+    assert!(parse(&SourceFile::new("x", "")).unwrap().is_empty());
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn json_and_windows_files_are_read() {
     assert_eq!(json(text), json!({"a": [1, -2500.0, true, null, "𝄞/\n"], "b": {"c": {}}}));
     assert_eq!(json("\u{feff}a: 1\r\nb: |\r\n  x\r\n  y\r\n"), json!({"a": 1, "b": "x\ny\n"}));
     let bytes: Vec<u8> = "\u{feff}ä: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let source = Source::from_bytes("x", &bytes).unwrap();
+    let source = SourceFile::from_bytes("x", &bytes).unwrap();
     assert_eq!(parse(&source).unwrap()[0].root.to_json(), json!({"ä": 1}));
 }
 
@@ -129,7 +129,7 @@ fn malformed_text_says_where_and_what_was_expected() {
 
 #[test]
 fn bytes_that_are_not_text_are_refused() {
-    let problem = Source::from_bytes("shop.yaml", b"a: 1\nb: \xff\n").unwrap_err();
+    let problem = SourceFile::from_bytes("shop.yaml", b"a: 1\nb: \xff\n").unwrap_err();
     assert_shown(
         &problem.render(false),
         "
@@ -138,7 +138,7 @@ fn bytes_that_are_not_text_are_refused() {
         2 | b: \u{fffd}
           |    ^ save the file as UTF-8",
     );
-    assert!(Source::from_bytes("x", &[0xFF, 0xFE, 0x00, 0xD8]).is_err());
+    assert!(SourceFile::from_bytes("x", &[0xFF, 0xFE, 0x00, 0xD8]).is_err());
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn the_line_is_shown_as_a_terminal_can_show_it() {
 
 #[test]
 fn colour_only_adds_escapes() {
-    let problem = parse(&Source::new("x", "a: *b")).unwrap_err();
+    let problem = parse(&SourceFile::new("x", "a: *b")).unwrap_err();
     let coloured = problem.render(true);
     assert!(coloured.starts_with("\u{1b}[1;31merror\u{1b}[0m"));
     let mut plain = coloured;

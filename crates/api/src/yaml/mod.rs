@@ -18,8 +18,8 @@ mod write;
 
 pub use document::Document;
 pub use nearest::nearest;
-pub use node::{Key, Node, Value};
+pub use node::{Node, NodeKey, NodeValue};
 pub use parse::parse;
-pub use problem::Problem;
-pub use source::{Source, Span};
+pub use problem::Diagnostic;
+pub use source::{SourceFile, Span};
 pub use write::to_yaml;

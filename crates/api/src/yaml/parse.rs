@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, Tag};
 
 use super::scalar::{resolve, tagged};
-use super::{Document, Key, Node, Problem, Source, Span, Value, keys, syntax};
+use super::{Diagnostic, Document, Node, NodeKey, NodeValue, SourceFile, Span, keys, syntax};
 
 /// Bytes of text that are read.
 const MAX_TEXT: usize = 32 << 20;
@@ -24,9 +24,13 @@ pub(super) const TOO_DEEP: &str = "nested too deeply: expected at most 128 level
 /// Reads every document of a YAML or JSON text, skipping empty ones.
 ///
 /// Aliases and merge keys are expanded within limits; an entry of a map wins over one merged into it.
-pub fn parse(source: &Source) -> Result<Vec<Document>, Problem> {
+pub fn parse(source: &SourceFile) -> Result<Vec<Document>, Diagnostic> {
     if source.text.len() > MAX_TEXT {
-        return Err(Problem::at(source, source.span(0, 0), "the file is too large: expected at most 32 MiB"));
+        return Err(Diagnostic::at(
+            source,
+            source.span(0, 0),
+            "the file is too large: expected at most 32 MiB",
+        ));
     }
     let options = granit_parser::options! {
         emit_comments: false,
@@ -41,7 +45,7 @@ pub fn parse(source: &Source) -> Result<Vec<Document>, Problem> {
         let tag = span.tag_span().map(|span| place(&span));
         builder.read(event, place(&span), tag)?;
         let root = if builder.open.is_empty() { builder.root.take() } else { None };
-        if let Some(root) = root.filter(|root| root.value != Value::Null) {
+        if let Some(root) = root.filter(|root| root.value != NodeValue::Null) {
             documents.push(Document { source: source.clone(), root });
         }
     }
@@ -56,7 +60,7 @@ fn place(span: &granit_parser::Span) -> Span {
 }
 
 struct Builder<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     open: Vec<Frame>,
     anchors: HashMap<usize, Tree>,
     root: Option<Node>,
@@ -69,7 +73,7 @@ struct Frame {
     tree: Tree,
     anchor: usize,
     block: bool,
-    key: Option<Key>,
+    key: Option<NodeKey>,
     merged: Vec<(Span, Node)>,
     /// The key being read is a plain `<<`.
     merge: Option<Span>,
@@ -85,7 +89,7 @@ struct Tree {
 }
 
 impl Builder<'_> {
-    fn read(&mut self, event: Event<'_>, span: Span, tag_span: Option<Span>) -> Result<(), Problem> {
+    fn read(&mut self, event: Event<'_>, span: Span, tag_span: Option<Span>) -> Result<(), Diagnostic> {
         match event {
             Event::DocumentStart(..) => self.anchors.clear(),
             Event::Scalar(text, style, anchor, tag) => {
@@ -98,10 +102,10 @@ impl Builder<'_> {
                 self.attach(tree, anchor)?;
             }
             Event::SequenceStart(style, anchor, tag) => {
-                self.open(Value::Seq(Vec::new()), style, anchor, span, tag.as_deref().zip(tag_span))?;
+                self.open(NodeValue::Seq(Vec::new()), style, anchor, span, tag.as_deref().zip(tag_span))?;
             }
             Event::MappingStart(style, anchor, tag) => {
-                self.open(Value::Map(Vec::new()), style, anchor, span, tag.as_deref().zip(tag_span))?;
+                self.open(NodeValue::Map(Vec::new()), style, anchor, span, tag.as_deref().zip(tag_span))?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
             Event::Alias(anchor) => self.alias(anchor, span)?,
@@ -110,17 +114,17 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn problem(&self, span: Span, message: impl AsRef<str>) -> Problem {
-        Problem::at(self.source, span, message)
+    fn problem(&self, span: Span, message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic::at(self.source, span, message)
     }
 
     fn expects_key(&self) -> bool {
         self.open.last().is_some_and(|frame| {
-            matches!(frame.tree.node.value, Value::Map(_)) && frame.key.is_none() && frame.merge.is_none()
+            matches!(frame.tree.node.value, NodeValue::Map(_)) && frame.key.is_none() && frame.merge.is_none()
         })
     }
 
-    fn key(&mut self, text: &str, plain: bool, anchor: usize, span: Span) -> Result<(), Problem> {
+    fn key(&mut self, text: &str, plain: bool, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         let Some(frame) = self.open.last_mut() else { return Ok(()) };
         if frame.block {
             keys::indented_by_spaces(self.source, span)?;
@@ -132,9 +136,9 @@ impl Builder<'_> {
         if plain {
             keys::is_text(self.source, text, span)?;
         }
-        frame.key = Some(Key { span, name: text.to_owned() });
+        frame.key = Some(NodeKey { span, name: text.to_owned() });
         if anchor != 0 {
-            let node = Node { span, value: Value::String(text.to_owned()) };
+            let node = Node { span, value: NodeValue::String(text.to_owned()) };
             self.anchors.insert(anchor, Tree { node, nodes: 1, bytes: text.len(), depth: 0 });
         }
         Ok(())
@@ -147,20 +151,20 @@ impl Builder<'_> {
         tag: Option<&Tag>,
         span: Span,
         tag_span: Option<Span>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<NodeValue, Diagnostic> {
         let value = match tag {
             None if style == ScalarStyle::Plain => resolve(text),
-            None => Value::String(text.to_owned()),
+            None => NodeValue::String(text.to_owned()),
             Some(tag) => match tag.suffix_in_namespace(CORE) {
                 Some(core) => tagged(&core, text).ok_or_else(|| {
                     self.problem(span, format!("the tag `{}` does not fit this value", tag.original()))
                 })?,
-                None if tag.original() == "!" => Value::String(text.to_owned()),
+                None if tag.original() == "!" => NodeValue::String(text.to_owned()),
                 None => return Err(self.unknown_tag(tag, tag_span.unwrap_or(span))),
             },
         };
         match value {
-            Value::Float(float) if !float.is_finite() => {
+            NodeValue::Float(float) if !float.is_finite() => {
                 let problem = self.problem(span, format!("expected a finite number, found `{text}`"));
                 Err(problem.with_hint(format!("quote it if a text is meant: \"{text}\"")))
             }
@@ -168,19 +172,19 @@ impl Builder<'_> {
         }
     }
 
-    fn unknown_tag(&self, tag: &Tag, span: Span) -> Problem {
+    fn unknown_tag(&self, tag: &Tag, span: Span) -> Diagnostic {
         self.problem(span, format!("unknown tag `{}`", tag.original()))
             .with_hint("an unquoted text cannot begin with `!`")
     }
 
     fn open(
         &mut self,
-        value: Value,
+        value: NodeValue,
         style: StructureStyle,
         anchor: usize,
         span: Span,
         tag: Option<(&Tag, Span)>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Diagnostic> {
         if self.expects_key() {
             return Err(self.problem(span, "expected a text as key, found a list or map"));
         }
@@ -198,15 +202,15 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn close(&mut self, span: Span) -> Result<(), Problem> {
+    fn close(&mut self, span: Span) -> Result<(), Diagnostic> {
         let Some(mut frame) = self.open.pop() else { return Ok(()) };
-        if let Value::Map(entries) = &mut frame.tree.node.value {
+        if let NodeValue::Map(entries) = &mut frame.tree.node.value {
             keys::unique(self.source, entries)?;
             keys::merge(self.source, entries, frame.merged)?;
         }
         let last = match &frame.tree.node.value {
-            Value::Map(entries) => entries.last().map(|(_, node)| node.span.end),
-            Value::Seq(items) => items.last().map(|node| node.span.end),
+            NodeValue::Map(entries) => entries.last().map(|(_, node)| node.span.end),
+            NodeValue::Seq(items) => items.last().map(|node| node.span.end),
             _ => None,
         };
         // A block ends where the next begins, which is not where its text ends.
@@ -215,18 +219,18 @@ impl Builder<'_> {
         self.attach(frame.tree, frame.anchor)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         let Some(tree) = self.anchors.get(&anchor) else {
             return Err(self.problem(span, "this alias stands inside the value it repeats"));
         };
         if self.expects_key() {
-            let Value::String(name) = &tree.node.value else {
+            let NodeValue::String(name) = &tree.node.value else {
                 return Err(self.problem(span, "expected a text as key"));
             };
             let name = name.clone();
             self.copy(tree.nodes, name.len(), span)?;
             if let Some(frame) = self.open.last_mut() {
-                frame.key = Some(Key { span, name });
+                frame.key = Some(NodeKey { span, name });
             }
             return Ok(());
         }
@@ -238,7 +242,7 @@ impl Builder<'_> {
         }
     }
 
-    fn copy(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Problem> {
+    fn copy(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Diagnostic> {
         self.copied += nodes + bytes / 64;
         if self.copied > MAX_COPIED {
             return Err(
@@ -249,7 +253,7 @@ impl Builder<'_> {
     }
 
     /// Puts a finished value where it belongs.
-    fn attach(&mut self, tree: Tree, anchor: usize) -> Result<(), Problem> {
+    fn attach(&mut self, tree: Tree, anchor: usize) -> Result<(), Diagnostic> {
         let span = tree.node.span;
         if self.open.len() + tree.depth > MAX_DEPTH {
             return Err(self.problem(span, TOO_DEEP));
@@ -271,12 +275,12 @@ impl Builder<'_> {
         let level = usize::from(frame.merge.is_none());
         frame.tree.depth = frame.tree.depth.max(tree.depth + level);
         match (&mut frame.tree.node.value, frame.key.take(), frame.merge.take()) {
-            (Value::Map(_), _, Some(span)) => frame.merged.push((span, tree.node)),
-            (Value::Map(entries), Some(key), None) => {
+            (NodeValue::Map(_), _, Some(span)) => frame.merged.push((span, tree.node)),
+            (NodeValue::Map(entries), Some(key), None) => {
                 frame.tree.bytes += key.name.len();
                 entries.push((key, tree.node));
             }
-            (Value::Seq(items), ..) => items.push(tree.node),
+            (NodeValue::Seq(items), ..) => items.push(tree.node),
             _ => {}
         }
         Ok(())

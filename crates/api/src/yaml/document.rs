@@ -2,25 +2,25 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Node, Problem, Source, Span, Value};
+use super::{Diagnostic, Node, NodeValue, SourceFile, Span};
 
 /// One document and the source it came from.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// Where it came from.
-    pub source: Source,
+    pub source: SourceFile,
     /// What it says.
     pub root: Node,
 }
 
 impl Document {
     /// Reads the document as a `T`; see [`Node::decode`].
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Vec<Problem>> {
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Vec<Diagnostic>> {
         self.root.decode(&self.source)
     }
 
     /// Reads the document as a `T`, ignoring unknown fields.
-    pub fn decode_lenient<T: DeserializeOwned>(&self) -> Result<T, Vec<Problem>> {
+    pub fn decode_lenient<T: DeserializeOwned>(&self) -> Result<T, Vec<Diagnostic>> {
         self.root.decode_lenient(&self.source)
     }
 
@@ -30,17 +30,17 @@ impl Document {
     }
 
     /// A problem at a path, for checks made after decoding; the message is shown as it is.
-    pub fn problem(&self, path: &str, message: impl AsRef<str>) -> Problem {
-        Problem::at(&self.source, self.locate(path), message)
+    pub fn problem(&self, path: &str, message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic::at(&self.source, self.locate(path), message)
     }
 
     /// The items of a `kind: List` as documents of their own; any other document as it is.
     pub fn into_items(mut self) -> Vec<Self> {
         let list = self.root.get("kind").and_then(Node::as_str) == Some("List");
-        if list && let Value::Map(entries) = &mut self.root.value {
+        if list && let NodeValue::Map(entries) = &mut self.root.value {
             let items =
                 entries.iter_mut().find(|(key, _)| key.name == "items").map(|(_, node)| &mut node.value);
-            if let Some(Value::Seq(items)) = items {
+            if let Some(NodeValue::Seq(items)) = items {
                 let items = std::mem::take(items);
                 return items.into_iter().map(|root| Self { source: self.source.clone(), root }).collect();
             }

@@ -6,8 +6,8 @@ use serde::forward_to_deserialize_any;
 use super::address;
 use super::cursor::Cursor;
 use super::fault::{Fault, Placed};
-use crate::text::path::Trail;
-use crate::text::{Key, Node, Problem, Value};
+use crate::yaml::path::Trail;
+use crate::yaml::{Diagnostic, Node, NodeKey, NodeValue};
 
 /// The items of a list.
 pub(super) struct Items<'a> {
@@ -51,27 +51,27 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
 /// The entries of a map, or of a struct with the given fields.
 pub(super) struct Entries<'a> {
     cursor: Cursor<'a>,
-    rest: std::slice::Iter<'a, (Key, Node)>,
+    rest: std::slice::Iter<'a, (NodeKey, Node)>,
     fields: Option<&'static [&'static str]>,
-    value: Option<&'a (Key, Node)>,
+    value: Option<&'a (NodeKey, Node)>,
 }
 
 impl<'a> Entries<'a> {
     pub(super) fn new(
         cursor: Cursor<'a>,
-        entries: &'a [(Key, Node)],
+        entries: &'a [(NodeKey, Node)],
         fields: Option<&'static [&'static str]>,
     ) -> Self {
         Self { cursor, rest: entries.iter(), fields, value: None }
     }
 
     /// Unknown fields have been dealt with; a field without a value is absent, as for Kubernetes.
-    fn wanted(&self, (key, node): &(Key, Node)) -> bool {
+    fn wanted(&self, (key, node): &(NodeKey, Node)) -> bool {
         let faulty = self.cursor.context.is_faulty(node);
         !faulty
             && self
                 .fields
-                .is_none_or(|fields| fields.contains(&key.name.as_str()) && node.value != Value::Null)
+                .is_none_or(|fields| fields.contains(&key.name.as_str()) && node.value != NodeValue::Null)
     }
 }
 
@@ -103,7 +103,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 #[derive(Clone, Copy)]
 struct Name<'a> {
     cursor: Cursor<'a>,
-    key: &'a Key,
+    key: &'a NodeKey,
     /// What to leave out if the key is wrong.
     node: &'a Node,
 }
@@ -111,8 +111,8 @@ struct Name<'a> {
 impl Name<'_> {
     fn blame(&self, fault: Fault) -> Fault {
         fault.placed(|kind| {
-            let name = Node { span: self.key.span, value: Value::String(self.key.name.clone()) };
-            let problem = Problem::at(self.cursor.context.source, name.span, kind.message(&name, ""));
+            let name = Node { span: self.key.span, value: NodeValue::String(self.key.name.clone()) };
+            let problem = Diagnostic::at(self.cursor.context.source, name.span, kind.message(&name, ""));
             let problem =
                 problem.in_path(self.cursor.trail.to_string()).maybe_hint(kind.hint(&name.value, ""));
             Placed { problem, culprit: address(self.node), missing: None, consequence: false }
@@ -177,7 +177,7 @@ impl<'de> Deserializer<'de> for Name<'_> {
 pub(super) struct Variant<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) name: &'a str,
-    pub(super) key: Option<&'a Key>,
+    pub(super) key: Option<&'a NodeKey>,
     pub(super) content: Option<&'a Node>,
 }
 
@@ -213,7 +213,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
 
     fn unit_variant(self) -> Result<(), Fault> {
         match self.content {
-            Some(node) if node.value != Value::Null => {
+            Some(node) if node.value != NodeValue::Null => {
                 self.content(|cursor| Err(Fault::expected("no value", &cursor.node.value)))
             }
             _ => Ok(()),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Problem;
+use super::Diagnostic;
 use super::problem::printable;
 
 /// A text handed in by the user and the name to show for it; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SourceFile {
     /// The file name as the user gave it, or `<stdin>`.
     pub name: Arc<str>,
     /// The whole text.
@@ -27,14 +27,14 @@ pub struct Span {
     pub column: u32,
 }
 
-impl Source {
+impl SourceFile {
     /// Names a text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Self { name: printable(&name.into()).into(), text: text.into() }
     }
 
     /// Decodes the bytes of a file: UTF-8, or UTF-16 with its mark, which Windows tools write.
-    pub fn from_bytes(name: impl Into<Arc<str>>, bytes: &[u8]) -> Result<Self, Problem> {
+    pub fn from_bytes(name: impl Into<Arc<str>>, bytes: &[u8]) -> Result<Self, Diagnostic> {
         let (unit, rest): (fn([u8; 2]) -> u16, _) = match bytes {
             [0xFF, 0xFE, rest @ ..] => (u16::from_le_bytes, rest),
             [0xFE, 0xFF, rest @ ..] => (u16::from_be_bytes, rest),
@@ -49,15 +49,15 @@ impl Source {
         }
     }
 
-    fn from_utf8(name: Arc<str>, bytes: &[u8]) -> Result<Self, Problem> {
+    fn from_utf8(name: Arc<str>, bytes: &[u8]) -> Result<Self, Diagnostic> {
         match str::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(name, text)),
             Err(error) => Err(Self::new(name, String::from_utf8_lossy(bytes)).not_text(error.valid_up_to())),
         }
     }
 
-    fn not_text(&self, byte: usize) -> Problem {
-        Problem::at(self, self.span(byte, byte), "expected text, found a byte that is not UTF-8")
+    fn not_text(&self, byte: usize) -> Diagnostic {
+        Diagnostic::at(self, self.span(byte, byte), "expected text, found a byte that is not UTF-8")
             .with_hint("save the file as UTF-8")
     }
 
