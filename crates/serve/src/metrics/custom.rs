@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{CustomMetric, CustomMetricQuery, CustomMetrics, Objects};
+use api::provider::{CustomMetric, CustomMetricQuery, CustomMetricsProvider, ObjectSelection};
 use api::selector::Selector;
 use http::Response;
 use serde_json::json;
@@ -26,7 +26,7 @@ const KIND: &str = "MetricValueList";
     clippy::needless_pass_by_value,
     reason = "whoever has a source of his own kind hands it over as it is"
 )]
-pub fn custom(source: Arc<dyn CustomMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
+pub fn custom(source: Arc<dyn CustomMetricsProvider>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
     let group = |version: Version| {
         let api = Arc::new(Api { source: Arc::clone(&source), settings: settings.clone(), version });
         let route = route(move |call: AuthorizedRequest| {
@@ -76,7 +76,7 @@ fn placeholder() -> ApiResource {
 }
 
 struct Api {
-    source: Arc<dyn CustomMetrics>,
+    source: Arc<dyn CustomMetricsProvider>,
     settings: MetricsApiSettings,
     version: Version,
 }
@@ -146,8 +146,8 @@ impl Api {
             }
         })?;
         let objects = match wanted.object {
-            "*" | "" => Objects::All(labels),
-            name => Objects::One(name.to_owned()),
+            "*" | "" => ObjectSelection::All(labels),
+            name => ObjectSelection::One(name.to_owned()),
         };
         Ok(CustomMetricQuery {
             resource: wanted.resource.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::provider::{ExternalMetricQuery, ExternalMetrics};
+use api::provider::{ExternalMetricQuery, ExternalMetricsProvider};
 use http::Response;
 use serde_json::json;
 
@@ -21,7 +21,10 @@ const VERSION: &str = "v1beta1";
 const KIND: &str = "ExternalMetricValueList";
 
 /// The API.
-pub fn external(source: Arc<dyn ExternalMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
+pub fn external(
+    source: Arc<dyn ExternalMetricsProvider>,
+    settings: &MetricsApiSettings,
+) -> Vec<ApiGroupVersion> {
     let (known_by, strict) = (Arc::clone(&source), settings.compat.is_strict());
     let listing = metric_listing::listing(
         format!("{GROUP}/{VERSION}"),
@@ -64,7 +67,7 @@ fn placeholder() -> ApiResource {
 }
 
 struct Api {
-    source: Arc<dyn ExternalMetrics>,
+    source: Arc<dyn ExternalMetricsProvider>,
     settings: MetricsApiSettings,
 }
 

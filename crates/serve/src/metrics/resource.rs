@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use api::provider::{Found, Listing, NodeUsage, Parts, PodUsage, ResourceMetrics, in_one_part};
+use api::provider::{
+    ListFilter, Lookup, NodeUsage, ObjectChunks, PodUsage, ResourceMetricsProvider, single_chunk,
+};
 use http::Response;
 use serde_json::json;
 
@@ -29,7 +31,10 @@ const FORMS: Forms = Forms { table: true, partial: true };
     clippy::needless_pass_by_value,
     reason = "whoever has a source of his own kind hands it over as it is"
 )]
-pub fn resource(source: Arc<dyn ResourceMetrics>, settings: &MetricsApiSettings) -> Vec<ApiGroupVersion> {
+pub fn resource(
+    source: Arc<dyn ResourceMetricsProvider>,
+    settings: &MetricsApiSettings,
+) -> Vec<ApiGroupVersion> {
     let versions: &[&str] = if settings.compat.is_strict() { &["v1beta1"] } else { &["v1beta1", "v1"] };
     let group = |version: &&str| {
         let api = Arc::new(Served {
@@ -84,7 +89,7 @@ fn resources() -> Vec<ApiResource> {
 }
 
 struct Served {
-    source: Arc<dyn ResourceMetrics>,
+    source: Arc<dyn ResourceMetricsProvider>,
     settings: MetricsApiSettings,
     api_version: Arc<str>,
 }
@@ -126,7 +131,7 @@ impl Served {
             Wanted::Nodes => {
                 let which = listing(call, None, "nodes")?;
                 let nodes = self.source.nodes(&which).await.map_err(status)?;
-                self.list::<NodeUsage>(call, in_one_part(nodes), choice).await
+                self.list::<NodeUsage>(call, single_chunk(nodes), choice).await
             }
             Wanted::Pods(namespace) => {
                 let which = listing(call, namespace, "pods")?;
@@ -134,18 +139,18 @@ impl Served {
                 self.list::<PodUsage>(call, pods, choice).await
             }
             Wanted::Node(name) => match self.source.node(name).await.map_err(status)? {
-                Found::Here(node) => self.one(call, node, choice),
-                Found::NoSamples => Err(Status::not_found(StatusDetails::new(GROUP, "nodemetrics", name))),
+                Lookup::Found(node) => self.one(call, node, choice),
+                Lookup::NoSamples => Err(Status::not_found(StatusDetails::new(GROUP, "nodemetrics", name))),
                 // Kubernetes says `node` and `pods` here, without a group.
-                Found::Unknown => Err(Status::not_found(StatusDetails::new("", "node", name))),
+                Lookup::NotFound => Err(Status::not_found(StatusDetails::new("", "node", name))),
             },
             Wanted::Pod(namespace, name) => match self.source.pod(namespace, name).await.map_err(status)? {
-                Found::Here(pod) => self.one(call, pod, choice),
-                Found::NoSamples => {
+                Lookup::Found(pod) => self.one(call, pod, choice),
+                Lookup::NoSamples => {
                     let full = format!("{namespace}/{name}");
                     Err(Status::not_found(StatusDetails::new(GROUP, "podmetrics", &full)))
                 }
-                Found::Unknown => Err(Status::not_found(StatusDetails::new("", "pods", name))),
+                Lookup::NotFound => Err(Status::not_found(StatusDetails::new("", "pods", name))),
             },
         }
     }
@@ -157,7 +162,7 @@ impl Served {
     async fn list<T: Measured>(
         &self,
         call: &AuthorizedRequest,
-        parts: Parts<T>,
+        parts: ObjectChunks<T>,
         choice: Choice,
     ) -> Result<Response<Body>, Status> {
         let source = Source::new(parts, self.setting(), Arc::clone(&self.settings.freshness));
@@ -206,12 +211,12 @@ impl Served {
 }
 
 /// Which objects a list is of.
-fn listing(call: &AuthorizedRequest, namespace: Option<&str>, resource: &str) -> Result<Listing, Status> {
+fn listing(call: &AuthorizedRequest, namespace: Option<&str>, resource: &str) -> Result<ListFilter, Status> {
     let read = ListOptions::read(&call.query)?;
     list_options::consistent(&call.query)?;
     let ListOptions { labels, fields, watch } = read.with_known_fields()?;
     if watch {
         return Err(Status::no_watch(StatusDetails::new(GROUP, resource, "")));
     }
-    Ok(Listing { namespace: namespace.map(str::to_owned), labels, fields })
+    Ok(ListFilter { namespace: namespace.map(str::to_owned), labels, fields })
 }
