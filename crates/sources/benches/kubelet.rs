@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::provider::{Compat, Labels, Listing, ResourceMetrics};
+use api::provider::{Compat, Labels, ListFilter, ResourceMetricsProvider};
 use api::selector::{FieldSelector, Selector};
 use jiff::Timestamp;
 use sources::inventory::{Inventory, Node, Pod};
@@ -67,7 +67,7 @@ fn lists(table: &mut Table, nodes: usize, limit: f64) {
     let (_, provider) = cluster(nodes, PODS);
     table::note("two scrapes of all, made, read and taken", started.elapsed().as_secs_f64(), millis);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let count = |which: &Listing| runtime.block_on(provider.pods(which)).unwrap().len();
+    let count = |which: &ListFilter| runtime.block_on(provider.pods(which)).unwrap().len();
     let all = listing(None, "");
     assert_eq!(count(&all), nodes * PODS);
     table.row("list of all pods", best(|| count(&all)), limit, millis);
@@ -188,8 +188,8 @@ fn pod_name(pod: usize) -> String {
     format!("web-{}-{deployment:010x}-{:05x}", deployment % 1000, pod * 7919 % 1_048_576)
 }
 
-fn listing(namespace: Option<&str>, labels: &str) -> Listing {
-    Listing {
+fn listing(namespace: Option<&str>, labels: &str) -> ListFilter {
+    ListFilter {
         namespace: namespace.map(str::to_owned),
         labels: Selector::parse(labels).unwrap(),
         fields: FieldSelector::parse("").unwrap(),

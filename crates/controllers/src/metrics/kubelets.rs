@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::provider::{Compat, ResourceMetrics};
-use api::reports::{Grade, MOST_NAMES, Problem, ResourceReport};
+use api::provider::{Compat, ResourceMetricsProvider};
+use api::reports::{MAX_LISTED_NAMES, ProblemSeverity, ReportedProblem, ResourceReport};
 use api::selector::Selector;
 use jiff::Timestamp;
 use kube::Client;
@@ -101,7 +101,7 @@ impl Kubelets {
     }
 
     /// Who answers `metrics.k8s.io`.
-    pub fn provider(&self) -> Arc<dyn ResourceMetrics> {
+    pub fn provider(&self) -> Arc<dyn ResourceMetricsProvider> {
         Arc::new(self.served.clone())
     }
 
@@ -267,11 +267,11 @@ impl Kubelets {
 }
 
 /// Nodes that suffer from the same. Those that are not ready are no surprise.
-fn node_problem(group: &FailureGroup, inventory: &Inventory) -> Problem {
+fn node_problem(group: &FailureGroup, inventory: &Inventory) -> ReportedProblem {
     let ready = group.nodes.iter().any(|(name, _)| inventory.node(name).is_none_or(|node| node.ready));
     let fares = || group.nodes.iter().map(|(_, fare)| fare);
-    Problem {
-        grade: if ready { Grade::Error } else { Grade::Warning },
+    ReportedProblem {
+        grade: if ready { ProblemSeverity::Error } else { ProblemSeverity::Warning },
         reason: group.cause.label().to_owned(),
         cause: group.message.clone(),
         remedy: group.cause.remedy(),
@@ -282,31 +282,31 @@ fn node_problem(group: &FailureGroup, inventory: &Inventory) -> Problem {
         } else {
             None
         },
-        ..Problem::default()
+        ..ReportedProblem::default()
     }
     .with(group.nodes.iter().map(|(name, _)| name.to_string()))
 }
 
 /// Running pods without metrics, by reason.
-fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<Problem> {
+fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<ReportedProblem> {
     let problem = |code: &&'static str| {
         let of_code = || missing.pods.iter().filter(|pod| pod.reason.code() == *code);
         let count = missing.counts.get(code).copied()?;
         let (cause, remedy, grade) = match *code {
             "NodeNotScraped" => {
-                ("its node cannot be scraped", "see what is wrong with the node", Grade::Error)
+                ("its node cannot be scraped", "see what is wrong with the node", ProblemSeverity::Error)
             }
             "Incomplete" => (
                 "the kubelet tells no cpu or memory for one of its containers",
                 "if it lasts: look at the container runtime of the node, and at containers that never ran",
-                Grade::Warning,
+                ProblemSeverity::Warning,
             ),
-            "OnePoint" => ("a rate needs two points", "wait for the next scrape", Grade::Warning),
-            "Backwards" => ("a counter went backwards", "wait for the next scrape", Grade::Warning),
+            "OnePoint" => ("a rate needs two points", "wait for the next scrape", ProblemSeverity::Warning),
+            "Backwards" => ("a counter went backwards", "wait for the next scrape", ProblemSeverity::Warning),
             _ => (
                 "no kubelet has told anything about it",
                 "if it lasts: look at the kubelet of its node",
-                Grade::Warning,
+                ProblemSeverity::Warning,
             ),
         };
         // One reason in full says more than its class.
@@ -314,14 +314,14 @@ fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<Problem> {
             (1, Some(pod)) => pod.reason.to_string(),
             _ => cause.to_owned(),
         };
-        let mut problem = Problem {
+        let mut problem = ReportedProblem {
             grade,
             reason: (*code).to_owned(),
             cause,
             remedy: remedy.to_owned(),
-            ..Problem::default()
+            ..ReportedProblem::default()
         }
-        .with(of_code().take(MOST_NAMES).map(|pod| format!("{}/{}", pod.namespace, pod.name)));
+        .with(of_code().take(MAX_LISTED_NAMES).map(|pod| format!("{}/{}", pod.namespace, pod.name)));
         problem.count = count;
         Some(problem)
     };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api::provider::{Compat, CustomMetrics, ExternalMetrics, ResourceMetrics};
+use api::provider::{Compat, CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
 use api::reports::{
-    API_VERSION, Backend, CURRENT, Grade, KIND, Meta, MetricsReport, Problem, Replica, Report,
-    Server as Identity,
+    API_VERSION, BackendReport, CURRENT, KIND, MetricsReport, ProblemSeverity, ReplicaReport, ReportMeta,
+    ReportedProblem, ServerIdentity as Identity, ServerReport,
 };
 use jiff::{SignedDuration, Timestamp};
 use sources::federation::{Router, UpstreamCondition, UpstreamReport};
@@ -42,11 +42,11 @@ pub struct Sources {
 #[derive(Clone, Default)]
 pub struct Providers {
     /// `metrics.k8s.io`.
-    pub resource: Option<Arc<dyn ResourceMetrics>>,
+    pub resource: Option<Arc<dyn ResourceMetricsProvider>>,
     /// `custom.metrics.k8s.io`.
-    pub custom: Option<Arc<dyn CustomMetrics>>,
+    pub custom: Option<Arc<dyn CustomMetricsProvider>>,
     /// `external.metrics.k8s.io`.
-    pub external: Option<Arc<dyn ExternalMetrics>>,
+    pub external: Option<Arc<dyn ExternalMetricsProvider>>,
 }
 
 impl Sources {
@@ -65,7 +65,7 @@ impl Sources {
     }
 
     /// The report for `plimsoll metrics doctor`.
-    pub fn report(&self, now: Timestamp) -> Report {
+    pub fn report(&self, now: Timestamp) -> ServerReport {
         let upstreams = self.router.as_ref().map(Router::report).unwrap_or_default();
         let ((custom, external), resource) = match &self.rules {
             Some(rules) => (rules.reports(), rules.resource_report(self.census.as_ref())),
@@ -80,16 +80,16 @@ impl Sources {
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
         problems.extend(self.sharding().map(silent).unwrap_or_default());
         let refused = self.router.as_ref().and_then(Router::problem);
-        problems.extend(refused.map(|why| Problem {
+        problems.extend(refused.map(|why| ReportedProblem {
             reason: "UpstreamsRefused".to_owned(),
             cause: format!("the upstreams as they are now are not used, the old ones stay: {why}"),
             remedy: "correct the file behind --upstreams (docs/federation.md)".to_owned(),
-            ..Problem::default()
+            ..ReportedProblem::default()
         }));
-        Report {
+        ServerReport {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
-            metadata: Meta { name: CURRENT.to_owned() },
+            metadata: ReportMeta { name: CURRENT.to_owned() },
             server: Identity {
                 instance: self.instance.clone(),
                 version: self.version.clone(),
@@ -136,7 +136,7 @@ fn sum(own: Option<MetricsReport>, others: Option<MetricsReport>) -> Option<Metr
     }
 }
 
-fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
+fn backend(found: &UpstreamReport, now: Timestamp) -> BackendReport {
     let ago = |duration: std::time::Duration| {
         SignedDuration::try_from(duration).ok().and_then(|duration| now.checked_sub(duration).ok())
     };
@@ -147,7 +147,7 @@ fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
             (false, cause.clone(), remedy.clone(), ago(*duration))
         }
     };
-    Backend {
+    BackendReport {
         name: found.name.clone(),
         address: found.url.clone(),
         healthy,
@@ -158,8 +158,8 @@ fn backend(found: &UpstreamReport, now: Timestamp) -> Backend {
     }
 }
 
-fn replicas(sharding: &Sharding) -> Vec<Replica> {
-    let replica = |found: sources::sharding::ReplicaReport| Replica {
+fn replicas(sharding: &Sharding) -> Vec<ReplicaReport> {
+    let replica = |found: sources::sharding::ReplicaReport| ReplicaReport {
         name: found.id,
         alive: found.alive,
         nodes: found.nodes,
@@ -168,12 +168,18 @@ fn replicas(sharding: &Sharding) -> Vec<Replica> {
 }
 
 /// Replicas that something is wrong with.
-fn silent(sharding: &Sharding) -> Vec<Problem> {
+fn silent(sharding: &Sharding) -> Vec<ReportedProblem> {
     let problem = |found: sources::sharding::ReplicaReport| {
         let (cause, remedy) = found.problem?;
         let cause = format!("replica {} ({}): {cause}", found.id, found.address);
         let reason = "ReplicaSilent".to_owned();
-        Some(Problem { grade: Grade::Warning, reason, cause, remedy, ..Problem::default() })
+        Some(ReportedProblem {
+            grade: ProblemSeverity::Warning,
+            reason,
+            cause,
+            remedy,
+            ..ReportedProblem::default()
+        })
     };
     sharding.report().into_iter().filter_map(problem).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use api::provider::Failure;
+use api::provider::MetricsError;
 
 use crate::http;
 
@@ -78,14 +78,14 @@ impl UpstreamError {
         }
     }
 
-    /// Failure returned to the client.
-    pub(crate) fn failure(&self, upstream: &str) -> Failure {
+    /// MetricsError returned to the client.
+    pub(crate) fn failure(&self, upstream: &str) -> MetricsError {
         let message = format!("upstream {upstream}: {self}");
         match self {
             Self::Denied { code, .. } | Self::Status { code, .. } => {
-                Failure::Status { code: *code, reason: reason(*code).to_owned(), message }
+                MetricsError::Status { code: *code, reason: reason(*code).to_owned(), message }
             }
-            _ => Failure::Unavailable(message),
+            _ => MetricsError::Unavailable(message),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use super::config::FederationConfig;
 use super::router::Router;
@@ -42,7 +42,7 @@ impl Router {
 
     fn apply_file(&self, path: &Path, bytes: &[u8]) -> Result<(), String> {
         let name = path.display().to_string();
-        let source = Source::from_bytes(name, bytes).map_err(|problem| problem.to_string())?;
+        let source = SourceFile::from_bytes(name, bytes).map_err(|problem| problem.to_string())?;
         let config = FederationConfig::read(&source, self.own())
             .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
         if config != self.config() {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::provider::{
-    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, ExternalMetricQuery,
-    ExternalMetrics, ExternalValue, Failure,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, ExternalMetricQuery,
+    ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use futures::future::join_all;
 use tokio::sync::Notify;
@@ -21,9 +21,9 @@ use super::{OwnService, hop, wire};
 #[derive(Clone, Default)]
 pub struct LocalProviders {
     /// Of `custom.metrics.k8s.io`.
-    pub custom: Vec<(String, Arc<dyn CustomMetrics>)>,
+    pub custom: Vec<(String, Arc<dyn CustomMetricsProvider>)>,
     /// Of `external.metrics.k8s.io`.
-    pub external: Vec<(String, Arc<dyn ExternalMetrics>)>,
+    pub external: Vec<(String, Arc<dyn ExternalMetricsProvider>)>,
 }
 
 /// Local providers and upstreams as one provider of both APIs. Cheap to clone; clones share their data.
@@ -122,8 +122,8 @@ impl Router {
 /// A local provider knows exactly which metrics it has.
 const LOCAL_PROVIDER: Candidate = Candidate { claim: Claim::Open, announced: true, priority: 0 };
 
-impl CustomMetrics for Router {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
+impl CustomMetricsProvider for Router {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.custom, self.askable());
             let others = upstreams.iter().map(|one| Candidate {
@@ -136,8 +136,8 @@ impl CustomMetrics for Router {
                 priority: one.scope().priority,
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
-            let missing = || Failure::no_metric(&question.metric, &question.resource);
-            let ask = |place: usize| -> Answer<'_, _> {
+            let missing = || MetricsError::no_metric(&question.metric, &question.resource);
+            let ask = |place: usize| -> ProviderFuture<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(question),
                     (None, Some(upstream)) => {
@@ -158,8 +158,11 @@ impl CustomMetrics for Router {
     }
 }
 
-impl ExternalMetrics for Router {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
+impl ExternalMetricsProvider for Router {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move {
             let (own, upstreams) = (&self.0.providers.external, self.askable());
             let others = upstreams.iter().map(|one| Candidate {
@@ -172,8 +175,8 @@ impl ExternalMetrics for Router {
                 priority: one.scope().priority,
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
-            let missing = || Failure::no_metric(&question.metric, "namespaces");
-            let ask = |place: usize| -> Answer<'_, _> {
+            let missing = || MetricsError::no_metric(&question.metric, "namespaces");
+            let ask = |place: usize| -> ProviderFuture<'_, _> {
                 match (own.get(place), upstreams.get(place.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(question),
                     (None, Some(upstream)) => {
@@ -197,9 +200,9 @@ impl ExternalMetrics for Router {
 /// Queries one provider after the other until one has values.
 async fn query_in_order<'a, T>(
     candidates: &[Candidate],
-    ask: impl Fn(usize) -> Answer<'a, Vec<T>>,
-    missing: impl FnOnce() -> Failure,
-) -> Result<Vec<T>, Failure> {
+    ask: impl Fn(usize) -> ProviderFuture<'a, Vec<T>>,
+    missing: impl FnOnce() -> MetricsError,
+) -> Result<Vec<T>, MetricsError> {
     let mut collector = ResponseCollector::new();
     for place in routing::order(candidates) {
         let announced = candidates.get(place).is_some_and(|one| one.announced);

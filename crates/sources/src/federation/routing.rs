@@ -6,7 +6,7 @@
 //!    metric, then by priority, then by position. The first values end the search.
 //! 3. Without values the result is a failure, else an empty list, else that there is no such metric.
 
-use api::provider::Failure;
+use api::provider::MetricsError;
 
 use super::glob::GlobPattern;
 
@@ -72,9 +72,9 @@ pub(crate) fn order(candidates: &[Candidate]) -> Vec<usize> {
 /// Responses so far.
 #[derive(Debug)]
 pub(crate) struct ResponseCollector<T> {
-    failed: Option<Failure>,
+    failed: Option<MetricsError>,
     empty: Option<Vec<T>>,
-    missing: Option<Failure>,
+    missing: Option<MetricsError>,
 }
 
 impl<T> ResponseCollector<T> {
@@ -84,11 +84,11 @@ impl<T> ResponseCollector<T> {
 
     /// Adds a response; returns values that end the search. An empty list ends it only if the provider surely has the
     /// metric, because some servers return an empty list for every name.
-    pub(crate) fn add(&mut self, answer: Result<Vec<T>, Failure>, has_metric: bool) -> Option<Vec<T>> {
+    pub(crate) fn add(&mut self, answer: Result<Vec<T>, MetricsError>, has_metric: bool) -> Option<Vec<T>> {
         match answer {
             Ok(values) if has_metric || !values.is_empty() => return Some(values),
             Ok(values) => self.empty = Some(values),
-            Err(missing @ Failure::NoMetric(_)) => {
+            Err(missing @ MetricsError::NoMetric(_)) => {
                 self.missing.get_or_insert(missing);
             }
             Err(failure) => {
@@ -100,7 +100,7 @@ impl<T> ResponseCollector<T> {
 
     /// Result if no response ended the search: a failure takes precedence over an empty list and over a missing
     /// metric.
-    pub(crate) fn finish(self, missing: impl FnOnce() -> Failure) -> Result<Vec<T>, Failure> {
+    pub(crate) fn finish(self, missing: impl FnOnce() -> MetricsError) -> Result<Vec<T>, MetricsError> {
         match (self.failed, self.empty) {
             (Some(failure), _) => Err(failure),
             (None, Some(empty)) => Ok(empty),
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn failure_takes_precedence_over_empty_list() {
-        let none = || Failure::NoMetric("nobody".into());
-        let down = || Failure::Unavailable("down".into());
-        let close = |answers: Vec<Result<Vec<u8>, Failure>>| {
+        let none = || MetricsError::NoMetric("nobody".into());
+        let down = || MetricsError::Unavailable("down".into());
+        let close = |answers: Vec<Result<Vec<u8>, MetricsError>>| {
             let mut collector = ResponseCollector::new();
             for answer in answers {
                 if let Some(values) = collector.add(answer, false) {
@@ -170,7 +170,7 @@ mod tests {
             }
             collector.finish(none)
         };
-        let missing = || Failure::NoMetric("first".into());
+        let missing = || MetricsError::NoMetric("first".into());
         assert_eq!(close(vec![]), Err(none()));
         assert_eq!(close(vec![Err(missing()), Err(none())]), Err(missing()));
         assert_eq!(close(vec![Ok(vec![]), Err(none())]), Ok(vec![]));
@@ -213,20 +213,20 @@ mod tests {
                 let answer = match answer {
                     0 => Ok(vec![1_u8]),
                     1 => Ok(vec![]),
-                    2 => Err(Failure::NoMetric(String::new())),
-                    _ => Err(Failure::Internal("broken".into())),
+                    2 => Err(MetricsError::NoMetric(String::new())),
+                    _ => Err(MetricsError::Internal("broken".into())),
                 };
                 ended = collector.add(answer, false);
                 if ended.is_some() {
                     break;
                 }
             }
-            let answer = ended.map_or_else(|| collector.finish(|| Failure::NoMetric(String::new())), Ok);
+            let answer = ended.map_or_else(|| collector.finish(|| MetricsError::NoMetric(String::new())), Ok);
             let expected = match () {
                 () if answers.contains(&0) => Ok(vec![1]),
-                () if answers.contains(&3) => Err(Failure::Internal("broken".into())),
+                () if answers.contains(&3) => Err(MetricsError::Internal("broken".into())),
                 () if answers.contains(&1) => Ok(vec![]),
-                () => Err(Failure::NoMetric(String::new())),
+                () => Err(MetricsError::NoMetric(String::new())),
             };
             prop_assert_eq!(answer, expected);
         }

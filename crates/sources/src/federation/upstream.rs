@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::provider::{
-    CustomMetric, CustomMetricQuery, CustomValue, ExternalMetricQuery, ExternalValue, Failure, Objects,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, ExternalMetricQuery, ExternalMetricSample,
+    MetricsError, ObjectSelection,
 };
 use bytes::Bytes;
 use http::header::ACCEPT;
@@ -31,7 +32,7 @@ const MAX_LIST_BYTES: usize = 8 << 20;
 const RELIST_INTERVAL: Duration = Duration::from_secs(30);
 const FAILED_RELIST_INTERVAL: Duration = Duration::from_secs(10);
 
-type SharedValues<T> = Result<Arc<Vec<T>>, Failure>;
+type SharedValues<T> = Result<Arc<Vec<T>>, MetricsError>;
 
 /// An upstream. Cheap to clone; clones share their data.
 #[derive(Clone)]
@@ -48,8 +49,8 @@ struct UpstreamInner {
     announced: Mutex<AnnouncedMetrics>,
     version: Mutex<CustomMetricsVersion>,
     permits: Semaphore,
-    custom: Flight<String, SharedValues<CustomValue>>,
-    external: Flight<String, SharedValues<ExternalValue>>,
+    custom: Flight<String, SharedValues<CustomMetricSample>>,
+    external: Flight<String, SharedValues<ExternalMetricSample>>,
 }
 
 /// Metrics that the upstream announced.
@@ -135,9 +136,9 @@ impl Upstream {
     }
 
     /// Queries a custom metric.
-    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> SharedValues<CustomValue> {
+    pub(crate) async fn custom(&self, question: &CustomMetricQuery) -> SharedValues<CustomMetricSample> {
         let Some(key) = wire::custom_path(CustomMetricsVersion::V1Beta2, question) else {
-            return Err(Failure::no_metric(&question.metric, &question.resource));
+            return Err(MetricsError::no_metric(&question.metric, &question.resource));
         };
         let ask = || {
             let (inner, question) = (Arc::clone(&self.0), question.clone());
@@ -147,9 +148,12 @@ impl Upstream {
     }
 
     /// Queries an external metric.
-    pub(crate) async fn external(&self, question: &ExternalMetricQuery) -> SharedValues<ExternalValue> {
+    pub(crate) async fn external(
+        &self,
+        question: &ExternalMetricQuery,
+    ) -> SharedValues<ExternalMetricSample> {
         let Some(path) = wire::external_path(question) else {
-            return Err(Failure::no_metric(&question.metric, "namespaces"));
+            return Err(MetricsError::no_metric(&question.metric, "namespaces"));
         };
         let ask = || {
             let (inner, question, path) = (Arc::clone(&self.0), question.clone(), path.clone());
@@ -194,7 +198,7 @@ impl Upstream {
 }
 
 impl UpstreamInner {
-    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, FetchError> {
+    async fn ask_custom(&self, question: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
         let first = *locked(&self.version);
         let values = match self.ask_custom_in(first, question).await {
             Err(FetchError::Path) => {
@@ -211,12 +215,12 @@ impl UpstreamInner {
             answer => answer?,
         };
         match (&question.objects, values.len()) {
-            (Objects::All(_), _) | (Objects::One(_), 1) => Ok(values),
-            (Objects::One(name), 0) => {
-                let missing = Failure::no_value(&question.metric, &question.resource, name);
+            (ObjectSelection::All(_), _) | (ObjectSelection::One(_), 1) => Ok(values),
+            (ObjectSelection::One(name), 0) => {
+                let missing = MetricsError::no_value(&question.metric, &question.resource, name);
                 Err(FetchError::Metric(missing.to_string()))
             }
-            (Objects::One(_), count) => {
+            (ObjectSelection::One(_), count) => {
                 Err(UpstreamError::Garbage(format!("{count} values for one object")).into())
             }
         }
@@ -226,7 +230,7 @@ impl UpstreamInner {
         &self,
         version: CustomMetricsVersion,
         question: &CustomMetricQuery,
-    ) -> Result<Vec<CustomValue>, FetchError> {
+    ) -> Result<Vec<CustomMetricSample>, FetchError> {
         let path = wire::custom_path(version, question)
             .ok_or_else(|| FetchError::Metric(question.metric.clone()))?;
         self.ask(&path, |body| wire::read_custom(body, question)).await
@@ -236,7 +240,7 @@ impl UpstreamInner {
         &self,
         path: &str,
         question: &ExternalMetricQuery,
-    ) -> Result<Vec<ExternalValue>, FetchError> {
+    ) -> Result<Vec<ExternalMetricSample>, FetchError> {
         self.ask(path, |body| wire::read_external(body, question)).await
     }
 
@@ -352,9 +356,9 @@ impl UpstreamInner {
         Ok(client.insert(made).clone())
     }
 
-    fn failure(&self, without: FetchError) -> Failure {
+    fn failure(&self, without: FetchError) -> MetricsError {
         match without {
-            FetchError::Metric(message) => Failure::NoMetric(message),
+            FetchError::Metric(message) => MetricsError::NoMetric(message),
             FetchError::Path => {
                 let cause = not_served("this API");
                 // The server answered, but does not serve this API.

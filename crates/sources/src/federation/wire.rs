@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use api::provider::{
-    CustomMetric, CustomMetricQuery, CustomValue, Described, ExternalMetricQuery, ExternalValue, Objects,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, ExternalMetricQuery, ExternalMetricSample,
+    ObjectReference, ObjectSelection,
 };
 use api::selector::LabelSelector;
 use jiff::Timestamp;
@@ -40,8 +41,8 @@ pub(crate) const EXTERNAL_METRICS_PATH: &str = "/apis/external.metrics.k8s.io/v1
 /// Path and query of a custom metric query; `None` if it cannot be expressed as a path.
 pub(crate) fn custom_path(version: CustomMetricsVersion, question: &CustomMetricQuery) -> Option<String> {
     let (object, labels) = match &question.objects {
-        Objects::One(name) => (segment(name)?, String::new()),
-        Objects::All(selector) => ("*".to_owned(), selector.to_string()),
+        ObjectSelection::One(name) => (segment(name)?, String::new()),
+        ObjectSelection::All(selector) => ("*".to_owned(), selector.to_string()),
     };
     let (resource, metric) = (segment(&question.resource)?, segment(&question.metric)?);
     let path = match &question.namespace {
@@ -64,7 +65,7 @@ pub(crate) fn external_path(question: &ExternalMetricQuery) -> Option<String> {
 pub(crate) fn place(question: &CustomMetricQuery) -> Option<&str> {
     match (&question.namespace, &question.objects) {
         (Some(namespace), _) => Some(namespace),
-        (None, Objects::One(name)) if is_namespaces(&question.resource) => Some(name),
+        (None, ObjectSelection::One(name)) if is_namespaces(&question.resource) => Some(name),
         _ => None,
     }
 }
@@ -157,7 +158,7 @@ impl<'de> Deserialize<'de> for NonNullQuantity {
 pub(crate) fn read_custom(
     body: &[u8],
     question: &CustomMetricQuery,
-) -> Result<Vec<CustomValue>, UpstreamError> {
+) -> Result<Vec<CustomMetricSample>, UpstreamError> {
     let list: ItemList<CustomItem> = read(body, "MetricValueList")?;
     let items = list.items.unwrap_or_default().into_iter().map(|item| {
         let (name, selector) = match item.metric {
@@ -165,8 +166,8 @@ pub(crate) fn read_custom(
             None => (item.metric_name, item.selector),
         };
         let object = item.described_object;
-        CustomValue {
-            object: Described {
+        CustomMetricSample {
+            object: ObjectReference {
                 kind: object.kind.unwrap_or_default(),
                 namespace: object.namespace.unwrap_or_default(),
                 name: object.name.unwrap_or_default(),
@@ -186,7 +187,7 @@ pub(crate) fn read_custom(
 pub(crate) fn read_external(
     body: &[u8],
     question: &ExternalMetricQuery,
-) -> Result<Vec<ExternalValue>, UpstreamError> {
+) -> Result<Vec<ExternalMetricSample>, UpstreamError> {
     let list: ItemList<ExternalItem> = read(body, "ExternalMetricValueList")?;
     list.items
         .unwrap_or_default()
@@ -199,7 +200,7 @@ pub(crate) fn read_external(
                 };
                 labels.into_iter().map(text).collect::<Result<Vec<_>, _>>()
             });
-            Ok(ExternalValue {
+            Ok(ExternalMetricSample {
                 metric: item.metric_name.unwrap_or_else(|| question.metric.clone()),
                 labels: labels.transpose()?,
                 timestamp: item.timestamp,

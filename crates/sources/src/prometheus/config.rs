@@ -8,7 +8,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use api::text::{Problem, Source};
+use api::yaml::{Diagnostic, SourceFile};
 
 use super::mapper::GroupResource;
 
@@ -133,20 +133,20 @@ pub struct ConfigError {
     /// Error text; identical to that of prometheus-adapter where it has one.
     pub message: String,
     /// Syntax problems with their positions.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
 impl AdapterConfig {
     /// Parses a file.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::read(&Source::new("config", text))
+        Self::read(&SourceFile::new("config", text))
     }
 
     /// Parses a file; its name is shown in errors.
     ///
     /// As in prometheus-adapter, only the first document is read; an empty one has no rules.
-    pub fn read(source: &Source) -> Result<Self, ConfigError> {
-        let documents = api::text::parse(source).map_err(|problem| refused(vec![problem]))?;
+    pub fn read(source: &SourceFile) -> Result<Self, ConfigError> {
+        let documents = api::yaml::parse(source).map_err(|problem| refused(vec![problem]))?;
         let Some(document) = documents.first() else { return Ok(Self::default()) };
         let mut reader = read::ConfigReader::new(&document.source);
         let config = reader.config(&document.root);
@@ -155,7 +155,7 @@ impl AdapterConfig {
     }
 }
 
-fn refused(problems: Vec<Problem>) -> ConfigError {
+fn refused(problems: Vec<Diagnostic>) -> ConfigError {
     let mut message = "unable to parse metrics discovery config: ".to_owned();
     for (index, problem) in problems.iter().enumerate() {
         let separator = if index > 0 { "; " } else { "" };

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api::provider::{Compat, ContainerUsage, ExternalValue, Failure, Usage};
+use api::provider::{Compat, ContainerUsage, ExternalMetricSample, MetricsError, ResourceUsage};
 use jiff::Timestamp;
 use quantity::{Format, Quantity};
 
@@ -90,23 +90,25 @@ pub fn external(
     reply: &QueryResponse,
     metric: &str,
     compat: Compat,
-) -> Result<Extracted<Vec<ExternalValue>>, Failure> {
-    let mut read = Extracted::<Vec<ExternalValue>>::default();
+) -> Result<Extracted<Vec<ExternalMetricSample>>, MetricsError> {
+    let mut read = Extracted::<Vec<ExternalMetricSample>>::default();
     let all = match &reply.result {
         QueryValue::Vector(Some(samples)) => &samples[..],
         QueryValue::Vector(None) => {
-            return Err(Failure::Plain("the provided input did not contain vector query results".to_owned()));
+            return Err(MetricsError::Plain(
+                "the provided input did not contain vector query results".to_owned(),
+            ));
         }
         QueryValue::Scalar(sample) => std::slice::from_ref(sample),
         QueryValue::Matrix => {
-            return Err(Failure::Plain("encountered an unexpected query result type".to_owned()));
+            return Err(MetricsError::Plain("encountered an unexpected query result type".to_owned()));
         }
     };
     let scalar = matches!(reply.result, QueryValue::Scalar(_));
     for sample in all {
         let number = milli(sample.value, compat, i64::MIN).map_err(|value| {
             let whose = format!("{metric}{}", shown(sample));
-            Failure::Internal(format!(
+            MetricsError::Internal(format!(
                 "unable to fetch metrics: {}",
                 UnusableResult::Infinite { whose, value }
             ))
@@ -117,7 +119,7 @@ pub fn external(
         };
         let labels =
             sample.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        read.found.push(ExternalValue {
+        read.found.push(ExternalMetricSample {
             metric: metric.to_owned(),
             labels: (!scalar).then_some(labels),
             timestamp: time(sample),
@@ -135,7 +137,7 @@ fn shown(sample: &VectorSample) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) }
 }
 
-/// Usage of containers by pod name, and the time of the oldest sample.
+/// ResourceUsage of containers by pod name, and the time of the oldest sample.
 pub type Containers = BTreeMap<String, (Option<Timestamp>, Vec<ContainerUsage>)>;
 
 /// Result for one resource.
@@ -153,7 +155,7 @@ pub struct ResourceResponse<'a> {
     pub reply: &'a QueryResponse,
 }
 
-/// Usage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
+/// ResourceUsage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
 pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers, UnusableResult> {
     type Pod = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
     let mut all: BTreeMap<&str, Pod> = BTreeMap::new();
@@ -188,12 +190,12 @@ pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers
         .collect())
 }
 
-/// Usage of nodes by name, with the time of the oldest sample. The first sample of a node wins; a node is omitted
+/// ResourceUsage of nodes by name, with the time of the oldest sample. The first sample of a node wins; a node is omitted
 /// unless every resource is known.
 pub fn nodes(
     parts: &[ResourceResponse<'_>],
     compat: Compat,
-) -> Result<BTreeMap<String, (Option<Timestamp>, Usage)>, UnusableResult> {
+) -> Result<BTreeMap<String, (Option<Timestamp>, ResourceUsage)>, UnusableResult> {
     let mut all: BTreeMap<&str, (i64, Vec<Option<i64>>)> = BTreeMap::new();
     for (place, part) in parts.iter().enumerate() {
         for sample in samples(part.reply)? {
@@ -214,7 +216,7 @@ pub fn nodes(
         .collect())
 }
 
-fn written(parts: &[ResourceResponse<'_>], numbers: &[Option<i64>], compat: Compat) -> Usage {
+fn written(parts: &[ResourceResponse<'_>], numbers: &[Option<i64>], compat: Compat) -> ResourceUsage {
     // In strict mode a resource unknown for one container is zero if it is known for another.
     let unknown = if compat.is_strict() { Some(0) } else { None };
     parts
@@ -225,7 +227,7 @@ fn written(parts: &[ResourceResponse<'_>], numbers: &[Option<i64>], compat: Comp
         .collect()
 }
 
-/// Usage in thousandths; never negative.
+/// ResourceUsage in thousandths; never negative.
 fn usage(value: Option<f64>, compat: Compat) -> Option<i64> {
     let value =
         value.map(|value| if value < 0.0 && (value.is_finite() || compat.is_strict()) { 0.0 } else { value });

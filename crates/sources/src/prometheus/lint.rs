@@ -8,7 +8,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use api::text::{Document, Source};
+use api::yaml::{Document, SourceFile};
 
 pub use assumed::assumed_mapper;
 pub use explain::{
@@ -72,7 +72,7 @@ pub struct Finding {
 ///
 /// Findings are in file order.
 pub fn lint(text: &str, mapper: Option<&RestMapper>) -> Vec<Finding> {
-    let source = Source::new("config", text);
+    let source = SourceFile::new("config", text);
     let config = match AdapterConfig::read(&source) {
         Ok(config) => config,
         Err(error) => {
@@ -91,7 +91,7 @@ pub fn lint(text: &str, mapper: Option<&RestMapper>) -> Vec<Finding> {
             return findings.collect();
         }
     };
-    let documents = api::text::parse(&source).unwrap_or_default();
+    let documents = api::yaml::parse(&source).unwrap_or_default();
     let guessed;
     let mapper = match mapper {
         Some(mapper) => mapper,

@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use api::provider::{Answer, Compat, Failure};
+use api::provider::{Compat, MetricsError, ProviderFuture};
 use api::selector::Selector;
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -52,7 +52,7 @@ pub trait ClusterResources: Send + Sync {
         resource: &'a KnownResource,
         namespace: Option<&'a str>,
         selector: &'a Selector,
-    ) -> Answer<'a, Vec<String>>;
+    ) -> ProviderFuture<'a, Vec<String>>;
     /// Running pods of a namespace or of all, ascending by namespace and name.
     fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>>;
     /// Looks up a running pod.
@@ -234,9 +234,13 @@ impl ProviderInner {
     }
 
     /// An internal error; the cause is included outside strict mode only.
-    fn unable(&self, what: &str, why: &dyn fmt::Display) -> Failure {
+    fn unable(&self, what: &str, why: &dyn fmt::Display) -> MetricsError {
         tracing::debug!(%why, "{what}");
-        Failure::Internal(if self.compat().is_strict() { what.to_owned() } else { format!("{what}: {why}") })
+        MetricsError::Internal(if self.compat().is_strict() {
+            what.to_owned()
+        } else {
+            format!("{what}: {why}")
+        })
     }
 }
 

@@ -8,7 +8,7 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use super::config::{AdapterConfig, ConfigError};
 
@@ -98,7 +98,7 @@ impl WatchedConfigFile {
                 path: name,
                 reason: "it is not UTF-8".to_owned(),
             }),
-            Ok(text) => match AdapterConfig::read(&Source::new(&*name, text)) {
+            Ok(text) => match AdapterConfig::read(&SourceFile::new(&*name, text)) {
                 Ok(config) => FileChange::Changed(Box::new(config)),
                 Err(error) => FileChange::Refused(ConfigFileError::Config { path: name, error }),
             },

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use api::provider::{
-    Answer, Compat, ContainerUsage, Found, Labels, Listing, NodeUsage, Part, Parts, PodUsage,
-    ResourceMetrics, Usage,
+    Compat, ContainerUsage, Labels, ListFilter, Lookup, NodeUsage, ObjectChunk, ObjectChunks, PodUsage,
+    ProviderFuture, ResourceMetricsProvider, ResourceUsage,
 };
 use api::selector::Selector;
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ impl KubeletProvider {
         Self { store, inventory, nodes: node_selector }
     }
 
-    /// Usage of the running pods of a namespace, ascending by name.
+    /// ResourceUsage of the running pods of a namespace, ascending by name.
     pub fn namespace(&self, namespace: &str) -> Vec<PodUsage> {
         self.usage(&self.inventory.pods(Some(namespace)))
     }
@@ -58,7 +58,7 @@ impl KubeletProvider {
         missing::of_pod(&self.store, &pod)
     }
 
-    /// Usage of those pods (in ascending order) that have complete samples.
+    /// ResourceUsage of those pods (in ascending order) that have complete samples.
     fn usage(&self, pods: &[Arc<Pod>]) -> Vec<PodUsage> {
         let (names, samples) = (ResourceNames::new(), self.store.samples(pods));
         let both = pods.iter().zip(&samples);
@@ -99,7 +99,7 @@ impl KubeletProvider {
     }
 
     /// Pods that a listing selects.
-    fn selected(&self, which: &Listing) -> Vec<Arc<Pod>> {
+    fn selected(&self, which: &ListFilter) -> Vec<Arc<Pod>> {
         let namespace = which.namespace.as_deref().or_else(|| which.fields.exact("metadata.namespace"));
         let name = which.fields.exact("metadata.name");
         let mut pods = match (namespace, name) {
@@ -124,8 +124,8 @@ impl KubeletProvider {
     }
 }
 
-impl ResourceMetrics for KubeletProvider {
-    fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for KubeletProvider {
+    fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         /// The task yields after this many pods.
         const PODS_PER_BATCH: usize = 4096;
         Box::pin(async move {
@@ -141,30 +141,30 @@ impl ResourceMetrics for KubeletProvider {
         })
     }
 
-    fn pods_in_parts<'a>(&'a self, which: &'a Listing) -> Answer<'a, Parts<PodUsage>> {
+    fn pods_in_parts<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, ObjectChunks<PodUsage>> {
         /// Pods per part; about one network write.
         const PODS_PER_PART: usize = 512;
         Box::pin(async move {
             let (provider, mut left) = (self.clone(), self.selected(which).into_iter());
-            let parts: Parts<PodUsage> = Box::new(std::iter::from_fn(move || {
+            let parts: ObjectChunks<PodUsage> = Box::new(std::iter::from_fn(move || {
                 let some: Vec<Arc<Pod>> = left.by_ref().take(PODS_PER_PART).collect();
                 let provider = provider.clone();
-                (!some.is_empty()).then(|| Box::new(move || provider.usage(&some)) as Part<PodUsage>)
+                (!some.is_empty()).then(|| Box::new(move || provider.usage(&some)) as ObjectChunk<PodUsage>)
             }));
             Ok(parts)
         })
     }
 
-    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>> {
+    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
         Box::pin(async move {
-            let Some(pod) = self.inventory.pod(namespace, name) else { return Ok(Found::Unknown) };
+            let Some(pod) = self.inventory.pod(namespace, name) else { return Ok(Lookup::NotFound) };
             let sample = self.store.sample(namespace, name);
             let usage = sample.and_then(|sample| self.pod_usage(&pod, &sample, &ResourceNames::new()));
-            Ok(usage.map_or(Found::NoSamples, Found::Here))
+            Ok(usage.map_or(Lookup::NoSamples, Lookup::Found))
         })
     }
 
-    fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         Box::pin(async move {
             let mut nodes = self.inventory.nodes();
             nodes.retain(|node| {
@@ -177,10 +177,10 @@ impl ResourceMetrics for KubeletProvider {
         })
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
+    fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
         Box::pin(async move {
-            let Some(node) = self.inventory.node(name) else { return Ok(Found::Unknown) };
-            Ok(self.node_usage(&node).map_or(Found::NoSamples, Found::Here))
+            let Some(node) = self.inventory.node(name) else { return Ok(Lookup::NotFound) };
+            Ok(self.node_usage(&node).map_or(Lookup::NoSamples, Lookup::Found))
         })
     }
 }
@@ -219,7 +219,7 @@ fn node_usage(node: &Node, pair: &PointPair) -> Option<NodeUsage> {
     })
 }
 
-fn usage(nanocores: u64, memory: u64, names: &ResourceNames) -> Usage {
+fn usage(nanocores: u64, memory: u64, names: &ResourceNames) -> ResourceUsage {
     vec![
         (Arc::clone(&names.cpu), quantity(nanocores, -9, Format::DecimalSi)),
         (Arc::clone(&names.memory), quantity(memory, 0, Format::BinarySi)),

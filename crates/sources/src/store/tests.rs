@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use api::provider::{Found, Labels, Listing, PodUsage, ResourceMetrics};
+use api::provider::{Labels, ListFilter, Lookup, PodUsage, ResourceMetricsProvider};
 use api::selector::{FieldSelector, Selector};
 use futures::FutureExt as _;
 
@@ -41,7 +41,7 @@ impl Cluster {
     }
 
     fn list(&self, namespace: Option<&str>, labels: &str, fields: &str) -> Vec<PodUsage> {
-        let listing = Listing {
+        let listing = ListFilter {
             namespace: namespace.map(str::to_owned),
             labels: Selector::parse(labels).unwrap(),
             fields: FieldSelector::parse(fields).unwrap(),
@@ -186,7 +186,7 @@ fn incomplete_pod_is_kept_for_a_while() {
 fn incomplete_node_is_kept_for_a_while() {
     let cluster = with_web();
     let nodes = || {
-        let all = Listing {
+        let all = ListFilter {
             namespace: None,
             labels: Selector::everything(),
             fields: FieldSelector::parse("").unwrap(),
@@ -335,7 +335,7 @@ fn node_selector_limits_the_list() {
         cluster.store.take("b", scrape(second, Vec::new()), at(second));
     }
     let names = |provider: &KubeletProvider, labels, fields| {
-        let listing = Listing {
+        let listing = ListFilter {
             namespace: None,
             labels: Selector::parse(labels).unwrap(),
             fields: FieldSelector::parse(fields).unwrap(),
@@ -359,13 +359,13 @@ fn node_selector_limits_the_list() {
 fn single_object_is_found_without_samples_or_unknown() {
     let cluster = with_web();
     let pod = |name| cluster.served.pod("default", name).now_or_never().unwrap().unwrap();
-    assert!(matches!(pod("web"), Found::Here(usage) if shown(&usage) == "web c=1 15s@1015"));
-    assert_eq!(pod("db"), Found::NoSamples);
-    assert_eq!(pod("nope"), Found::Unknown);
+    assert!(matches!(pod("web"), Lookup::Found(usage) if shown(&usage) == "web c=1 15s@1015"));
+    assert_eq!(pod("db"), Lookup::NoSamples);
+    assert_eq!(pod("nope"), Lookup::NotFound);
     let node = |name| cluster.served.node(name).now_or_never().unwrap().unwrap();
-    assert!(matches!(node("a"), Found::Here(usage) if usage.usage[0].1.to_string() == "1"));
-    assert_eq!(node("b"), Found::NoSamples);
-    assert_eq!(node("c"), Found::Unknown);
+    assert!(matches!(node("a"), Lookup::Found(usage) if usage.usage[0].1.to_string() == "1"));
+    assert_eq!(node("b"), Lookup::NoSamples);
+    assert_eq!(node("c"), Lookup::NotFound);
 }
 
 #[test]

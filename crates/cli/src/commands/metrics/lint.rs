@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::provider::Compat;
-use api::text::Source;
+use api::yaml::SourceFile;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sources::prometheus::client::PrometheusClient;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Rules that match no series, or whose series become no metric.
 async fn unmatched(
-    source: &Source,
+    source: &SourceFile,
     config: &AdapterConfig,
     mapper: &RestMapper,
     prometheus: &PrometheusClient,
@@ -101,7 +101,7 @@ async fn unmatched(
         .filter_map(|(selector, listed)| Some((selector.clone(), listed.as_ref().ok()?.shapes.clone())))
         .collect();
     let registry = Registry::build(&rules, mapper, &series);
-    let documents = api::text::parse(source).unwrap_or_default();
+    let documents = api::yaml::parse(source).unwrap_or_default();
     let mut findings = Vec::new();
     for (family, section) in
         [(RuleFamily::Custom, ConfigSection::Rules), (RuleFamily::External, ConfigSection::ExternalRules)]
@@ -143,7 +143,7 @@ async fn unmatched(
 }
 
 /// Findings as a compiler prints them.
-fn page(source: &Source, findings: &[Finding], page: Page) -> String {
+fn page(source: &SourceFile, findings: &[Finding], page: Page) -> String {
     let mut text = String::new();
     let lines: Vec<&str> = source.text.lines().collect();
     for Finding { severity, location, message, remedy } in findings {
@@ -179,7 +179,7 @@ fn page(source: &Source, findings: &[Finding], page: Page) -> String {
     text
 }
 
-fn value(source: &Source, finding: &Finding) -> Value {
+fn value(source: &SourceFile, finding: &Finding) -> Value {
     let Finding { severity, location, message, remedy } = finding;
     json!({"severity": severity.name(), "file": &*source.name, "line": location.line, "column": location.column,
         "key": location.key, "message": message, "remedy": remedy})

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use api::provider::Compat;
-use api::text::Source;
+use api::yaml::SourceFile;
 use cluster::connect::{Connection, Credentials, Material, Target, connect};
 use controllers::metrics::rules::Settings;
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ use crate::files;
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Reads a file with rules, or says all that is wrong with it.
-pub(super) fn read(path: &Path) -> Result<(Source, AdapterConfig), Failure> {
+pub(super) fn read(path: &Path) -> Result<(SourceFile, AdapterConfig), Failure> {
     let source = files::read(path)?;
     let config = AdapterConfig::read(&source).map_err(|error| match error.problems {
         problems if problems.is_empty() => Failure::input(format!("{}: {}", path.display(), error.message)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::text::{Document, Problem};
+use api::yaml::{Diagnostic, Document};
 use http::Uri;
 
 use super::{FederationConfig, MAX_UPSTREAMS, UpstreamConfig};
@@ -17,10 +17,10 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(10);
 struct UpstreamCheck<'a> {
     document: &'a Document,
     at: String,
-    found: Vec<Problem>,
+    found: Vec<Diagnostic>,
 }
 
-pub(super) fn problems(config: &FederationConfig, document: &Document, own: &OwnService) -> Vec<Problem> {
+pub(super) fn problems(config: &FederationConfig, document: &Document, own: &OwnService) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if config.upstreams.len() > MAX_UPSTREAMS {
         found.push(document.problem("upstreams", format!("more than {MAX_UPSTREAMS} upstreams")));

@@ -7,7 +7,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use api::text::{self, Problem, Source};
+use api::yaml::{self, Diagnostic, SourceFile};
 use serde::Deserialize;
 
 pub use values::{GoDuration, Port};
@@ -123,8 +123,8 @@ impl ApiGroups {
 
 impl FederationConfig {
     /// Parses and validates a file; returns all problems. `own` is refused as an upstream.
-    pub fn read(source: &Source, own: &OwnService) -> Result<Self, Vec<Problem>> {
-        let documents = text::parse(source).map_err(|problem| vec![problem])?;
+    pub fn read(source: &SourceFile, own: &OwnService) -> Result<Self, Vec<Diagnostic>> {
+        let documents = yaml::parse(source).map_err(|problem| vec![problem])?;
         let document = match documents.as_slice() {
             [] => return Ok(Self::default()),
             [only] => only,

@@ -11,11 +11,11 @@ mod wire;
 use std::sync::Arc;
 
 use api::provider::{
-    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, ExternalMetricQuery,
-    ExternalMetrics, ExternalValue, Failure, Objects,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, ExternalMetricQuery,
+    ExternalMetricSample, ExternalMetricsProvider, MetricsError, ObjectSelection, ProviderFuture,
 };
 use api::selector::Selector;
-use api::text::Source;
+use api::yaml::SourceFile;
 
 use super::*;
 
@@ -23,7 +23,7 @@ pub(crate) fn external(metric: &str) -> ExternalMetricQuery {
     ExternalMetricQuery { namespace: "default".into(), metric: metric.into(), series: Selector::everything() }
 }
 
-pub(crate) fn custom(metric: &str, objects: Objects) -> CustomMetricQuery {
+pub(crate) fn custom(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
     CustomMetricQuery {
         resource: "pods".into(),
         namespace: Some("default".into()),
@@ -33,29 +33,32 @@ pub(crate) fn custom(metric: &str, objects: Objects) -> CustomMetricQuery {
     }
 }
 
-pub(crate) fn one(name: &str) -> Objects {
-    Objects::One(name.into())
+pub(crate) fn one(name: &str) -> ObjectSelection {
+    ObjectSelection::One(name.into())
 }
 
-pub(crate) fn all() -> Objects {
-    Objects::All(Selector::everything())
+pub(crate) fn all() -> ObjectSelection {
+    ObjectSelection::All(Selector::everything())
 }
 
 pub(crate) fn config(text: &str) -> FederationConfig {
-    FederationConfig::read(&Source::new("test", text), &OwnService::default()).unwrap()
+    FederationConfig::read(&SourceFile::new("test", text), &OwnService::default()).unwrap()
 }
 
 /// A local provider with one external metric.
-pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, Failure>);
+pub(crate) struct Known(pub(crate) &'static str, pub(crate) Result<i64, MetricsError>);
 
-impl ExternalMetrics for Known {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
+impl ExternalMetricsProvider for Known {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(async move {
             if question.metric != self.0 {
-                return Err(Failure::no_metric(&question.metric, "own"));
+                return Err(MetricsError::no_metric(&question.metric, "own"));
             }
             let value = self.1.clone()?;
-            Ok(vec![ExternalValue {
+            Ok(vec![ExternalMetricSample {
                 metric: self.0.into(),
                 labels: None,
                 timestamp: None,
@@ -70,9 +73,9 @@ impl ExternalMetrics for Known {
     }
 }
 
-impl CustomMetrics for Known {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
-        Box::pin(async move { Err(Failure::no_metric(&question.metric, &question.resource)) })
+impl CustomMetricsProvider for Known {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
+        Box::pin(async move { Err(MetricsError::no_metric(&question.metric, &question.resource)) })
     }
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
@@ -81,12 +84,12 @@ impl CustomMetrics for Known {
 }
 
 /// Local provider of an external metric.
-pub(crate) fn own(metric: &'static str, value: Result<i64, Failure>) -> LocalProviders {
+pub(crate) fn own(metric: &'static str, value: Result<i64, MetricsError>) -> LocalProviders {
     LocalProviders { custom: vec![], external: vec![("own".into(), Arc::new(Known(metric, value)))] }
 }
 
 /// The values of an external metric as texts.
-pub(crate) async fn ask(router: &Router, metric: &str) -> Result<Vec<String>, Failure> {
-    let values = ExternalMetrics::values(router, &external(metric)).await?;
+pub(crate) async fn ask(router: &Router, metric: &str) -> Result<Vec<String>, MetricsError> {
+    let values = ExternalMetricsProvider::values(router, &external(metric)).await?;
     Ok(values.iter().map(|value| value.value.to_string()).collect())
 }

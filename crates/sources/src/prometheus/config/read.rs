@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api::text::{Key, Node, Problem, Source, Value, nearest};
+use api::yaml::{Diagnostic, Node, NodeKey, NodeValue, SourceFile, nearest};
 
 use super::duration;
 use super::{
@@ -17,17 +17,17 @@ use crate::prometheus::mapper::GroupResource;
 const MAX_REPORTED_PROBLEMS: usize = 20;
 
 pub(super) struct ConfigReader<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     path: Vec<String>,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl<'a> ConfigReader<'a> {
-    pub(super) fn new(source: &'a Source) -> Self {
+    pub(super) fn new(source: &'a SourceFile) -> Self {
         Self { source, path: Vec::new(), problems: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> Vec<Problem> {
+    pub(super) fn finish(self) -> Vec<Diagnostic> {
         self.problems
     }
 
@@ -36,7 +36,7 @@ impl<'a> ConfigReader<'a> {
         self.map(node, &["rules", "externalRules", "resourceRules"], |reader, key, node| match key {
             "rules" => config.rules = reader.list(node, Self::rule),
             "externalRules" => config.external_rules = reader.list(node, Self::rule),
-            _ => config.resource_rules = (node.value != Value::Null).then(|| reader.resource_rules(node)),
+            _ => config.resource_rules = (node.value != NodeValue::Null).then(|| reader.resource_rules(node)),
         });
         config
     }
@@ -124,7 +124,7 @@ impl<'a> ConfigReader<'a> {
                 each(reader, &key.name, node);
                 return;
             }
-            let problem = Problem::at(reader.source, key.span, format!("unknown key `{}`", key.name));
+            let problem = Diagnostic::at(reader.source, key.span, format!("unknown key `{}`", key.name));
             let hint = match nearest(&key.name, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("expected one of {}", known.join(", ")),
@@ -133,10 +133,10 @@ impl<'a> ConfigReader<'a> {
         });
     }
 
-    fn entries(&mut self, node: &Node, mut each: impl FnMut(&mut Self, &Key, &Node)) {
+    fn entries(&mut self, node: &Node, mut each: impl FnMut(&mut Self, &NodeKey, &Node)) {
         match &node.value {
-            Value::Null => {}
-            Value::Map(entries) => {
+            NodeValue::Null => {}
+            NodeValue::Map(entries) => {
                 for (key, node) in entries {
                     self.path.push(key.name.clone());
                     each(self, key, node);
@@ -149,8 +149,8 @@ impl<'a> ConfigReader<'a> {
 
     fn list<T>(&mut self, node: &Node, each: fn(&mut Self, &Node) -> T) -> Vec<T> {
         match &node.value {
-            Value::Null => Vec::new(),
-            Value::Seq(items) => {
+            NodeValue::Null => Vec::new(),
+            NodeValue::Seq(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     self.path.push(format!("[{index}]"));
@@ -168,12 +168,12 @@ impl<'a> ConfigReader<'a> {
 
     fn text(&mut self, node: &Node) -> String {
         match &node.value {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            NodeValue::Null => String::new(),
+            NodeValue::String(text) => text.clone(),
+            NodeValue::Bool(_) | NodeValue::Int(_) | NodeValue::Float(_) => {
                 self.source.slice(node.span).trim().to_owned()
             }
-            Value::Seq(_) | Value::Map(_) => {
+            NodeValue::Seq(_) | NodeValue::Map(_) => {
                 self.expected("a text", node);
                 String::new()
             }
@@ -182,8 +182,8 @@ impl<'a> ConfigReader<'a> {
 
     fn truth(&mut self, node: &Node) -> Option<bool> {
         match &node.value {
-            Value::Null => None,
-            Value::Bool(truth) => Some(*truth),
+            NodeValue::Null => None,
+            NodeValue::Bool(truth) => Some(*truth),
             _ => {
                 self.expected("true or false", node);
                 None
@@ -192,12 +192,12 @@ impl<'a> ConfigReader<'a> {
     }
 
     fn duration(&mut self, node: &Node) -> Duration {
-        if node.value == Value::Null {
+        if node.value == NodeValue::Null {
             return Duration::ZERO;
         }
         let text = self.text(node);
         duration::parse(&text).unwrap_or_else(|why| {
-            let problem = Problem::at(self.source, node.span, why);
+            let problem = Diagnostic::at(self.source, node.span, why);
             self.report(problem.with_hint("write it as Prometheus does, such as 5m or 1h30m"));
             Duration::ZERO
         })
@@ -205,18 +205,18 @@ impl<'a> ConfigReader<'a> {
 
     fn expected(&mut self, what: &str, node: &Node) {
         let found = match &node.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "true or false",
-            Value::Int(_) | Value::Float(_) => "a number",
-            Value::String(_) => "a text",
-            Value::Seq(_) => "a list",
-            Value::Map(_) => "a map",
+            NodeValue::Null => "nothing",
+            NodeValue::Bool(_) => "true or false",
+            NodeValue::Int(_) | NodeValue::Float(_) => "a number",
+            NodeValue::String(_) => "a text",
+            NodeValue::Seq(_) => "a list",
+            NodeValue::Map(_) => "a map",
         };
         let place = node.locate("");
-        self.report(Problem::at(self.source, place, format!("expected {what}, found {found}")));
+        self.report(Diagnostic::at(self.source, place, format!("expected {what}, found {found}")));
     }
 
-    fn report(&mut self, problem: Problem) {
+    fn report(&mut self, problem: Diagnostic) {
         if self.problems.len() < MAX_REPORTED_PROBLEMS {
             let path = self.path.join(".").replace(".[", "[");
             self.problems.push(problem.in_path(path));

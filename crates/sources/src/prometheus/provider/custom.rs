@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use api::provider::{
-    Answer, CustomMetric, CustomMetricQuery, CustomMetrics, CustomValue, Described, Failure, Objects,
+    CustomMetric, CustomMetricQuery, CustomMetricSample, CustomMetricsProvider, MetricsError,
+    ObjectReference, ObjectSelection, ProviderFuture,
 };
 use api::selector::{LabelSelector, Operator, Requirement, Selector};
 
@@ -12,8 +13,8 @@ use crate::prometheus::convert::{self, MeasuredValue};
 use crate::prometheus::mapper::{GroupResource, KnownResource};
 use crate::prometheus::query::{self, CustomQueryArgs, QueryError};
 
-impl CustomMetrics for PrometheusProvider {
-    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> Answer<'a, Vec<CustomValue>> {
+impl CustomMetricsProvider for PrometheusProvider {
+    fn values<'a>(&'a self, question: &'a CustomMetricQuery) -> ProviderFuture<'a, Vec<CustomMetricSample>> {
         Box::pin(values(&self.0, question))
     }
 
@@ -22,17 +23,20 @@ impl CustomMetrics for PrometheusProvider {
     }
 }
 
-async fn values(inner: &ProviderInner, question: &CustomMetricQuery) -> Result<Vec<CustomValue>, Failure> {
+async fn values(
+    inner: &ProviderInner,
+    question: &CustomMetricQuery,
+) -> Result<Vec<CustomMetricSample>, MetricsError> {
     let state = inner.state();
     match &question.objects {
-        Objects::One(name) => {
+        ObjectSelection::One(name) => {
             let (resource, mut found) = measured(inner, &state, question, &[name]).await?;
             match found.pop().flatten() {
                 Some(measured) => Ok(vec![value(inner, question, resource, name, measured)?]),
-                None => Err(Failure::no_value(&question.metric, &question.resource, name)),
+                None => Err(MetricsError::no_value(&question.metric, &question.resource, name)),
             }
         }
-        Objects::All(selector) => {
+        ObjectSelection::All(selector) => {
             let unable = |why: &dyn std::fmt::Display| inner.unable("unable to list matching resources", why);
             let GroupResource { group, resource } = GroupResource::parse(&question.resource);
             let resource = state.mapper.resolve(&group, &resource).map_err(|why| unable(&why))?;
@@ -52,7 +56,7 @@ async fn measured<'s>(
     state: &'s ProviderState,
     question: &CustomMetricQuery,
     names: &[&str],
-) -> Result<(&'s KnownResource, Vec<Option<MeasuredValue>>), Failure> {
+) -> Result<(&'s KnownResource, Vec<Option<MeasuredValue>>), MetricsError> {
     // Hundreds of names make a long query that no other request shares.
     let many = !inner.compat().is_strict() && names.len() > inner.settings.max_names_per_query;
     let objects = if many && is_separable(state, question) {
@@ -77,7 +81,7 @@ async fn measured<'s>(
                 "the rule produced no query"
             );
         }
-        Failure::no_metric(&question.metric, &question.resource)
+        MetricsError::no_metric(&question.metric, &question.resource)
     })?;
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
     let reply = inner.prometheus.query(&query.text, inner.now(), inner.settings.query_timeout).await;
@@ -102,12 +106,12 @@ fn value(
     resource: &KnownResource,
     name: &str,
     measured: MeasuredValue,
-) -> Result<CustomValue, Failure> {
+) -> Result<CustomMetricSample, MetricsError> {
     let KnownResource { group, version, kind, .. } = resource;
     // Strict mode reports the time of the response, as prometheus-adapter does.
     let timestamp = if inner.compat().is_strict() { Some(inner.now()) } else { measured.time };
-    Ok(CustomValue {
-        object: Described {
+    Ok(CustomMetricSample {
+        object: ObjectReference {
             kind: kind.clone(),
             namespace: question.namespace.clone().unwrap_or_default(),
             name: name.to_owned(),
@@ -123,7 +127,7 @@ fn value(
 
 /// The selector of the query as an object. `!=` has no such form, which is an error in strict mode; otherwise it
 /// becomes `NotIn`.
-fn echo(selector: &Selector, strict: bool) -> Result<Option<LabelSelector>, Failure> {
+fn echo(selector: &Selector, strict: bool) -> Result<Option<LabelSelector>, MetricsError> {
     if selector.is_everything() {
         return Ok(None);
     }
@@ -141,5 +145,5 @@ fn echo(selector: &Selector, strict: bool) -> Result<Option<LabelSelector>, Fail
         let all = all.map(|requirement| same(requirement).unwrap_or_else(|| requirement.clone())).collect();
         Selector::all_of(all).to_label_selector()
     };
-    object.map(Some).map_err(|why| Failure::Plain(why.to_string()))
+    object.map(Some).map_err(|why| MetricsError::Plain(why.to_string()))
 }

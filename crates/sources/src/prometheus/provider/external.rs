@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use api::provider::{Answer, ExternalMetricQuery, ExternalMetrics, ExternalValue, Failure};
+use api::provider::{
+    ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
+};
 
 use super::{PrometheusProvider, ProviderInner};
 use crate::prometheus::convert;
 use crate::prometheus::query::{self, QueryError};
 
-impl ExternalMetrics for PrometheusProvider {
-    fn values<'a>(&'a self, question: &'a ExternalMetricQuery) -> Answer<'a, Vec<ExternalValue>> {
+impl ExternalMetricsProvider for PrometheusProvider {
+    fn values<'a>(
+        &'a self,
+        question: &'a ExternalMetricQuery,
+    ) -> ProviderFuture<'a, Vec<ExternalMetricSample>> {
         Box::pin(values(&self.0, question))
     }
 
@@ -21,7 +26,7 @@ impl ExternalMetrics for PrometheusProvider {
 async fn values(
     inner: &ProviderInner,
     question: &ExternalMetricQuery,
-) -> Result<Vec<ExternalValue>, Failure> {
+) -> Result<Vec<ExternalMetricSample>, MetricsError> {
     let ExternalMetricQuery { namespace, metric, series } = question;
     let state = inner.state();
     let unable = |why: &dyn std::fmt::Display| inner.unable("unable to fetch metrics", why);
@@ -29,7 +34,7 @@ async fn values(
     let query = query.map_err(|why| match why {
         // As recorded from prometheus-adapter, only the default namespace has a resource in this text.
         QueryError::NoMetric => {
-            Failure::no_metric(metric, if namespace == "default" { "namespaces" } else { "" })
+            MetricsError::no_metric(metric, if namespace == "default" { "namespaces" } else { "" })
         }
         why => unable(&why),
     })?;

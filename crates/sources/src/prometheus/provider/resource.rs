@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::provider::{Answer, Failure, Found, Listing, NodeUsage, PodUsage, ResourceMetrics};
+use api::provider::{
+    ListFilter, Lookup, MetricsError, NodeUsage, PodUsage, ProviderFuture, ResourceMetricsProvider,
+};
 use quantity::Format;
 
 use super::{PrometheusProvider, ProviderInner, ProviderState, separable};
@@ -13,8 +15,8 @@ use crate::prometheus::convert::{self, ResourceResponse};
 use crate::prometheus::query::{ObjectFilter, PromQuery};
 use crate::prometheus::rule::{ResourceQueries, ResourceQuery};
 
-impl ResourceMetrics for PrometheusProvider {
-    fn pods<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<PodUsage>> {
+impl ResourceMetricsProvider for PrometheusProvider {
+    fn pods<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<PodUsage>> {
         Box::pin(async move {
             let mut pods = self.0.cluster.pods(which.namespace.as_deref());
             pods.retain(|pod| {
@@ -29,14 +31,14 @@ impl ResourceMetrics for PrometheusProvider {
         })
     }
 
-    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Found<PodUsage>> {
+    fn pod<'a>(&'a self, namespace: &'a str, name: &'a str) -> ProviderFuture<'a, Lookup<PodUsage>> {
         Box::pin(async move {
-            let Some(pod) = self.0.cluster.pod(namespace, name) else { return Ok(Found::Unknown) };
-            Ok(self.0.pods(vec![pod]).await?.pop().map_or(Found::NoSamples, Found::Here))
+            let Some(pod) = self.0.cluster.pod(namespace, name) else { return Ok(Lookup::NotFound) };
+            Ok(self.0.pods(vec![pod]).await?.pop().map_or(Lookup::NoSamples, Lookup::Found))
         })
     }
 
-    fn nodes<'a>(&'a self, which: &'a Listing) -> Answer<'a, Vec<NodeUsage>> {
+    fn nodes<'a>(&'a self, which: &'a ListFilter) -> ProviderFuture<'a, Vec<NodeUsage>> {
         Box::pin(async move {
             let mut nodes = self.0.cluster.nodes();
             nodes.retain(|node| {
@@ -47,10 +49,10 @@ impl ResourceMetrics for PrometheusProvider {
         })
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Found<NodeUsage>> {
+    fn node<'a>(&'a self, name: &'a str) -> ProviderFuture<'a, Lookup<NodeUsage>> {
         Box::pin(async move {
-            let Some(node) = self.0.cluster.node(name) else { return Ok(Found::Unknown) };
-            Ok(self.0.nodes(vec![node]).await?.pop().map_or(Found::NoSamples, Found::Here))
+            let Some(node) = self.0.cluster.node(name) else { return Ok(Lookup::NotFound) };
+            Ok(self.0.nodes(vec![node]).await?.pop().map_or(Lookup::NoSamples, Lookup::Found))
         })
     }
 }
@@ -64,7 +66,7 @@ struct CpuAndMemory {
 impl ProviderInner {
     /// Usage of pods, one query pair per namespace. A namespace whose queries fail is omitted; if all fail, that is
     /// an error outside strict mode.
-    async fn pods(&self, pods: Vec<Arc<Pod>>) -> Result<Vec<PodUsage>, Failure> {
+    async fn pods(&self, pods: Vec<Arc<Pod>>) -> Result<Vec<PodUsage>, MetricsError> {
         let state = self.state();
         let rules = served(&state)?;
         let mut by_namespace: BTreeMap<Arc<str>, Vec<Arc<Pod>>> = BTreeMap::new();
@@ -91,7 +93,7 @@ impl ProviderInner {
         }
         match first_failure {
             Some(why) if !any && !self.compat().is_strict() => {
-                Err(Failure::Unavailable(format!("unable to fetch metrics: {why}")))
+                Err(MetricsError::Unavailable(format!("unable to fetch metrics: {why}")))
             }
             _ => Ok(found),
         }
@@ -127,7 +129,7 @@ impl ProviderInner {
         Ok(found.collect())
     }
 
-    async fn nodes(&self, nodes: Vec<Arc<Node>>) -> Result<Vec<NodeUsage>, Failure> {
+    async fn nodes(&self, nodes: Vec<Arc<Node>>) -> Result<Vec<NodeUsage>, MetricsError> {
         let state = self.state();
         let rules = served(&state)?;
         if nodes.is_empty() {
@@ -140,7 +142,7 @@ impl ProviderInner {
                 if self.compat().is_strict() {
                     Ok(Vec::new())
                 } else {
-                    Err(Failure::Unavailable(format!("unable to fetch metrics: {why}")))
+                    Err(MetricsError::Unavailable(format!("unable to fetch metrics: {why}")))
                 }
             }
         }
@@ -212,8 +214,8 @@ impl CpuAndMemory {
     }
 }
 
-fn served(state: &ProviderState) -> Result<&ResourceQueries, Failure> {
-    let none = || Failure::Internal("there are no resourceRules any more".to_owned());
+fn served(state: &ProviderState) -> Result<&ResourceQueries, MetricsError> {
+    let none = || MetricsError::Internal("there are no resourceRules any more".to_owned());
     state.rules.resource().ok_or_else(none)
 }
 

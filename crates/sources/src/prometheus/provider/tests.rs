@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::provider::{
-    CustomMetricQuery, CustomMetrics, ExternalMetricQuery, ExternalMetrics, Found, Labels, Listing, Objects,
-    ResourceMetrics,
+    CustomMetricQuery, CustomMetricsProvider, ExternalMetricQuery, ExternalMetricsProvider, Labels,
+    ListFilter, Lookup, ObjectSelection, ResourceMetricsProvider,
 };
 use api::selector::FieldSelector;
 
@@ -136,7 +136,7 @@ async fn provider(played: &Arc<Played>, cluster: Arc<Cluster>) -> PrometheusProv
     provider
 }
 
-fn question(metric: &str, objects: Objects) -> CustomMetricQuery {
+fn question(metric: &str, objects: ObjectSelection) -> CustomMetricQuery {
     CustomMetricQuery {
         resource: "pods".to_owned(),
         namespace: Some("default".to_owned()),
@@ -146,12 +146,13 @@ fn question(metric: &str, objects: Objects) -> CustomMetricQuery {
     }
 }
 
-fn everything() -> Listing {
-    Listing { namespace: None, labels: Selector::everything(), fields: FieldSelector::parse("").unwrap() }
+fn everything() -> ListFilter {
+    ListFilter { namespace: None, labels: Selector::everything(), fields: FieldSelector::parse("").unwrap() }
 }
 
-async fn custom(provider: &PrometheusProvider, objects: Objects) -> Result<Vec<String>, Failure> {
-    let values = CustomMetrics::values(provider, &question("http_requests_per_second", objects)).await?;
+async fn custom(provider: &PrometheusProvider, objects: ObjectSelection) -> Result<Vec<String>, Failure> {
+    let values =
+        CustomMetricsProvider::values(provider, &question("http_requests_per_second", objects)).await?;
     let shown = values.into_iter().map(|value| {
         let second = value.timestamp.map_or(0, Timestamp::as_second);
         format!("{} {} at {second}", value.object.name, value.value)
@@ -159,12 +160,12 @@ async fn custom(provider: &PrometheusProvider, objects: Objects) -> Result<Vec<S
     Ok(shown.collect())
 }
 
-fn one(name: &str) -> Objects {
-    Objects::One(name.to_owned())
+fn one(name: &str) -> ObjectSelection {
+    ObjectSelection::One(name.to_owned())
 }
 
-fn all() -> Objects {
-    Objects::All(Selector::everything())
+fn all() -> ObjectSelection {
+    ObjectSelection::All(Selector::everything())
 }
 
 #[tokio::test]
@@ -197,7 +198,7 @@ async fn many_names_become_one_query_for_all_objects() {
     assert_eq!(custom(&provider, all()).await.unwrap(), ["web-7 7 at 1"]);
     let asked = played.asked.lock().unwrap().last().unwrap().1.clone();
     assert!(asked.len() < 120 && !asked.contains("web-"), "{asked}");
-    assert!(ResourceMetrics::pods(&provider, &everything()).await.is_ok());
+    assert!(ResourceMetricsProvider::pods(&provider, &everything()).await.is_ok());
     let asked = played.asked.lock().unwrap().last().unwrap().1.clone();
     assert!(asked.len() < 120 && !asked.contains("web-"), "{asked}");
 }
@@ -212,23 +213,29 @@ async fn external_metrics_have_one_value_per_series() {
         metric: metric.to_owned(),
         series: Selector::parse("queue!=c").unwrap(),
     };
-    let values = ExternalMetrics::values(&provider, &ask("queue_depth")).await.unwrap();
+    let values = ExternalMetricsProvider::values(&provider, &ask("queue_depth")).await.unwrap();
     assert_eq!(values.len(), 1);
     assert_eq!(values[0].labels.as_deref().unwrap(), [("queue".to_owned(), "a".to_owned())]);
-    assert!(matches!(ExternalMetrics::values(&provider, &ask("nope")).await, Err(Failure::NoMetric(_))));
-    assert_eq!(*ExternalMetrics::known(&provider), ["queue_depth"]);
+    assert!(matches!(
+        ExternalMetricsProvider::values(&provider, &ask("nope")).await,
+        Err(Failure::NoMetric(_))
+    ));
+    assert_eq!(*ExternalMetricsProvider::known(&provider), ["queue_depth"]);
 }
 
 #[tokio::test]
 async fn nodes_and_pods_need_two_queries_each() {
     let played = played(r#"{"metric":{"pod":"web-0","container":"app","node":"node-a"},"value":[9,"0.25"]}"#);
     let provider = provider(&played, cluster(2)).await;
-    let pods = ResourceMetrics::pods(&provider, &everything()).await.unwrap();
+    let pods = ResourceMetricsProvider::pods(&provider, &everything()).await.unwrap();
     assert_eq!((pods.len(), &*pods[0].name, pods[0].window), (1, "web-0", 300_000_000_000));
     assert_eq!(pods[0].containers[0].usage[0].1.to_string(), "250m");
-    assert!(matches!(ResourceMetrics::pod(&provider, "default", "web-1").await, Ok(Found::NoSamples)));
-    assert!(matches!(ResourceMetrics::pod(&provider, "default", "gone").await, Ok(Found::Unknown)));
-    assert!(matches!(ResourceMetrics::node(&provider, "node-a").await, Ok(Found::Here(_))));
+    assert!(matches!(
+        ResourceMetricsProvider::pod(&provider, "default", "web-1").await,
+        Ok(Lookup::NoSamples)
+    ));
+    assert!(matches!(ResourceMetricsProvider::pod(&provider, "default", "gone").await, Ok(Lookup::NotFound)));
+    assert!(matches!(ResourceMetricsProvider::node(&provider, "node-a").await, Ok(Lookup::Found(_))));
 }
 
 #[tokio::test]
@@ -247,11 +254,12 @@ async fn prometheus_outage_is_not_an_empty_result() {
     .unwrap();
     provider.discover().await;
     let refused = format!("http://{address}: connection refused");
-    let Err(Failure::Unavailable(text)) = ResourceMetrics::pods(&provider, &everything()).await else {
+    let Err(Failure::Unavailable(text)) = ResourceMetricsProvider::pods(&provider, &everything()).await
+    else {
         panic!("answered")
     };
     assert_eq!(text, format!("unable to fetch metrics: {refused}"));
-    assert!(ResourceMetrics::node(&provider, "node-a").await.is_err());
+    assert!(ResourceMetricsProvider::node(&provider, "node-a").await.is_err());
     let report = provider.report();
     assert_eq!(report.backend.health.error.unwrap().0, refused);
     let rule = &report.custom.unwrap().rules[0];
@@ -314,12 +322,13 @@ async fn invalid_rules_do_not_replace_valid_ones() {
     let renamed = config(&RULES.replace("_per_second", "_rate"));
     assert_eq!(provider.reload(renamed), ReloadOutcome::Reloaded);
     assert!(matches!(custom(&provider, one("web-0")).await, Err(Failure::NoMetric(_))));
-    let values = CustomMetrics::values(&provider, &question("http_requests_rate", one("web-0"))).await;
+    let values =
+        CustomMetricsProvider::values(&provider, &question("http_requests_rate", one("web-0"))).await;
     assert_eq!(values.unwrap().len(), 1);
     let none = config("externalRules: []");
     assert_eq!(provider.reload(none), ReloadOutcome::Reloaded);
     assert_eq!(provider.serves(), (false, false, false));
-    assert!(CustomMetrics::known(&provider).is_empty());
+    assert!(CustomMetricsProvider::known(&provider).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,10 +350,13 @@ async fn discovery_retries_soon_and_reload_triggers_it() {
     )
     .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(CustomMetrics::known(&provider).is_empty());
+    assert!(CustomMetricsProvider::known(&provider).is_empty());
     up.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(!CustomMetrics::known(&provider).is_empty() && !ExternalMetrics::known(&provider).is_empty());
+    assert!(
+        !CustomMetricsProvider::known(&provider).is_empty()
+            && !ExternalMetricsProvider::known(&provider).is_empty()
+    );
     let before = played.count();
     let more = RULES.replace(
         "rules:\n- seriesQuery: requests",
@@ -379,8 +391,9 @@ async fn new_cluster_resources_are_picked_up() {
         cluster,
     )
     .unwrap();
-    let resources =
-        || CustomMetrics::known(&provider).iter().map(|known| known.resource.clone()).collect::<Vec<_>>();
+    let resources = || {
+        CustomMetricsProvider::known(&provider).iter().map(|known| known.resource.clone()).collect::<Vec<_>>()
+    };
     provider.discover().await;
     assert_eq!(resources(), ["namespaces"]);
     let more = core().into_iter().chain([known("example.com", "widgets", "Widget", true)]).collect();
