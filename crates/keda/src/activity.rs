@@ -1,5 +1,5 @@
-//! Whether a ScaledObject is active, and why (docs/spec/keda.md 3.4), and what is answered when somebody asks for one of its metrics
-//! (docs/spec/keda.md 4.3). Both look at the same samples.
+//! Whether a ScaledObject is active (docs/spec/keda.md 3.4), and responses to queries for its metrics
+//! (docs/spec/keda.md 4.3). Both use the same samples.
 
 mod gather;
 mod query;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use api::autoscaling::v2::MetricTarget;
 use quantity::Quantity;
 
-pub use query::{Answer, Question, answer, is_wanted};
-pub use round::{Round, state};
+pub use query::{MetricQuery, MetricResponse, is_needed, respond};
+pub use round::{PollRound, activity_state};
 
 use crate::event::Event;
-use crate::modifiers::Compiled;
-use crate::status::Changes;
+use crate::modifiers::CompiledFormula;
+use crate::status::StatusChanges;
 
 /// One value of a metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,87 +28,87 @@ pub struct MetricValue {
     pub value: Quantity,
 }
 
-/// What a source said of one metric.
+/// The reading of one metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Its values; the HPA adds them up.
     pub values: Vec<MetricValue>,
-    /// Whether there is something to do.
+    /// Whether it is active.
     pub active: bool,
 }
 
-/// What is remembered of a metric from one round to the next query: what was said, or why nothing was.
-pub type Record = Result<Reading, String>;
+/// The cached reading of a metric between a poll and the next query, or why it failed.
+pub type CachedReading = Result<Reading, String>;
 
-/// One external metric that was asked for.
+/// One external metric that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct MetricSample {
     /// Its name, as in the metric spec.
     pub name: String,
     /// Its target, as in the metric spec.
     pub target: MetricTarget,
-    /// What was said, or why nothing was; a source that was rebuilt and asked again has had its second chance.
+    /// The reading, or why it failed, after one rebuild and retry of the scaler.
     pub reading: Result<Reading, String>,
-    /// Whether this was said earlier, in the last round, and nobody was asked now.
+    /// Whether the reading is the cached one of the last poll.
     pub is_remembered: bool,
 }
 
-/// What one trigger told.
+/// The result of one trigger.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    /// Its place among the triggers of the object.
+pub struct TriggerResult {
+    /// Its index among the triggers of the object.
     pub trigger: usize,
-    /// Its metrics, or why they are not known: its scaler could not be built, or does not say which it has.
-    pub metrics: Result<Vec<Metric>, String>,
+    /// Its metrics, or why they are unknown: the scaler could not be built, or its metric specs failed.
+    pub metrics: Result<Vec<TriggerMetric>, String>,
 }
 
 /// One metric of a trigger.
-// Nearly all are external, and they live for one round.
+// Nearly all are external, and they live for one poll.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Metric {
-    /// CPU or memory: the HPA asks others, we know nothing of it.
+pub enum TriggerMetric {
+    /// CPU or memory, which the HPA reads from metrics-server.
     Resource,
-    /// One that is asked of us.
-    External(Sample),
+    /// An external metric, which this process serves.
+    External(MetricSample),
 }
 
-impl Told {
+impl TriggerResult {
     /// Samples of external metrics.
-    pub fn samples(&self) -> impl Iterator<Item = &Sample> {
+    pub fn samples(&self) -> impl Iterator<Item = &MetricSample> {
         self.metrics.iter().flatten().filter_map(|metric| match metric {
-            Metric::External(sample) => Some(sample),
-            Metric::Resource => None,
+            TriggerMetric::External(sample) => Some(sample),
+            TriggerMetric::Resource => None,
         })
     }
 }
 
-/// The formula of an object: `None` if it has none, and why it cannot be used if it cannot.
-pub type Formula<'a> = Option<Result<&'a Compiled, &'a str>>;
+/// The formula of an object, if it has one, or why it is invalid.
+pub type Formula<'a> = Option<Result<&'a CompiledFormula, &'a str>>;
 
-/// How an object is after a round over all its triggers.
+/// The outcome of one poll of all triggers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
-    /// Whether there is something to do.
+pub struct ActivityState {
+    /// Whether it is active.
     pub active: bool,
     /// The result of the formula, if there is one.
     pub composite: Option<Quantity>,
-    /// Why the round ends here: nothing is decided, and of all this only `changes` are written.
+    /// Why the poll ends without a decision: only `changes` are written.
     pub skipped: Option<String>,
-    /// That triggers failed, and why the first of them did.
+    /// The error of the first trigger that failed.
     pub error: Option<String>,
-    /// What is said to have caused an activation.
+    /// The triggers named as the cause of an activation.
     pub active_triggers: Vec<String>,
     /// The metrics that are active.
     pub active_metrics: Vec<String>,
-    /// Whether a source is replaced by a number.
+    /// Whether a fallback is in effect.
     pub is_falling_back: bool,
-    /// What is remembered of metrics of triggers with `useCachedMetrics`; replaces what was remembered before.
-    pub records: BTreeMap<String, Record>,
-    /// What is told.
+    /// The new cached readings of triggers with `useCachedMetrics`.
+    pub records: BTreeMap<String, CachedReading>,
+    /// Events to record.
     pub events: Vec<Event>,
-    /// The triggers whose scalers are to be built anew before they are asked again.
+    /// Triggers whose scalers must be rebuilt before the next read.
     pub rebuild: Vec<usize>,
-    /// Health, and whether a source is replaced by a number.
-    pub changes: Changes,
+    /// Changes of health and of the condition `Fallback`.
+    pub changes: StatusChanges,
 }

@@ -1,17 +1,17 @@
-//! Which objects are refused, and in which words (docs/spec/keda.md 8).
+//! Validation of KEDA's objects with KEDA's texts (docs/spec/keda.md 8).
 //!
 //! ```text
 //! request ─► finalizer only? ─► the rules of the kind, in a fixed order ─► Verdict
 //!
-//! surroundings    what the rules ask about the namespace
-//! target          what a reference means: group, version and kind
+//! surroundings    what the rules read from the cluster
+//! target          resolution of a target reference to group, version and kind
 //! scaled_object   rules 1 to 6 and the warnings;  resources: rule 2;  triggers: rule 7
-//! authentication  TriggerAuthentication;  url: what Go takes for one
+//! authentication  TriggerAuthentication;  url: URL validation as in Go
 //! cloud_events    CloudEventSource
-//! odd_annotations what KEDA does not warn about
+//! odd_annotations further warnings
 //! ```
 //!
-//! Nothing here waits: whoever has to ask an API server looks at [`needs`] first and gathers [`Objects`].
+//! The rules are pure: the caller reads the objects named by [`needs`] into a [`ClusterSnapshot`] first.
 
 mod authentication;
 mod cloud_events;
@@ -31,27 +31,27 @@ use api::provider::Compat;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use surroundings::{Needs, Objects, Surroundings, Workload, needs};
+pub use surroundings::{AdmissionNeeds, ClusterSnapshot, ClusterView, WorkloadKind, needs};
 pub use target::{Target, TargetError};
 
 use crate::event::Event;
 
 /// The reason of the events that repeat warnings.
-pub const INFO: &str = "KEDAScalerInfo";
+pub const SCALER_INFO_REASON: &str = "KEDAScalerInfo";
 
-/// What somebody wants to do.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Make an object.
+    /// Create an object.
     Create,
-    /// Change one.
+    /// Update an object.
     Update,
-    /// Delete one; always allowed.
+    /// Delete an object; always allowed.
     Delete,
 }
 
 impl Operation {
-    /// As an AdmissionReview says it; nothing else is asked of us.
+    /// Parses the operation of an AdmissionReview; others are not supported.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "CREATE" => Some(Self::Create),
@@ -71,9 +71,9 @@ impl Operation {
     }
 }
 
-/// Kinds that have rules.
+/// Kinds with validation rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum AdmissionKind {
     /// ScaledObject.
     ScaledObject,
     /// ScaledJob.
@@ -88,7 +88,7 @@ pub enum Kind {
     ClusterCloudEventSource,
 }
 
-impl Kind {
+impl AdmissionKind {
     /// All of them, in the order of their webhooks.
     pub const ALL: [Self; 6] = [
         Self::ScaledObject,
@@ -99,7 +99,7 @@ impl Kind {
         Self::ClusterCloudEventSource,
     ];
 
-    /// As objects spell it.
+    /// The kind in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::ScaledObject => "ScaledObject",
@@ -111,44 +111,44 @@ impl Kind {
         }
     }
 
-    /// By its name.
+    /// Parses the name of a kind.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What somebody wants to do with an object.
+/// An admission request.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// What is done.
+pub struct AdmissionInput<'a> {
+    /// The operation.
     pub operation: Operation,
     /// The object's kind.
-    pub kind: Kind,
-    /// Whether nothing is stored in the end.
+    pub kind: AdmissionKind,
+    /// Whether it is a dry run.
     pub dry_run: bool,
-    /// The object as it would be stored; null when it is deleted.
+    /// The new object; null for deletions.
     pub object: &'a Value,
-    /// The object as it is stored, if it is.
+    /// The stored object, if there is one.
     pub old: Option<&'a Value>,
 }
 
-/// How requests are judged.
+/// Validation settings.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct AdmissionRules<'a> {
     /// How exactly KEDA is imitated.
     pub compat: Compat,
-    /// What is odd about a trigger, as sentences: an unknown type or parameter with the nearest known one.
+    /// Returns warnings about a trigger, e.g. an unknown type or parameter with the nearest known one.
     pub advice: &'a (dyn Fn(&Trigger) -> Vec<String> + Send + Sync),
 }
 
-impl std::fmt::Debug for Rules<'_> {
+impl std::fmt::Debug for AdmissionRules<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rules").field("compat", &self.compat).finish_non_exhaustive()
     }
 }
 
-impl Rules<'_> {
-    /// Rules that have no advice about triggers.
+impl AdmissionRules<'_> {
+    /// Rules without warnings about triggers.
     pub fn of(compat: Compat) -> Self {
         Self { compat, advice: &|_| Vec::new() }
     }
@@ -158,78 +158,82 @@ impl Rules<'_> {
     }
 }
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may go on.
+    /// The request is allowed.
     Allowed(Allowed),
-    /// It may not.
+    /// The request is denied.
     Denied(Denial),
 }
 
-/// What is said although nothing is wrong.
+/// Warnings of an allowed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Told to whoever asks.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// Told about the object, by `keda-admission`.
+    /// Events of the object, by `keda-admission`.
     pub events: Vec<Event>,
 }
 
-/// Why a request is refused.
+/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// HTTP code of the status.
     pub code: u16,
     /// Reason of the status.
     pub reason: &'static str,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The label `reason` of `keda_webhook_scaled_object_validation_errors_total`; not every denial counts there.
     pub label: Option<&'static str>,
 }
 
 impl Denial {
-    /// A rule is broken.
+    /// A violated rule.
     fn of(label: &'static str, message: impl Into<String>) -> Self {
         Self { label: Some(label), ..Self::uncounted(message) }
     }
 
-    /// A rule is broken for which there is no counter.
+    /// A violated rule without a counter.
     fn uncounted(message: impl Into<String>) -> Self {
         Self { code: 403, reason: "Forbidden", message: message.into(), label: None }
     }
 
-    /// Something that is needed is not there.
+    /// A required object does not exist.
     fn not_found(message: impl Into<String>) -> Self {
         Self { code: 404, reason: "NotFound", ..Self::uncounted(message) }
     }
 
-    /// An object cannot be read.
-    fn unreadable(kind: Kind, error: &dyn std::fmt::Display) -> Self {
+    /// An object cannot be decoded.
+    fn unreadable(kind: AdmissionKind, error: &dyn std::fmt::Display) -> Self {
         let message = format!("failed to read the {}: {error}", kind.name());
         Self { code: 400, reason: "BadRequest", ..Self::uncounted(message) }
     }
 }
 
-/// Judges a request. The same request in the same surroundings is always answered alike: with the first rule it breaks.
-pub fn review(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) -> Verdict {
+/// Validates a request. The result is deterministic: the first violated rule in a fixed order.
+pub fn review(request: &AdmissionInput<'_>, around: &dyn ClusterView, rules: &AdmissionRules<'_>) -> Verdict {
     judge(request, around, rules).map_or_else(Verdict::Denied, |warnings| {
-        // A dry run must leave no trace; KEDA leaves its events behind.
+        // A dry run records no events; in KEDA it does.
         let is_told = !request.dry_run || rules.compat.is_strict();
         let told = warnings.iter().filter(|_| is_told);
-        let events = told.map(|warning| Event::normal(INFO, warning.clone())).collect();
+        let events = told.map(|warning| Event::normal(SCALER_INFO_REASON, warning.clone())).collect();
         Verdict::Allowed(Allowed { warnings, events })
     })
 }
 
-/// The warnings, if it may go on.
-fn judge(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) -> Result<Vec<String>, Denial> {
+/// The warnings, if the request is allowed.
+fn judge(
+    request: &AdmissionInput<'_>,
+    around: &dyn ClusterView,
+    rules: &AdmissionRules<'_>,
+) -> Result<Vec<String>, Denial> {
     if request.operation == Operation::Delete {
         return Ok(Vec::new());
     }
     match request.kind {
-        Kind::ScaledObject => {
+        AdmissionKind::ScaledObject => {
             let (object, old) = read::<ScaledObject>(request)?;
             let fewer = |old: &ObjectMeta, new: &ObjectMeta| new.finalizers.len() < old.finalizers.len();
             if old.is_some_and(|old| fewer(&old.metadata, &object.metadata) && old.spec == object.spec) {
@@ -240,7 +244,7 @@ fn judge(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) ->
             warnings.extend(advice(&object.spec.triggers, &object.metadata, rules));
             Ok(warnings)
         }
-        Kind::ScaledJob => {
+        AdmissionKind::ScaledJob => {
             let (object, old) = read::<ScaledJob>(request)?;
             if old.is_some_and(|old| last(&old.metadata, &object.metadata) && old.spec == object.spec) {
                 return Ok(Vec::new());
@@ -248,7 +252,7 @@ fn judge(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) ->
             triggers::check(&object.spec.triggers)?;
             Ok(advice(&object.spec.triggers, &object.metadata, rules))
         }
-        Kind::TriggerAuthentication | Kind::ClusterTriggerAuthentication => {
+        AdmissionKind::TriggerAuthentication | AdmissionKind::ClusterTriggerAuthentication => {
             let (object, old) = read::<TriggerAuthentication>(request)?;
             if old.is_some_and(|old| last(&old.metadata, &object.metadata) && old.spec == object.spec) {
                 return Ok(Vec::new());
@@ -256,7 +260,7 @@ fn judge(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) ->
             authentication::check(&object.spec, rules)?;
             Ok(authentication::warnings(request.kind, &object.spec, rules))
         }
-        Kind::CloudEventSource | Kind::ClusterCloudEventSource => {
+        AdmissionKind::CloudEventSource | AdmissionKind::ClusterCloudEventSource => {
             let (object, old) = read::<CloudEventSource>(request)?;
             if old.is_some_and(|old| last(&old.metadata, &object.metadata) && old.spec == object.spec) {
                 return Ok(Vec::new());
@@ -267,8 +271,8 @@ fn judge(request: &Request<'_>, around: &dyn Surroundings, rules: &Rules<'_>) ->
     }
 }
 
-/// The object, and the stored one if it is changed.
-fn read<T: DeserializeOwned>(request: &Request<'_>) -> Result<(T, Option<T>), Denial> {
+/// The object, and the stored one for updates.
+fn read<T: DeserializeOwned>(request: &AdmissionInput<'_>) -> Result<(T, Option<T>), Denial> {
     let one = |value: &Value| match value {
         Value::Object(_) => T::deserialize(value).map_err(|error| Denial::unreadable(request.kind, &error)),
         _ => Err(Denial::unreadable(request.kind, &"it is no object")),
@@ -277,13 +281,13 @@ fn read<T: DeserializeOwned>(request: &Request<'_>) -> Result<(T, Option<T>), De
     Ok((one(request.object)?, old.map(one).transpose()?))
 }
 
-/// Whether the one finalizer was taken away (docs/spec/keda.md 8.2).
+/// Whether the only finalizer was removed (docs/spec/keda.md 8.2).
 fn last(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     old.finalizers.len() == 1 && new.finalizers.is_empty()
 }
 
-/// What KEDA does not warn about.
-fn advice(triggers: &[Trigger], metadata: &ObjectMeta, rules: &Rules<'_>) -> Vec<String> {
+/// Warnings that KEDA does not have.
+fn advice(triggers: &[Trigger], metadata: &ObjectMeta, rules: &AdmissionRules<'_>) -> Vec<String> {
     if rules.compat.is_strict() {
         return Vec::new();
     }
@@ -291,12 +295,12 @@ fn advice(triggers: &[Trigger], metadata: &ObjectMeta, rules: &Rules<'_>) -> Vec
     triggers.iter().flat_map(rules.advice).chain(odd).collect()
 }
 
-/// Rule 4 alone: whether the bounds of a ScaledObject make sense. The operator asks again what it was not asked before.
+/// Checks only rule 4, the bounds of a ScaledObject. The operator repeats it for objects created without the webhook.
 pub fn check_bounds(object: &ScaledObject) -> Result<(), String> {
     scaled_object::bounds(object).map_err(|denial| denial.message)
 }
 
-/// Rule 7 alone: whether triggers make sense together.
+/// Checks only rule 7, the triggers.
 pub fn check_triggers(triggers: &[Trigger]) -> Result<(), String> {
     triggers::check(triggers).map_err(|denial| denial.message)
 }

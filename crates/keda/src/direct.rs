@@ -1,4 +1,4 @@
-//! A ScaledObject for our own engine, without an HPA.
+//! Direct mode: a ScaledObject is scaled by Plimsoll's own engine, without an HPA.
 //!
 //! ```text
 //! activity, cooldown, pauses          the engine
@@ -6,9 +6,9 @@
 //!              one step, one record, one write
 //! ```
 //!
-//! What [`crate::executor`] says of activity and what the HPA would do with metrics become one step here: there are no
-//! two writers who fight over a count, rest is left for as many replicas as there is work for, and the record that
-//! `plimsoll why` reads tells of both.
+//! The executor's decision about activity and the HPA's about metrics become one step: two writers cannot
+//! conflict, activation scales directly to the recommended replicas, and the record that
+//! `plimsoll why` reads contains both.
 
 #[cfg(test)]
 mod tests;
@@ -26,47 +26,51 @@ use engine::{
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 
-use crate::executor::{self, Change, Scaled, Why};
-use crate::hpa::{self, Made, Parts};
+use crate::executor::{self, ScaleChange, ScaleReason, ScaleResult};
+use crate::hpa::{self, GeneratedHpa, HpaStatusFields};
 
-/// A ScaledObject as the engine sees it.
+/// The engine's spec of a ScaledObject.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// What is decided between the bounds; the lower one is never zero.
+pub struct DirectPlan {
+    /// Spec of the metrics; its minimum is never zero.
     pub spec: Spec,
-    /// Parts of the status.
-    pub status: Parts,
+    /// Status fields that follow from the spec.
+    pub status: HpaStatusFields,
 }
 
-/// What one step decided; [`Step::settle`] completes it.
+/// The decision of one step; [`DirectStep::settle`] completes it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct DirectStep {
     /// The record.
     pub decision: Decision,
-    activity: executor::Decision,
+    activity: executor::ScaleDecision,
 }
 
-/// A step that came to its end.
+/// A completed step.
 #[derive(Clone, Debug)]
-pub struct Settled {
+pub struct SettledStep {
     /// The record.
     pub decision: Decision,
-    /// What is told, and written into the status of the ScaledObject.
-    pub outcome: executor::Outcome,
+    /// Events and status changes of the ScaledObject.
+    pub outcome: executor::ExecutorOutcome,
 }
 
-/// The engine's view of a ScaledObject whose triggers have these metrics: that of the HPA which would be made.
-pub fn plan(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat) -> Result<Plan, hpa::Error> {
-    let Made { mut hpa, status } = hpa::make(object, triggers, compat)?;
+/// The plan of a ScaledObject whose triggers have these metrics: the spec of the HPA that would be generated.
+pub fn plan(
+    object: &ScaledObject,
+    triggers: &[Vec<MetricSpec>],
+    compat: Compat,
+) -> Result<DirectPlan, hpa::HpaError> {
+    let GeneratedHpa { mut hpa, status } = hpa::generate(object, triggers, compat)?;
     hpa.set_defaults();
     let mut spec = spec_of_hpa(&hpa);
-    // What is recorded is recorded of the ScaledObject.
+    // The record names the ScaledObject, not the HPA.
     spec.name.clone_from(&object.metadata.name);
-    Ok(Plan { spec, status })
+    Ok(DirectPlan { spec, status })
 }
 
-/// What external metrics of a spec were found to be, in its order; `None` for metrics of pods, which somebody else knows.
-/// A metric of which nothing was heard is an error, not zero.
+/// The samples of a spec's external metrics, in order; `None` for pod metrics, which have another source.
+/// A metric without a value is an error, not zero.
 pub fn external_samples(
     spec: &Spec,
     read: impl Fn(&str) -> Option<Result<Vec<Quantity>, String>>,
@@ -87,22 +91,22 @@ pub fn external_samples(
         .collect()
 }
 
-/// Whether a step with this count will look at metrics of pods: at rest it does not.
-pub fn needs_pods(input: &executor::Input<'_>, current: i32, compat: Compat) -> bool {
+/// Whether a step with this count uses pod metrics: not while the object is inactive.
+pub fn needs_pods(input: &executor::ExecutorInput<'_>, current: i32, compat: Compat) -> bool {
     let input = input.clone().with(Ok(current), None);
     let activity = executor::decide(&input, compat);
     let activation = activation(&input, &activity, current);
     matches!(activation.verdict, ActivationVerdict::Metrics | ActivationVerdict::Cooling { .. })
 }
 
-/// Decides, for a ScaledObject and what was seen of its target. If [`Step::write`] asks for a write, carry it out.
+/// Decides for a ScaledObject and an observation of its target. The caller performs the write of [`DirectStep::write`].
 pub fn step(
     state: &mut State,
     seen: &Observation,
-    input: &executor::Input<'_>,
+    input: &executor::ExecutorInput<'_>,
     compat: Compat,
     detail: DecisionDetail,
-) -> Step {
+) -> DirectStep {
     let now = input.now;
     let current = match &seen.scale {
         Ok(scale) => Ok(scale.spec_replicas),
@@ -111,14 +115,14 @@ pub fn step(
     let input = input.clone().with(current.clone(), None);
     let mut activity = executor::decide(&input, compat);
     let Ok(current) = current else {
-        return Step { decision: state.step_with(now, seen, detail), activity };
+        return DirectStep { decision: state.step_with(now, seen, detail), activity };
     };
     let activation = activation(&input, &activity, current);
     let decision = match (&activation.verdict, activity.scale) {
-        (ActivationVerdict::Wakes, Some(Change { to, .. })) => {
+        (ActivationVerdict::Wakes, Some(ScaleChange { to, .. })) => {
             state.waking_step(now, seen, activation, to, detail)
         }
-        (_, Some(Change { to, .. })) => state.activity_step(now, seen, activation, to),
+        (_, Some(ScaleChange { to, .. })) => state.activity_step(now, seen, activation, to),
         (ActivationVerdict::Metrics | ActivationVerdict::Cooling { .. }, None) => {
             let mut by_metrics = state.step_with(now, seen, detail);
             by_metrics.activation = Some(activation);
@@ -126,11 +130,11 @@ pub fn step(
         }
         (_, None) => state.activity_step(now, seen, activation, current),
     };
-    // What is told is what is written.
+    // Events report the value that is written.
     if let Some(change) = &mut activity.scale {
         change.to = decision.desired;
     }
-    Step { decision, activity }
+    DirectStep { decision, activity }
 }
 
 fn why_not(failure: &engine::ScaleReadError) -> String {
@@ -139,8 +143,12 @@ fn why_not(failure: &engine::ScaleReadError) -> String {
     why.clone()
 }
 
-/// What follows from activity for a target with this count (docs/spec/keda.md 3.6).
-pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, current: i32) -> Activation {
+/// The activation decision for a target with this count (docs/spec/keda.md 3.6).
+pub fn activation(
+    input: &executor::ExecutorInput<'_>,
+    activity: &executor::ScaleDecision,
+    current: i32,
+) -> Activation {
     let object = input.object;
     let is_active = input.active || object.is_forced();
     let by = if object.is_forced() {
@@ -152,13 +160,13 @@ pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, cu
     };
     let spec = &object.spec;
     let (min, idle) = (spec.min_replica_count.unwrap_or(0).max(0), spec.idle_replica_count);
-    // Where metrics decide all the time there is no rest below the lower bound.
+    // Without an idle count the object rests at its minimum.
     let rest = idle.unwrap_or(min);
     let held = |why: &str| ActivationVerdict::Held(format!("{why} by annotation"));
     let verdict = match activity.scale.map(|change| change.why) {
-        Some(Why::Activate) => ActivationVerdict::Wakes,
-        Some(Why::LiftToMinimum) => ActivationVerdict::Lifts,
-        Some(Why::Deactivate) => ActivationVerdict::Rests { since: object.status.last_active_time },
+        Some(ScaleReason::Activate) => ActivationVerdict::Wakes,
+        Some(ScaleReason::LiftToMinimum) => ActivationVerdict::Lifts,
+        Some(ScaleReason::Deactivate) => ActivationVerdict::Rests { since: object.status.last_active_time },
         None if object.is_paused() => held("it is paused"),
         None if current < object.hpa_min() && is_active && object.is_scale_out_paused() => {
             held("scaling out is paused")
@@ -179,12 +187,12 @@ pub fn activation(input: &executor::Input<'_>, activity: &executor::Decision, cu
     Activation { by, rest, verdict }
 }
 
-/// Whether something else than the cooldown keeps the count from rest.
-fn is_kept(input: &executor::Input<'_>) -> bool {
+/// Whether something other than the cooldown prevents deactivation.
+fn is_kept(input: &executor::ExecutorInput<'_>) -> bool {
     input.object.is_scale_in_paused() || input.error.is_some()
 }
 
-/// When rest is allowed: so long after the last activity, or after creation if there was none.
+/// End of the cooldown, from the last activity, or from creation if there was none.
 fn cooldown_end(object: &ScaledObject) -> Option<Timestamp> {
     let (since, period) = match object.status.last_active_time {
         Some(time) => (time, object.spec.cooldown_period.unwrap_or(300)),
@@ -193,32 +201,32 @@ fn cooldown_end(object: &ScaledObject) -> Option<Timestamp> {
     Some(since.checked_add(SignedDuration::from_secs(period.into())).unwrap_or(Timestamp::MAX))
 }
 
-impl Step {
-    /// The count to write to the target's scale, if any.
+impl DirectStep {
+    /// The replicas to write to the target's scale, if any.
     pub fn write(&self) -> Option<i32> {
         self.decision.write()
     }
 
-    /// Completes the step. `written` says how the write went, where one was asked for.
+    /// Completes the step with the result of the write, if there was one.
     pub fn settle(
         self,
         state: &mut State,
         now: Timestamp,
         seen: &Observation,
         written: Option<ScaleWriteResult>,
-    ) -> Settled {
+    ) -> SettledStep {
         let Self { mut decision, activity } = self;
         let from = decision.current();
         let scaled = match &written {
-            Some(ScaleWriteResult::Done) => Some(Scaled::Written { from }),
+            Some(ScaleWriteResult::Done) => Some(ScaleResult::Written { from }),
             Some(ScaleWriteResult::Failed(error)) => {
-                Some(Scaled::NotWritten { from, error: error.text.clone() })
+                Some(ScaleResult::NotWritten { from, error: error.text.clone() })
             }
             Some(ScaleWriteResult::DryRun) | None => None,
         };
         if let Some(written) = written {
             state.settle(now, seen, &mut decision, written);
         }
-        Settled { decision, outcome: activity.finish(scaled.as_ref()) }
+        SettledStep { decision, outcome: activity.finish(scaled.as_ref()) }
     }
 }

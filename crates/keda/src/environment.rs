@@ -1,6 +1,6 @@
-//! What the variables of a container are (docs/spec/keda.md 1.3).
+//! Environment variables of a container (docs/spec/keda.md 1.3).
 //!
-//! First [`needed`] says which objects must be read; then [`resolve`] makes the variables of them.
+//! First [`needed`] lists the objects to read; then [`resolve`] builds the variables.
 
 mod expand;
 #[cfg(test)]
@@ -15,9 +15,9 @@ use serde_json::Value;
 pub use expand::expand;
 use expand::expand_within;
 
-/// What kind of object something was read from.
+/// Kind of a referenced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum SourceKind {
     /// Secret.
     Secret,
     /// ConfigMap.
@@ -30,8 +30,8 @@ pub enum Kind {
     ClusterTriggerAuthentication,
 }
 
-impl Kind {
-    /// As it is written in manifests.
+impl SourceKind {
+    /// The kind in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "Secret",
@@ -43,18 +43,18 @@ impl Kind {
     }
 }
 
-/// An object that parameters of a trigger are made of.
+/// A reference to an object that parameters of a trigger are read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectRef {
+pub struct SourceRef {
     /// Its kind.
-    pub kind: Kind,
-    /// Its namespace; empty if it is in none.
+    pub kind: SourceKind,
+    /// Its namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// Its name.
     pub name: String,
 }
 
-impl fmt::Display for ObjectRef {
+impl fmt::Display for SourceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace.as_str() {
             "" => write!(f, "{} {}", self.kind.as_str(), self.name),
@@ -63,20 +63,20 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// The pods of a workload, as far as credentials care.
+/// The fields of a pod template that credentials use.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodTemplate {
-    /// The containers; those that only initialise do not count.
+    /// The containers without init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
-    /// Who the pods are; empty means `default`.
+    /// Service account; empty means `default`.
     #[serde(deserialize_with = "null_is_default")]
     pub service_account_name: String,
 }
 
 impl PodTemplate {
-    /// The template of a workload of any kind; none if it has none that can be read.
+    /// The pod template of a workload of any kind, if it can be decoded.
     pub fn of_workload(workload: &Value) -> Option<Self> {
         Self::of_job(workload.get("spec")?)
     }
@@ -87,24 +87,24 @@ impl PodTemplate {
     }
 
     /// The container of this name, or the first if no name is given.
-    pub fn container(&self, name: &str) -> Result<Option<&Container>, Error> {
+    pub fn container(&self, name: &str) -> Result<Option<&Container>, EnvironmentError> {
         if name.is_empty() || self.containers.is_empty() {
             return Ok(self.containers.first());
         }
         let found = self.containers.iter().find(|container| container.name == name);
-        found.map(Some).ok_or_else(|| Error::NoContainer(name.to_owned()))
+        found.map(Some).ok_or_else(|| EnvironmentError::NoContainer(name.to_owned()))
     }
 }
 
 impl fmt::Debug for PodTemplate {
-    /// Without variables, which may be secret.
+    /// Prints no variables, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.containers.iter().map(|container| &*container.name).collect();
         f.debug_struct("PodTemplate").field("containers", &names).finish_non_exhaustive()
     }
 }
 
-/// A container, as far as its environment goes.
+/// The environment of a container.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
@@ -113,7 +113,7 @@ pub struct Container {
     pub name: String,
     /// Single variables, in order.
     #[serde(deserialize_with = "null_is_default")]
-    pub env: Vec<Variable>,
+    pub env: Vec<EnvVar>,
     /// Whole objects whose keys become variables.
     #[serde(deserialize_with = "null_is_default")]
     pub env_from: Vec<EnvFrom>,
@@ -122,38 +122,38 @@ pub struct Container {
 /// One variable.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Variable {
+pub struct EnvVar {
     /// Its name.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
-    /// Its value, in which `$(NAME)` stands for variables before it.
+    /// Its value, in which `$(NAME)` refers to earlier variables.
     #[serde(deserialize_with = "null_is_default")]
     pub value: String,
-    /// Where its value is.
+    /// The source of its value.
     pub value_from: Option<ValueFrom>,
 }
 
-/// Where a value is; nothing of it is set for what only a running pod knows.
+/// The source of a value; all fields are unset for fields of the running pod.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ValueFrom {
     /// In a secret.
-    pub secret_key_ref: Option<KeyRef>,
+    pub secret_key_ref: Option<KeySelector>,
     /// In a config map.
-    pub config_map_key_ref: Option<KeyRef>,
+    pub config_map_key_ref: Option<KeySelector>,
 }
 
 /// A key of an object.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct KeyRef {
+pub struct KeySelector {
     /// The object.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
     /// The key.
     #[serde(deserialize_with = "null_is_default")]
     pub key: String,
-    /// Whether it may be missing.
+    /// Whether it is optional.
     pub optional: Option<bool>,
 }
 
@@ -161,23 +161,23 @@ pub struct KeyRef {
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct EnvFrom {
-    /// Goes in front of every key.
+    /// Prefix of every key.
     #[serde(deserialize_with = "null_is_default")]
     pub prefix: String,
     /// A secret.
-    pub secret_ref: Option<Whole>,
+    pub secret_ref: Option<WholeSource>,
     /// A config map.
-    pub config_map_ref: Option<Whole>,
+    pub config_map_ref: Option<WholeSource>,
 }
 
-/// An object as a whole.
+/// A reference to a whole object.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Whole {
+pub struct WholeSource {
     /// Its name.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
-    /// Whether it may be missing.
+    /// Whether it is optional.
     pub optional: Option<bool>,
 }
 
@@ -189,77 +189,77 @@ where
     Option::<T>::deserialize(input).map(Option::unwrap_or_default)
 }
 
-/// What was read of an object: its keys, or why it was not read.
-pub type Read = Result<BTreeMap<String, String>, String>;
+/// The keys of an object, or why it could not be read.
+pub type SourceData = Result<BTreeMap<String, String>, String>;
 
-/// The objects that were read for a container, all in one namespace.
+/// The objects read for a container, all in one namespace.
 #[derive(Clone, Default)]
-pub struct Fetched {
+pub struct FetchedSources {
     /// Secrets by name, their values as text.
-    pub secrets: BTreeMap<String, Read>,
+    pub secrets: BTreeMap<String, SourceData>,
     /// Config maps by name.
-    pub config_maps: BTreeMap<String, Read>,
+    pub config_maps: BTreeMap<String, SourceData>,
 }
 
-/// Why there are no variables.
+/// Why the variables cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum EnvironmentError {
     /// There is no container of this name.
     #[error("couldn't find container with name {0} on Target object")]
     NoContainer(String),
-    /// An object that must be there is not; in KEDA's words.
+    /// A required object is missing; the text is KEDA's.
     #[error("{0}")]
     Unreadable(String),
-    /// What variables are made of makes too much of them.
+    /// The expanded variables are too large.
     #[error("the variables of container {0:?} are larger than {LARGEST} bytes")]
     TooLarge(String),
 }
 
-/// So much all variables of a container may take.
+/// Maximum total size of a container's variables, in bytes.
 const LARGEST: usize = 8 << 20;
 
-/// The objects that must be read for a container; without secrets where they may not be read.
-pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<ObjectRef> {
+/// The objects to read for a container; without secrets if they must not be read.
+pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<SourceRef> {
     let mut found = Vec::new();
     let mut add = |kind, name: &str| {
-        let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        if (kind != Kind::Secret || secrets) && !found.contains(&object) {
+        let object = SourceRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        if (kind != SourceKind::Secret || secrets) && !found.contains(&object) {
             found.push(object);
         }
     };
     for from in &container.env_from {
         if let Some(map) = &from.config_map_ref {
-            add(Kind::ConfigMap, &map.name);
+            add(SourceKind::ConfigMap, &map.name);
         } else if let Some(secret) = &from.secret_ref {
-            add(Kind::Secret, &secret.name);
+            add(SourceKind::Secret, &secret.name);
         }
     }
     for from in
         container.env.iter().filter(|variable| variable.value.is_empty()).flat_map(|own| &own.value_from)
     {
         if let Some(secret) = &from.secret_key_ref {
-            add(Kind::Secret, &secret.name);
+            add(SourceKind::Secret, &secret.name);
         } else if let Some(map) = &from.config_map_key_ref {
-            add(Kind::ConfigMap, &map.name);
+            add(SourceKind::ConfigMap, &map.name);
         }
     }
     found
 }
 
-/// The variables of a container, made of the objects it [`needed`]; without what is in secrets where they may not be read.
+/// Resolves the variables of a container from the [`needed`] objects; without secrets if they must not be read.
 pub fn resolve(
     container: &Container,
     namespace: &str,
     secrets: bool,
-    fetched: &Fetched,
-) -> Result<BTreeMap<String, String>, Error> {
+    fetched: &FetchedSources,
+) -> Result<BTreeMap<String, String>, EnvironmentError> {
     let mut variables = BTreeMap::new();
     let mut left = LARGEST;
-    let mut spend = |bytes: usize| -> Result<usize, Error> {
-        left = left.checked_sub(bytes).ok_or_else(|| Error::TooLarge(container.name.clone()))?;
+    let mut spend = |bytes: usize| -> Result<usize, EnvironmentError> {
+        left = left.checked_sub(bytes).ok_or_else(|| EnvironmentError::TooLarge(container.name.clone()))?;
         Ok(left)
     };
-    let size = |read: Option<&Read>| -> usize {
+    let size = |read: Option<&SourceData>| -> usize {
         let keys = read.and_then(|read| read.as_ref().ok());
         keys.into_iter().flatten().map(|(key, value)| key.len() + value.len()).sum()
     };
@@ -278,10 +278,10 @@ pub fn resolve(
             take_all(&mut variables, &from.prefix, secret, read, what, namespace)?;
         }
     }
-    for Variable { name, value, value_from } in &container.env {
+    for EnvVar { name, value, value_from } in &container.env {
         if !value.is_empty() || value_from.is_none() {
             let value = expand_within(value, &variables, spend(name.len())?);
-            let value = value.ok_or_else(|| Error::TooLarge(container.name.clone()))?;
+            let value = value.ok_or_else(|| EnvironmentError::TooLarge(container.name.clone()))?;
             spend(value.len())?;
             variables.insert(name.clone(), value);
             continue;
@@ -308,11 +308,11 @@ pub fn resolve(
 fn take_all(
     variables: &mut BTreeMap<String, String>,
     prefix: &str,
-    object: &Whole,
-    read: Option<&Read>,
+    object: &WholeSource,
+    read: Option<&SourceData>,
     what: &str,
     namespace: &str,
-) -> Result<(), Error> {
+) -> Result<(), EnvironmentError> {
     match read {
         Some(Ok(keys)) => {
             variables.extend(keys.iter().map(|(key, value)| (format!("{prefix}{key}"), value.clone())));
@@ -321,7 +321,7 @@ fn take_all(
         failed => {
             let (name, optional) = (&object.name, optional(object.optional));
             let reason = reason(failed);
-            return Err(Error::Unreadable(format!(
+            return Err(EnvironmentError::Unreadable(format!(
                 "error reading {what}{{LocalObjectReference:LocalObjectReference{{Name:{name},}},\
                  Optional:{optional},}} on namespace {namespace}/: {reason}"
             )));
@@ -330,20 +330,20 @@ fn take_all(
     Ok(())
 }
 
-/// The value of a key; none if the key is missing, or the object is and may be.
+/// The value of a key; none if the key is missing, or an optional object is missing.
 fn take_one(
-    key: &KeyRef,
-    read: Option<&Read>,
+    key: &KeySelector,
+    read: Option<&SourceData>,
     what: &str,
     variable: &str,
     namespace: &str,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, EnvironmentError> {
     match read {
         Some(Ok(keys)) => Ok(keys.get(&key.key).cloned()),
         _ if key.optional == Some(true) => Ok(None),
         _ => {
             let (name, optional, key) = (&key.name, optional(key.optional), &key.key);
-            Err(Error::Unreadable(format!(
+            Err(EnvironmentError::Unreadable(format!(
                 "error resolving {what}{{LocalObjectReference:LocalObjectReference{{Name:{name},}},Key:{key},\
                  Optional:{optional},}} for env {variable} in namespace {namespace}"
             )))
@@ -351,14 +351,14 @@ fn take_one(
     }
 }
 
-fn reason(read: Option<&Read>) -> &str {
+fn reason(read: Option<&SourceData>) -> &str {
     match read {
         Some(Err(reason)) => reason,
         _ => "it was not read",
     }
 }
 
-/// As Go shows it.
+/// Formats an optional bool as Go does.
 fn optional(optional: Option<bool>) -> String {
     optional.map_or_else(|| "nil".to_owned(), |optional| format!("*{optional}"))
 }

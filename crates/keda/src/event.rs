@@ -1,27 +1,27 @@
-//! What is told about an object (docs/spec/keda.md 9.1).
+//! Events of an object (docs/spec/keda.md 9.1).
 
 use engine::report::EventKind;
 
-/// One event; its action is its reason unless told otherwise.
+/// One event; its action defaults to its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Normal or warning.
     pub kind: EventKind,
-    /// One word.
+    /// A token.
     pub reason: &'static str,
-    /// A sentence.
+    /// Message.
     pub note: String,
-    /// What was done, if it is not the reason.
+    /// Action, if it differs from the reason.
     pub action: Option<&'static str>,
 }
 
 impl Event {
-    /// As it should be.
+    /// A normal event.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
         Self { kind: EventKind::Normal, reason, note: note.into(), action: None }
     }
 
-    /// Somebody should look.
+    /// A warning.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
         Self { kind: EventKind::Warning, reason, note: note.into(), action: None }
     }

@@ -1,7 +1,7 @@
-//! 0 ↔ 1: what is written, told and remembered (docs/spec/keda.md 3.6, 3.7, 3.9).
+//! The scale executor for 0 ↔ 1: writes, events and status (docs/spec/keda.md 3.6, 3.7, 3.9).
 //!
-//! [`decide`] says what is to be done, somebody else writes the scale, [`Decision::finish`] says what is told of it, and
-//! [`crate::status::merge`] what is written into the status.
+//! [`decide`] decides, the caller writes the scale, [`ScaleDecision::finish`] yields the events, and
+//! [`crate::status::merge`] the status patch.
 
 mod conditions;
 #[cfg(test)]
@@ -13,47 +13,47 @@ use api::map::Map;
 use api::provider::Compat;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::activity::State;
+use crate::activity::ActivityState;
 use crate::event::Event;
-use crate::status::Changes;
+use crate::status::StatusChanges;
 
 pub(crate) use conditions::because;
 
-/// Why the count of a target is not known when it is not yet known what the target is.
-pub const NO_TARGET: &str =
+/// KEDA's error for a target that is not resolved yet.
+pub const TARGET_NOT_RESOLVED: &str =
     "failed to get ScaledObject.Status.ScaleTargetGVKR, probably invalid ScaledObject cache";
 
-/// What is known when it is decided.
+/// Input of a decision.
 #[derive(Clone, Debug)]
-pub struct Input<'a> {
+pub struct ExecutorInput<'a> {
     /// The time.
     pub now: Timestamp,
     /// The object as it is stored.
     pub object: &'a ScaledObject,
     /// Whether its triggers are active.
     pub active: bool,
-    /// That triggers failed, and why; the reason may be empty.
+    /// The error of triggers that failed; may be empty.
     pub error: Option<&'a str>,
-    /// What is said to have caused an activation.
+    /// The triggers named as the cause of an activation.
     pub active_triggers: &'a [String],
     /// The metrics that are active.
     pub active_metrics: &'a [String],
-    /// The one metric whose source told of activity by itself.
+    /// The metric of the push scaler that became active, if any.
     pub push_metric: Option<&'a str>,
-    /// Replicas the target is to have, or why that is not known.
+    /// Desired replicas of the target, or why they are unknown.
     pub current: Result<i32, String>,
-    /// Conditions of the HPA named in the status; `None` if it cannot be seen.
+    /// Conditions of the HPA named in the status; `None` if it is unknown.
     pub hpa: Option<&'a [HorizontalPodAutoscalerCondition]>,
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// How the count is changed.
-    pub scale: Option<Change>,
-    /// What is written whatever comes of it.
-    pub changes: Changes,
-    /// Why nothing could be decided.
+pub struct ScaleDecision {
+    /// The scale change, if any.
+    pub scale: Option<ScaleChange>,
+    /// Status changes independent of the result of the write.
+    pub changes: StatusChanges,
+    /// Why no decision was possible.
     pub error: Option<String>,
     now: Timestamp,
     /// `apps/v1.Deployment shop/worker`.
@@ -62,57 +62,57 @@ pub struct Decision {
     compat: Compat,
 }
 
-/// A change of the count: GET scale, set `spec.replicas`, PUT, even if it is what it was.
+/// A scale change: GET scale, set `spec.replicas`, PUT, even if the value is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Replicas from now on.
+pub struct ScaleChange {
+    /// New number of replicas.
     pub to: i32,
     /// Why.
-    pub why: Why,
+    pub why: ScaleReason,
 }
 
-/// Why a count is changed.
+/// Why the scale is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// There is something to do.
+pub enum ScaleReason {
+    /// A trigger is active.
     Activate,
-    /// There has been nothing to do for a while.
+    /// No trigger has been active for the cooldown period.
     Deactivate,
-    /// Somebody else scaled below the minimum.
+    /// The count is below the minimum, by another writer.
     LiftToMinimum,
 }
 
-/// What came of a change.
+/// The result of a scale change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scaled {
-    /// The scale could not be read, and why.
+pub enum ScaleResult {
+    /// Reading the scale failed.
     NotRead(String),
-    /// It could not be written.
+    /// Writing the scale failed.
     NotWritten {
-        /// Replicas it had.
+        /// Replicas before the write.
         from: i32,
         /// Why.
         error: String,
     },
     /// It was written.
     Written {
-        /// Replicas it had.
+        /// Replicas before the write.
         from: i32,
     },
 }
 
-/// What is told and remembered.
+/// Events and status changes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// What is written into the status.
-    pub changes: Changes,
-    /// What is told.
+pub struct ExecutorOutcome {
+    /// Status changes.
+    pub changes: StatusChanges,
+    /// Events to record.
     pub events: Vec<Event>,
 }
 
-impl<'a> Input<'a> {
-    /// After a round over all triggers.
-    pub fn of_round(now: Timestamp, object: &'a ScaledObject, state: &'a State) -> Self {
+impl<'a> ExecutorInput<'a> {
+    /// The input after a poll.
+    pub fn of_round(now: Timestamp, object: &'a ScaledObject, state: &'a ActivityState) -> Self {
         Self {
             now,
             object,
@@ -121,12 +121,12 @@ impl<'a> Input<'a> {
             active_triggers: &state.active_triggers,
             active_metrics: &state.active_metrics,
             push_metric: None,
-            current: Err(NO_TARGET.to_owned()),
+            current: Err(TARGET_NOT_RESOLVED.to_owned()),
             hpa: None,
         }
     }
 
-    /// When a source tells of activity by itself; the metric is the only one of the slice.
+    /// The input after a push scaler became active; `metric` is the only one of the slice.
     pub fn of_push(now: Timestamp, object: &'a ScaledObject, metric: &'a [String; 1]) -> Self {
         let [name] = metric;
         Self {
@@ -137,12 +137,12 @@ impl<'a> Input<'a> {
             active_triggers: metric,
             active_metrics: metric,
             push_metric: Some(name),
-            current: Err(NO_TARGET.to_owned()),
+            current: Err(TARGET_NOT_RESOLVED.to_owned()),
             hpa: None,
         }
     }
 
-    /// With the target's count and the HPA's conditions.
+    /// Adds the target's replicas and the HPA's conditions.
     #[must_use]
     pub fn with(
         mut self,
@@ -155,12 +155,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What is to be done.
-pub fn decide(input: &Input<'_>, compat: Compat) -> Decision {
+/// The decision.
+pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
     let object = input.object;
-    let mut decision = Decision {
+    let mut decision = ScaleDecision {
         scale: None,
-        changes: Changes { activity: Some(activity(input)), ..Changes::default() },
+        changes: StatusChanges { activity: Some(activity(input)), ..StatusChanges::default() },
         error: None,
         now: input.now,
         target: format!(
@@ -192,7 +192,7 @@ pub fn decide(input: &Input<'_>, compat: Compat) -> Decision {
     if !object.is_paused() && !object.status.hpa_name.is_empty() {
         conditions.extend(input.hpa.and_then(conditions::hpa));
     }
-    // Ready is first what the reconcile said; a round does not know that what it refused is right by now (trap 32).
+    // The reconcile owns `Ready=False`: a poll does not know whether the refused spec was corrected (trap 32).
     if !compat.is_strict() && conditions::is_refused(&object.status.conditions) {
         conditions.retain(|condition| *condition != conditions::ready());
     }
@@ -200,8 +200,8 @@ pub fn decide(input: &Input<'_>, compat: Compat) -> Decision {
     decision
 }
 
-/// Rows 2 to 4.
-fn when_active(input: &Input<'_>, current: i32, decision: &mut Decision) -> Vec<Condition> {
+/// Rows 2 to 4 of the decision table in docs/spec/keda.md 3.6.
+fn when_active(input: &ExecutorInput<'_>, current: i32, decision: &mut ScaleDecision) -> Vec<Condition> {
     let object = input.object;
     let min = object.spec.min_replica_count.unwrap_or(0);
     let active = conditions::active(object.is_forced());
@@ -209,7 +209,7 @@ fn when_active(input: &Input<'_>, current: i32, decision: &mut Decision) -> Vec<
     if is_idle || current == 0 {
         if !object.is_scale_out_paused() {
             let to = if min > 0 { min } else { 1 };
-            decision.scale = Some(Change { to, why: Why::Activate });
+            decision.scale = Some(ScaleChange { to, why: ScaleReason::Activate });
         }
         return vec![conditions::ready(), active];
     }
@@ -217,15 +217,15 @@ fn when_active(input: &Input<'_>, current: i32, decision: &mut Decision) -> Vec<
         decision.changes.last_active_time = Some(whole_seconds(input.now));
         return vec![conditions::ready(), active];
     };
-    // What is active is active, whatever happens to others: else the cooldown is over as soon as it ends (trap 7).
+    // An active trigger updates the time even if others fail; otherwise the cooldown would be over at once (trap 7).
     if !decision.compat.is_strict() {
         decision.changes.last_active_time = Some(whole_seconds(input.now));
     }
     vec![conditions::partly_ready(error, decision.compat), active]
 }
 
-/// Rows 5 to 9.
-fn when_inactive(input: &Input<'_>, current: i32, decision: &mut Decision) -> Vec<Condition> {
+/// Rows 5 to 9 of the decision table in docs/spec/keda.md 3.6.
+fn when_inactive(input: &ExecutorInput<'_>, current: i32, decision: &mut ScaleDecision) -> Vec<Condition> {
     let spec = &input.object.spec;
     let min = spec.min_replica_count.unwrap_or(0);
     let idle = spec.idle_replica_count;
@@ -244,25 +244,25 @@ fn when_inactive(input: &Input<'_>, current: i32, decision: &mut Decision) -> Ve
         if is_cooling_down(input) {
             return vec![conditions::ready(), conditions::cooling_down()];
         }
-        // A source that fails seldom says nothing about what there is to do: what falls back to nothing at all does so
-        // when it falls back, not before (trap 4). And an idle count above the minimum, which is refused elsewhere, may
-        // be above the count as well: that would be growing.
+        // A failure below the threshold says nothing about activity: a fallback to zero replicas happens when the fallback
+        // begins, not before (trap 4). And an idle count above the minimum, which admission refuses, may
+        // be above the current count: that would scale out.
         let to = idle.unwrap_or(min);
         let is_forbidden = input.error.is_some() || (to > current && input.object.is_scale_out_paused());
         if decision.compat.is_strict() || !is_forbidden {
-            decision.scale = Some(Change { to, why: Why::Deactivate });
+            decision.scale = Some(ScaleChange { to, why: ScaleReason::Deactivate });
         }
     } else if idle.is_none() && current < min {
-        // The original lifts although scaling out is forbidden.
+        // KEDA scales up to the minimum even while scale-out is paused.
         if decision.compat.is_strict() || !input.object.is_scale_out_paused() {
-            decision.scale = Some(Change { to: min, why: Why::LiftToMinimum });
+            decision.scale = Some(ScaleChange { to: min, why: ScaleReason::LiftToMinimum });
         }
     }
     vec![conditions::ready(), not_active]
 }
 
-/// Whether it is too early to scale to zero; the very end of the period still belongs to it.
-fn is_cooling_down(input: &Input<'_>) -> bool {
+/// Whether the cooldown lasts; its last instant is included.
+fn is_cooling_down(input: &ExecutorInput<'_>) -> bool {
     let object = input.object;
     let (since, period) = match object.status.last_active_time {
         Some(time) => (Some(time), object.spec.cooldown_period.unwrap_or(300)),
@@ -273,8 +273,8 @@ fn is_cooling_down(input: &Input<'_>) -> bool {
     })
 }
 
-/// Activity of all metrics: after a round of all that the HPA has, after a push of one more.
-fn activity(input: &Input<'_>) -> Map<TriggerActivity> {
+/// Activity of all metrics: after a poll of those in the HPA, after a push of one more.
+fn activity(input: &ExecutorInput<'_>) -> Map<TriggerActivity> {
     let status = &input.object.status;
     if let Some(metric) = input.push_metric {
         let mut activity = status.triggers_activity.clone();
@@ -285,48 +285,48 @@ fn activity(input: &Input<'_>) -> Map<TriggerActivity> {
     status.external_metric_names.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
-/// Times in the status have no fractions.
+/// Times in the status are whole seconds.
 fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_nanosecond().div_euclid(1_000_000_000).try_into().unwrap_or_default())
         .unwrap_or(now)
 }
 
-impl Decision {
-    /// What is told and remembered when the change was tried; `None` if it was not, or there was none.
-    pub fn finish(self, scaled: Option<&Scaled>) -> Outcome {
-        let mut outcome = Outcome { changes: self.changes.clone(), events: Vec::new() };
-        let (Some(Change { to, why }), Some(scaled)) = (self.scale, scaled) else { return outcome };
-        let is_written = matches!(scaled, Scaled::Written { .. });
-        if why == Why::Activate && is_written {
+impl ScaleDecision {
+    /// Completes the decision with the result of the write; `None` if nothing was written.
+    pub fn finish(self, scaled: Option<&ScaleResult>) -> ExecutorOutcome {
+        let mut outcome = ExecutorOutcome { changes: self.changes.clone(), events: Vec::new() };
+        let (Some(ScaleChange { to, why }), Some(scaled)) = (self.scale, scaled) else { return outcome };
+        let is_written = matches!(scaled, ScaleResult::Written { .. });
+        if why == ScaleReason::Activate && is_written {
             outcome.changes.last_active_time = Some(whole_seconds(self.now));
         }
         outcome.events.extend(self.event(to, why, scaled));
         outcome
     }
 
-    fn event(&self, to: i32, why: Why, scaled: &Scaled) -> Option<Event> {
+    fn event(&self, to: i32, why: ScaleReason, scaled: &ScaleResult) -> Option<Event> {
         let Self { target, cause, compat, .. } = self;
         let (from, error) = match scaled {
-            Scaled::NotRead(error) => (-1, Some(error)),
-            Scaled::NotWritten { from, error } => (*from, Some(error)),
-            Scaled::Written { from } => (*from, None),
+            ScaleResult::NotRead(error) => (-1, Some(error)),
+            ScaleResult::NotWritten { from, error } => (*from, Some(error)),
+            ScaleResult::Written { from } => (*from, None),
         };
         let because = conditions::because(error.map_or("", String::as_str), *compat);
         Some(match (why, error) {
-            (Why::LiftToMinimum, _) => return None,
-            (Why::Activate, None) => Event::normal(
+            (ScaleReason::LiftToMinimum, _) => return None,
+            (ScaleReason::Activate, None) => Event::normal(
                 "KEDAScaleTargetActivated",
                 format!("Scaled {target} from {from} to {to}, {cause}"),
             ),
-            (Why::Activate, Some(_)) => Event::warning(
+            (ScaleReason::Activate, Some(_)) => Event::warning(
                 "KEDAScaleTargetActivationFailed",
                 format!("Failed to scale {target} from {from} to {to}{because}"),
             ),
-            (Why::Deactivate, None) => Event::normal(
+            (ScaleReason::Deactivate, None) => Event::normal(
                 "KEDAScaleTargetDeactivated",
                 format!("Deactivated {target} from {from} to {to}"),
             ),
-            (Why::Deactivate, Some(_)) => Event::warning(
+            (ScaleReason::Deactivate, Some(_)) => Event::warning(
                 "KEDAScaleTargetDeactivationFailed",
                 format!("Failed to deactivate {target} from {from} to {to}{because}"),
             ),

@@ -1,4 +1,4 @@
-//! A source that fails too often is replaced by a number (docs/spec/keda.md 4.4).
+//! Fallback: a source that fails too often is replaced by a fixed value (docs/spec/keda.md 4.4).
 
 #[cfg(test)]
 mod tests;
@@ -11,60 +11,60 @@ use api::map::Map;
 use api::provider::Compat;
 use quantity::{Format, Quantity};
 
-use crate::activity::{MetricValue, Sample, Told};
-use crate::status::Changes;
+use crate::activity::{MetricSample, MetricValue, TriggerResult};
+use crate::status::StatusChanges;
 
-/// What has to be found out before [`serve`] can be asked; what is not needed need not be asked.
+/// What [`serve`] needs to know about the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Replicas the target is to have.
+pub struct FallbackNeeds {
+    /// Desired replicas of the target.
     pub current: bool,
-    /// Pods of the target that are ready.
+    /// Ready pods of the target.
     pub ready_pods: bool,
 }
 
-/// What was found out, or why not.
+/// Facts about the target, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Replicas the target is to have.
+pub struct TargetFacts {
+    /// Desired replicas of the target.
     pub current: Result<i32, String>,
-    /// Pods of the target that are running and ready ([`is_ready`]).
+    /// Running and ready pods of the target ([`is_ready`]).
     pub ready_pods: Result<u32, String>,
 }
 
-impl Default for Facts {
-    /// Nothing was asked.
+impl Default for TargetFacts {
+    /// Unknown.
     fn default() -> Self {
         let unknown = || "nobody asked".to_owned();
         Self { current: Err(unknown()), ready_pods: Err(unknown()) }
     }
 }
 
-/// What is served of a metric.
+/// The values served for a metric.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served {
+pub struct ServedMetric {
     /// Its values.
     pub values: Vec<MetricValue>,
-    /// The replicas that they stand for if they are not those of the source.
+    /// The fallback replicas, if the values are not those of the source.
     pub replicas: Option<i32>,
 }
 
-/// The fallback of an object, if it has one that can be used.
+/// The fallback of an object, if it has a valid one.
 pub fn configured(object: &ScaledObject, compat: Compat) -> Option<&Fallback> {
     let fallback = object.spec.fallback.as_ref()?;
     let is_target_usable = object.modifiers().is_none_or(|modifiers| match compat {
-        // The original knows only whole targets here, although formulas know others (trap 6).
+        // KEDA supports only whole targets here, although formulas allow others (trap 6).
         Compat::Strict => modifiers.target.parse::<i64>().is_ok_and(|target| target > 0),
         Compat::Better => target_of(&modifiers.target).is_some(),
     });
     (fallback.failure_threshold >= 0 && fallback.replicas >= 0 && is_target_usable).then_some(fallback)
 }
 
-/// What [`serve`] will ask for these samples.
-pub fn needs(object: &ScaledObject, told: &[Told], compat: Compat) -> Needs {
-    let mut needs = Needs::default();
+/// The facts that [`serve`] needs for these samples.
+pub fn needs(object: &ScaledObject, told: &[TriggerResult], compat: Compat) -> FallbackNeeds {
+    let mut needs = FallbackNeeds::default();
     let Some(fallback) = configured(object, compat) else { return needs };
-    for sample in told.iter().flat_map(Told::samples).filter(|sample| sample.reading.is_err()) {
+    for sample in told.iter().flat_map(TriggerResult::samples).filter(|sample| sample.reading.is_err()) {
         let failures = failures(&object.status.health, &sample.name);
         let counted = if counts(sample, compat) { failures.saturating_add(1) } else { failures };
         if counted > fallback.failure_threshold && fallback.behavior != "scalingModifiers" {
@@ -75,14 +75,14 @@ pub fn needs(object: &ScaledObject, told: &[Told], compat: Compat) -> Needs {
     needs
 }
 
-/// What is served of one metric, or why nothing is; its health is kept.
+/// The values served for one metric, or why there are none; updates its health.
 pub fn serve(
     object: &ScaledObject,
     health: &mut Map<TriggerHealth>,
-    sample: &Sample,
-    facts: &Facts,
+    sample: &MetricSample,
+    facts: &TargetFacts,
     compat: Compat,
-) -> Result<Served, String> {
+) -> Result<ServedMetric, String> {
     let fallback = configured(object, compat);
     let is_counted = fallback.is_some() && counts(sample, compat);
     let error = match &sample.reading {
@@ -90,7 +90,7 @@ pub fn serve(
             if is_counted {
                 health.insert(sample.name.clone(), of_health(0, "Happy"));
             }
-            return Ok(Served { values: reading.values.clone(), replicas: None });
+            return Ok(ServedMetric { values: reading.values.clone(), replicas: None });
         }
         Err(error) => error,
     };
@@ -109,22 +109,26 @@ pub fn serve(
     let replicas = replicas(fallback, &facts.current).ok_or_else(|| error.clone())?;
     let value = value(object, sample, replicas, facts).ok_or("error performing fallback")?;
     let name = if object.modifiers().is_some() { COMPOSITE_METRIC } else { &sample.name };
-    Ok(Served { values: vec![MetricValue { name: name.to_owned(), value }], replicas: Some(replicas) })
+    Ok(ServedMetric { values: vec![MetricValue { name: name.to_owned(), value }], replicas: Some(replicas) })
 }
 
-/// What is written when the health of metrics is this now; nothing where there is no fallback.
-pub fn changes(object: &ScaledObject, health: &Map<TriggerHealth>, compat: Compat) -> Changes {
-    let Some(fallback) = configured(object, compat) else { return Changes::default() };
+/// Status changes for the new health of metrics; none without a fallback.
+pub fn changes(object: &ScaledObject, health: &Map<TriggerHealth>, compat: Compat) -> StatusChanges {
+    let Some(fallback) = configured(object, compat) else { return StatusChanges::default() };
     let is_new = |(name, own): &(&String, &TriggerHealth)| object.status.health.get(*name) != Some(*own);
     let new = health.iter().filter(is_new).map(|(name, own)| (name.clone(), own.clone()));
-    // Who finds no conditions at all writes all that are always there.
+    // An object without conditions gets all initial conditions, too.
     let is_first = object.status.conditions.is_empty();
     let mut conditions = if is_first { Conditions::initial() } else { Conditions::default() };
     conditions.set(condition(fallback, health));
-    Changes { conditions: conditions.iter().cloned().collect(), health: new.collect(), ..Changes::default() }
+    StatusChanges {
+        conditions: conditions.iter().cloned().collect(),
+        health: new.collect(),
+        ..StatusChanges::default()
+    }
 }
 
-/// Whether any metric is replaced by a number.
+/// The condition `Fallback`.
 fn condition(fallback: &Fallback, health: &Map<TriggerHealth>) -> Condition {
     let is_failing = |health: &TriggerHealth| {
         health.status == "Failing"
@@ -139,32 +143,32 @@ fn condition(fallback: &Fallback, health: &Map<TriggerHealth>) -> Condition {
     }
 }
 
-/// Whether a pod counts as one that does the work: its phase, and the status of its condition `Ready`.
+/// Whether a pod counts as ready, from its phase and the status of its condition `Ready`.
 pub fn is_ready(phase: &str, ready: Option<&str>) -> bool {
     phase == "Running" && ready == Some("True")
 }
 
-/// Whether a sample says something new about the health of its source. The original also counts what it remembers,
-/// numbers of its own included (trap 57).
-fn counts(sample: &Sample, compat: Compat) -> bool {
+/// Whether a sample changes the health of its source. KEDA also counts cached readings,
+/// including its own fallback values (trap 57).
+fn counts(sample: &MetricSample, compat: Compat) -> bool {
     compat.is_strict() || !sample.is_remembered
 }
 
-/// The formula sees nothing instead of a number. Without a formula the original serves −1.
+/// The formula sees nil instead of a number. Without a formula KEDA serves −1.
 fn placeholder(
     object: &ScaledObject,
-    sample: &Sample,
+    sample: &MetricSample,
     error: &str,
     compat: Compat,
-) -> Result<Served, String> {
+) -> Result<ServedMetric, String> {
     if !compat.is_strict() && object.modifiers().is_none() {
         return Err(error.to_owned());
     }
     let value = Quantity::new(-1, Format::DecimalSi);
-    Ok(Served { values: vec![MetricValue { name: sample.name.clone(), value }], replicas: None })
+    Ok(ServedMetric { values: vec![MetricValue { name: sample.name.clone(), value }], replicas: None })
 }
 
-/// How many replicas there shall be. Only what is exactly `static` is known without the current count.
+/// The fallback replicas. Only `static` does not need the current count.
 fn replicas(fallback: &Fallback, current: &Result<i32, String>) -> Option<i32> {
     let own = fallback.replicas;
     if fallback.behavior == "static" {
@@ -179,8 +183,13 @@ fn replicas(fallback: &Fallback, current: &Result<i32, String>) -> Option<i32> {
     })
 }
 
-/// The value that makes the HPA want so many replicas.
-fn value(object: &ScaledObject, sample: &Sample, replicas: i32, facts: &Facts) -> Option<Quantity> {
+/// The value for which the HPA recommends this number of replicas.
+fn value(
+    object: &ScaledObject,
+    sample: &MetricSample,
+    replicas: i32,
+    facts: &TargetFacts,
+) -> Option<Quantity> {
     let target = match object.modifiers() {
         Some(modifiers) => target_of(&modifiers.target)?,
         None => quantity_of(&sample.target).as_f64(),
@@ -193,7 +202,7 @@ fn value(object: &ScaledObject, sample: &Sample, replicas: i32, facts: &Facts) -
         }
         replicas /= f64::from(ready);
     }
-    // Beyond the range the cast stays at its end.
+    // The cast saturates.
     #[allow(clippy::cast_possible_truncation)]
     let milli = (target * 1000.0 * replicas) as i64;
     Some(Quantity::from_milli(milli, Format::DecimalSi))
@@ -204,7 +213,7 @@ fn target_of(text: &str) -> Option<f64> {
     crate::modifiers::parse_float(text).ok().filter(|target| target.is_finite() && *target > 0.0)
 }
 
-/// `AverageValue` or `Value`: as the formula says if there is one, else as the trigger says.
+/// `AverageValue` or `Value`: that of the formula if there is one, else that of the trigger.
 fn type_of<'a>(object: &'a ScaledObject, target: &'a MetricTarget) -> &'a str {
     object.modifiers().map_or(&target.type_, |modifiers| &modifiers.metric_type)
 }

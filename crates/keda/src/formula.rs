@@ -1,12 +1,12 @@
-//! The language of formulas, as expr 1.17 reads it (docs/spec/keda.md 4.5).
+//! The formula language, compatible with expr 1.17 (docs/spec/keda.md 4.5).
 //!
 //! ```text
 //! text ─► lexer ─► parser ─► check ─► Program ─► evaluate ─► Value
 //!         words    nodes     types    kept       many times
 //! ```
 //!
-//! A formula comes from a user and is run for ever, so everything about it is bounded: its length, the number and the
-//! depth of its nodes, and in each run the steps and the memory it may take.
+//! Formulas come from users and run on every poll, so everything is bounded: the length, the number and the
+//! depth of nodes, and the steps and memory of each run.
 
 mod check;
 mod error;
@@ -24,11 +24,11 @@ mod value;
 
 use std::sync::Arc;
 
-pub use error::Error;
-pub use evaluate::Moment;
+pub use error::FormulaError;
+pub use evaluate::EvaluationContext;
 pub use value::{Map, Value};
 
-/// A formula that was checked and can be run many times.
+/// A validated formula that can be run many times.
 #[derive(Clone, Debug)]
 pub struct Program {
     tree: Arc<syntax::Tree>,
@@ -37,15 +37,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads and checks a formula in which each of `names` is a float (or nil when it is run).
-    pub fn compile(source: &str, names: &[String]) -> Result<Self, Error> {
+    /// Parses and checks a formula in which each of `names` is a float (or nil at run time).
+    pub fn compile(source: &str, names: &[String]) -> Result<Self, FormulaError> {
         let mut tree = parser::parse(source, names)?;
         check::check(&mut tree, names).map_err(|error| error.shown_in(source))?;
         Ok(Self { tree: Arc::new(tree), names: names.into(), source: source.into() })
     }
 
-    /// Runs it. `values` stand for the names it was compiled with, in that order.
-    pub fn run(&self, values: &[Value], moment: Moment) -> Result<Value, Error> {
+    /// Runs the formula. `values` are the values of the names it was compiled with, in order.
+    pub fn run(&self, values: &[Value], moment: EvaluationContext) -> Result<Value, FormulaError> {
         evaluate::run(&self.tree, &self.names, values, moment).map_err(|error| error.shown_in(&self.source))
     }
 

@@ -11,10 +11,12 @@ use proptest::prelude::*;
 use quantity::Quantity;
 use serde_json::json;
 
-use crate::activity::{self, Metric, MetricValue, Reading, Round, Sample, State, Told};
-use crate::executor::{Change, Input, Scaled, Why, decide};
-use crate::fallback::Facts;
-use crate::modifiers::Compiled;
+use crate::activity::{
+    self, ActivityState, MetricSample, MetricValue, PollRound, Reading, TriggerMetric, TriggerResult,
+};
+use crate::executor::{ExecutorInput, ScaleChange, ScaleReason, ScaleResult, decide};
+use crate::fallback::TargetFacts;
+use crate::modifiers::CompiledFormula;
 use crate::status::merge;
 
 /// What happens in one round.
@@ -103,7 +105,7 @@ fn any_object() -> impl Strategy<Value = ScaledObject> {
     )
 }
 
-fn told(said: [Said; 2]) -> Vec<Told> {
+fn told(said: [Said; 2]) -> Vec<TriggerResult> {
     let one = |(trigger, said): (usize, &Said)| {
         let name = format!("s{trigger}-m");
         let reading = match said {
@@ -114,23 +116,35 @@ fn told(said: [Said; 2]) -> Vec<Told> {
                 Ok(Reading { values: vec![value], active })
             }
             Said::Failure => Err("down".to_owned()),
-            Said::Nothing => return Told { trigger, metrics: Err("got empty metric spec".to_owned()) },
+            Said::Nothing => {
+                return TriggerResult { trigger, metrics: Err("got empty metric spec".to_owned()) };
+            }
         };
         let average_value = Some(Quantity::parse("10").unwrap());
         let target =
             MetricTarget { type_: "AverageValue".to_owned(), average_value, ..MetricTarget::default() };
-        Told {
+        TriggerResult {
             trigger,
-            metrics: Ok(vec![Metric::External(Sample { name, target, reading, is_remembered: false })]),
+            metrics: Ok(vec![TriggerMetric::External(MetricSample {
+                name,
+                target,
+                reading,
+                is_remembered: false,
+            })]),
         }
     };
     said.iter().enumerate().map(one).collect()
 }
 
-fn state(object: &ScaledObject, now: Timestamp, told: &[Told], current: i32) -> State {
-    let formula = object.modifiers().map(|_| Compiled::new(object, Compat::Better).unwrap());
-    let facts = Facts { current: Ok(current), ready_pods: Ok(1) };
-    activity::state(&Round { now, object, formula: formula.as_ref().map(Ok) }, told, &facts, Compat::Better)
+fn state(object: &ScaledObject, now: Timestamp, told: &[TriggerResult], current: i32) -> ActivityState {
+    let formula = object.modifiers().map(|_| CompiledFormula::new(object, Compat::Better).unwrap());
+    let facts = TargetFacts { current: Ok(current), ready_pods: Ok(1) };
+    activity::activity_state(
+        &PollRound { now, object, formula: formula.as_ref().map(Ok) },
+        told,
+        &facts,
+        Compat::Better,
+    )
 }
 
 fn set_pause(object: &mut ScaledObject, pause: Option<&str>) {
@@ -156,17 +170,17 @@ proptest! {
             set_pause(&mut object, moment.pause);
             let state = state(&object, now, &told(moment.said), current);
             let metric = ["s0-m".to_owned()];
-            let input = if moment.pushes { Input::of_push(now, &object, &metric) } else { Input::of_round(now, &object, &state) };
+            let input = if moment.pushes { ExecutorInput::of_push(now, &object, &metric) } else { ExecutorInput::of_round(now, &object, &state) };
             let (active, error) = (input.active, input.error.is_some());
             let decision = decide(&input.with(Ok(current), None), Compat::Better);
             let (min, idle) = (object.spec.min_replica_count.unwrap_or(0), object.spec.idle_replica_count);
             let (in_paused, out_paused) = (object.is_scale_in_paused(), object.is_scale_out_paused());
 
-            if let Some(Change { to, why }) = decision.scale {
+            if let Some(ScaleChange { to, why }) = decision.scale {
                 prop_assert!(!object.is_paused());
                 prop_assert!((0..=object.hpa_max()).contains(&to));
                 if to < current {
-                    prop_assert_eq!(why, Why::Deactivate);
+                    prop_assert_eq!(why, ScaleReason::Deactivate);
                     prop_assert!(!active && !error && !in_paused, "{:?}", moment);
                     let falls_to_none = state.is_falling_back;
                     let all_said = moment.said.iter().all(|said| matches!(said, Said::Value(_)));
@@ -185,17 +199,17 @@ proptest! {
             }
             let rests = current == 0 || (idle.is_some() && current < min);
             if active && rests && !object.is_paused() && !out_paused {
-                prop_assert_eq!(decision.scale, Some(Change { to: min.max(1), why: Why::Activate }));
+                prop_assert_eq!(decision.scale, Some(ScaleChange { to: min.max(1), why: ScaleReason::Activate }));
             }
 
             // As the operator carries it out.
             let scaled = decision.scale.map(|change| {
                 if moment.fails {
-                    return Scaled::NotWritten { from: current, error: "conflict".to_owned() };
+                    return ScaleResult::NotWritten { from: current, error: "conflict".to_owned() };
                 }
-                Scaled::Written { from: std::mem::replace(&mut current, change.to) }
+                ScaleResult::Written { from: std::mem::replace(&mut current, change.to) }
             });
-            let is_lost = matches!(&scaled, Some(Scaled::NotWritten { .. }));
+            let is_lost = matches!(&scaled, Some(ScaleResult::NotWritten { .. }));
             let is_held = object.is_paused() || is_lost || rests && out_paused;
             if active && !is_held {
                 last_active = Some(now);

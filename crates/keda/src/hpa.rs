@@ -1,4 +1,4 @@
-//! The HPA of a ScaledObject, which does 1 ↔ N (docs/spec/keda.md 2.6).
+//! The generated HPA of a ScaledObject, which scales 1 ↔ N (docs/spec/keda.md 2.6).
 
 mod labels;
 #[cfg(test)]
@@ -21,32 +21,32 @@ use quantity::{Format, Quantity};
 pub(crate) use labels::{others as other_labels, own as own_labels};
 pub use update::needs_update;
 
-/// An HPA as it should be, and what the ScaledObject's status says because of it.
+/// The desired HPA and the status fields of the ScaledObject that follow from it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Made {
+pub struct GeneratedHpa {
     /// The HPA.
     pub hpa: HorizontalPodAutoscaler,
-    /// Parts of the status.
-    pub status: Parts,
+    /// Status fields that follow from the spec.
+    pub status: HpaStatusFields,
 }
 
 /// The parts of a ScaledObject's status that follow from its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parts {
+pub struct HpaStatusFields {
     /// Names of all external metrics, in the order of the triggers.
     pub external_metric_names: Vec<String>,
-    /// Names of resources, but not those of single containers.
+    /// Names of resource metrics, without container resources.
     pub resource_metric_names: Vec<String>,
-    /// Health, without metrics that are gone.
+    /// Health of the metrics that still exist.
     pub health: Map<TriggerHealth>,
-    /// `composite-metric` if there is, or ever was, a formula.
+    /// `composite-metric` if there is or was a formula.
     pub composite_scaler_name: String,
 }
 
-/// Why there is no HPA.
+/// Why no HPA can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// The target was not looked up yet.
+pub enum HpaError {
+    /// The target is not resolved yet.
     #[error("failed to get ScaledObject.Status.ScaleTargetGVKR, probably invalid ScaledObject cache")]
     NoTarget,
     /// No trigger has a metric.
@@ -65,25 +65,29 @@ pub enum Error {
         /// The ScaledObject.
         name: String,
     },
-    /// The target of the formula is of a type that external metrics do not have.
+    /// The target type of the formula is invalid for external metrics.
     #[error("error metric target type is {0}, but it needs to be AverageValue or Value for external metrics")]
     TargetType(String),
-    /// The target of the formula is no number.
+    /// The target of the formula is not a number.
     #[error(
         "error converting target for scalingModifiers (string->float) to valid target: {0:?} is no number"
     )]
     Target(String),
 }
 
-/// The HPA of a ScaledObject whose target was found and whose triggers have these metrics, without selectors; a trigger
-/// that could not tell has none.
-pub fn make(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat) -> Result<Made, Error> {
-    let target = object.status.scale_target_gvkr.as_ref().ok_or(Error::NoTarget)?;
+/// Generates the HPA of a ScaledObject whose target is resolved. `triggers` are the metric specs of each trigger without
+/// selectors; empty if they are unknown.
+pub fn generate(
+    object: &ScaledObject,
+    triggers: &[Vec<MetricSpec>],
+    compat: Compat,
+) -> Result<GeneratedHpa, HpaError> {
+    let target = object.status.scale_target_gvkr.as_ref().ok_or(HpaError::NoTarget)?;
     let (mut metrics, mut status) = metrics(object, triggers)?;
     if let Some(modifiers) = object.modifiers()
         && let Some(composite) = composite(modifiers, compat)?
     {
-        // KEDA drops the metrics of single containers too, and so a trigger on them does nothing.
+        // KEDA drops container resource metrics, too, so that such triggers have no effect.
         let stays =
             |type_: &str| type_ == v2::RESOURCE || (type_ == v2::CONTAINER_RESOURCE && !compat.is_strict());
         metrics.retain(|metric| stays(&metric.type_));
@@ -108,12 +112,12 @@ pub fn make(object: &ScaledObject, triggers: &[Vec<MetricSpec>], compat: Compat)
         spec,
         ..HorizontalPodAutoscaler::default()
     };
-    Ok(Made { hpa, status })
+    Ok(GeneratedHpa { hpa, status })
 }
 
-/// The metrics that an HPA has for one trigger, without selectors: what a source said before it went away, or what was
-/// configured before it was broken, so that its absence does not shrink the HPA.
-pub fn remembered(hpa: &HorizontalPodAutoscaler, index: usize, trigger: &Trigger) -> Vec<MetricSpec> {
+/// The metric specs of one trigger in the existing HPA, without selectors: used while a source is unavailable or its
+/// configuration is invalid, so that its metrics stay in the HPA.
+pub fn metrics_from_hpa(hpa: &HorizontalPodAutoscaler, index: usize, trigger: &Trigger) -> Vec<MetricSpec> {
     let prefix = prefix(index);
     let container = trigger.metadata.get("containerName").filter(|name| !name.is_empty());
     let is_its = |metric: &&MetricSpec| {
@@ -135,9 +139,9 @@ pub fn remembered(hpa: &HorizontalPodAutoscaler, index: usize, trigger: &Trigger
     hpa.spec.metrics.iter().filter(is_its).map(bare).collect()
 }
 
-/// The metrics that a trigger is known to have by their names alone: those in the status. What they are held against is
-/// not known, and nothing but that they are missing may follow from them.
-pub fn known(object: &ScaledObject, index: usize) -> Vec<MetricSpec> {
+/// The metrics of a trigger that are known only by name, from the status. Their targets are
+/// placeholders, so they may only be used to report the metrics as missing.
+pub fn metrics_from_status(object: &ScaledObject, index: usize) -> Vec<MetricSpec> {
     let prefix = prefix(index);
     let names = object.status.external_metric_names.iter().filter(|name| name.starts_with(&prefix));
     let target = MetricTarget {
@@ -160,21 +164,26 @@ fn prefix(index: usize) -> String {
     format!("s{index}-")
 }
 
-/// All metrics by type, with selectors, and what the status says of them.
-fn metrics(object: &ScaledObject, triggers: &[Vec<MetricSpec>]) -> Result<(Vec<MetricSpec>, Parts), Error> {
+/// All metrics sorted by type, with selectors, and the status fields that follow.
+fn metrics(
+    object: &ScaledObject,
+    triggers: &[Vec<MetricSpec>],
+) -> Result<(Vec<MetricSpec>, HpaStatusFields), HpaError> {
     let mut metrics: Vec<MetricSpec> = triggers.iter().flatten().cloned().collect();
     if metrics.is_empty() {
         let ObjectMeta { namespace, name, .. } = object.metadata.clone();
-        return Err(Error::NoMetrics { namespace, name });
+        return Err(HpaError::NoMetrics { namespace, name });
     }
-    let mut status =
-        Parts { composite_scaler_name: object.status.composite_scaler_name.clone(), ..Parts::default() };
+    let mut status = HpaStatusFields {
+        composite_scaler_name: object.status.composite_scaler_name.clone(),
+        ..HpaStatusFields::default()
+    };
     let mut known = BTreeSet::new();
     for metric in &mut metrics {
         if let Some(external) = &mut metric.external {
             if !known.insert(external.metric.name.clone()) {
                 let (metric, name) = (external.metric.name.clone(), object.metadata.name.clone());
-                return Err(Error::Duplicate { metric, name });
+                return Err(HpaError::Duplicate { metric, name });
             }
             external.metric.selector = Some(selector(object));
             status.external_metric_names.push(external.metric.name.clone());
@@ -203,18 +212,18 @@ fn external(name: &str, target: MetricTarget, object: &ScaledObject) -> MetricSp
     }
 }
 
-/// What the result of a formula is held against; none if it is held against nothing, and the triggers count.
-fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<MetricTarget>, Error> {
+/// The target of the composite metric; none without a positive target, then the triggers' metrics are used.
+fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<MetricTarget>, HpaError> {
     let type_ = match modifiers.metric_type.as_str() {
         "" => v2::AVERAGE_VALUE,
         known @ (v2::AVERAGE_VALUE | v2::VALUE) => known,
-        other => return Err(Error::TargetType(other.to_owned())),
+        other => return Err(HpaError::TargetType(other.to_owned())),
     };
     if modifiers.target.is_empty() {
         return Ok(None);
     }
     let target = crate::modifiers::parse_float(&modifiers.target)
-        .map_err(|_| Error::Target(modifiers.target.clone()))?;
+        .map_err(|_| HpaError::Target(modifiers.target.clone()))?;
     if target.is_nan() || target <= 0.0 {
         return Ok(None);
     }
@@ -226,14 +235,14 @@ fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<Metr
     Ok(Some(MetricTarget { type_: type_.to_owned(), value, average_value, average_utilization: None }))
 }
 
-/// A positive number in thousandths, cut off. KEDA's overflow to the smallest number there is.
+/// A positive number in thousandths, truncated. In KEDA it overflows to the smallest integer.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 fn thousandths(number: f64, compat: Compat) -> i64 {
     let milli = number * 1000.0;
     if milli >= i64::MAX as f64 && compat.is_strict() { i64::MIN } else { milli as i64 }
 }
 
-/// The behavior as given, with the directions shut in which nothing may happen.
+/// The configured behavior, with paused directions disabled.
 fn behavior(object: &ScaledObject) -> Option<HorizontalPodAutoscalerBehavior> {
     let advanced = object.spec.advanced.as_ref();
     let config = advanced.and_then(|advanced| advanced.horizontal_pod_autoscaler_config.as_ref());
@@ -263,7 +272,7 @@ fn metadata(object: &ScaledObject) -> ObjectMeta {
     }
 }
 
-/// Says that an object of ours goes when its owner goes.
+/// The owner reference of generated objects.
 pub(crate) fn owner(kind: &str, metadata: &ObjectMeta) -> OwnerReference {
     OwnerReference {
         api_version: api::keda::API_VERSION.to_owned(),

@@ -1,7 +1,7 @@
-//! ScaledJobs: how many jobs are created, which are deleted (docs/spec/keda.md 5).
+//! ScaledJobs: jobs to create and to delete (docs/spec/keda.md 5).
 //!
 //! ```text
-//! gather    what the triggers said, made one queue                 (queue)
+//! gather    aggregates the triggers' results into one queue    (queue)
 //! decide    how many jobs are created                              (strategy)
 //! job       the job that is created
 //! history   finished jobs that are deleted; jobs of an older generation
@@ -24,59 +24,59 @@ use api::keda::ScaledJob;
 use api::provider::Compat;
 use quantity::Quantity;
 
-pub use history::{Outdated, Propagation, history, outdated};
+pub use history::{OutdatedJobs, Propagation, history, outdated};
 pub use job::{generate_name, job};
-pub use queue::{Entry, Queue, aggregate, entry};
-pub use report::{Report, report};
-pub use strategy::{Load, Wish, wish};
-pub use view::{JobState, JobView, PodView};
+pub use queue::{JobQueue, QueueEntry, aggregate, entry};
+pub use report::{JobReport, report};
+pub use strategy::{JobDemand, JobLoad, demand};
+pub use view::{JobPodView, JobState, JobView};
 
-/// What one trigger said in a poll.
+/// The result of one trigger in a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct JobTriggerResult {
     /// Its metrics, or why there are none.
     pub specs: Result<Vec<MetricSpec>, String>,
-    /// What was said of each external metric, in their order, after one attempt to build the scaler anew.
-    pub samples: Vec<(String, Result<Sample, String>)>,
+    /// The readings of its external metrics, in order, after one rebuild and retry of the scaler.
+    pub samples: Vec<(String, Result<JobReading, String>)>,
 }
 
-/// What was said of one metric.
+/// The reading of one metric.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct JobReading {
     /// Names and values.
     pub values: Vec<(String, Quantity)>,
-    /// Whether there is something to do.
+    /// Whether it is active.
     pub active: bool,
 }
 
-/// How many jobs there may be.
+/// Bounds of the number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// So many always run.
+pub struct JobBounds {
+    /// Jobs that always run.
     pub min: i64,
-    /// So many may run beside them.
+    /// Jobs that may run in addition.
     pub max: i64,
 }
 
-/// Jobs that may run if nobody says.
+/// Default maximum number of jobs.
 const MOST: i64 = 100;
 
-/// How many jobs a ScaledJob may have. Without an upper bound the lower one comes on top, as in KEDA.
-pub fn bounds(min: Option<i32>, max: Option<i32>) -> Bounds {
+/// The bounds of a ScaledJob. Without a maximum, the minimum is added to the default, as in KEDA.
+pub fn bounds(min: Option<i32>, max: Option<i32>) -> JobBounds {
     let (min, max) = (i64::from(min.unwrap_or(0)), max.map(i64::from));
     match max {
-        None => Bounds { min, max: MOST },
-        Some(max) if min > max => Bounds { min: max, max },
-        Some(max) => Bounds { min, max: max - min },
+        None => JobBounds { min, max: MOST },
+        Some(max) if min > max => JobBounds { min: max, max },
+        Some(max) => JobBounds { min, max: max - min },
     }
 }
 
-/// What all triggers said in a poll.
+/// The results of all triggers in a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Round {
-    /// The queue of all of them.
-    pub queue: Queue,
-    /// What failed, in order.
+pub struct JobPoll {
+    /// The aggregated queue.
+    pub queue: JobQueue,
+    /// Errors, in order.
     pub errors: Vec<String>,
     /// Which trigger failed first, and why.
     pub cause: Option<String>,
@@ -84,8 +84,8 @@ pub struct Round {
     pub activity: BTreeMap<String, bool>,
 }
 
-/// Makes one queue of what the triggers said.
-pub fn gather(object: &ScaledJob, answers: &[Answer]) -> Round {
+/// Aggregates the results of the triggers into one queue.
+pub fn gather(object: &ScaledJob, answers: &[JobTriggerResult]) -> JobPoll {
     let bounds = bounds(object.spec.min_replica_count, object.spec.max_replica_count);
     let (mut entries, mut errors, mut activity) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut cause = None;
@@ -101,7 +101,7 @@ pub fn gather(object: &ScaledJob, answers: &[Answer]) -> Round {
                 continue;
             }
         };
-        // Once a metric of a trigger is active, those after it count as active too.
+        // After an active metric, the later metrics of the trigger count as active, as in KEDA.
         let mut active = false;
         for (name, sample) in &answer.samples {
             activity.insert(name.clone(), sample.as_ref().is_ok_and(|sample| sample.active));
@@ -115,10 +115,10 @@ pub fn gather(object: &ScaledJob, answers: &[Answer]) -> Round {
         }
     }
     let queue = aggregate(&object.spec.scaling_strategy.multiple_scalers_calculation, bounds, &entries);
-    Round { queue, errors, cause, activity }
+    JobPoll { queue, errors, cause, activity }
 }
 
-/// Which trigger failed, and why.
+/// Describes which trigger failed, and why.
 fn said(object: &ScaledJob, index: usize, error: &str) -> String {
     match object.spec.triggers.get(index) {
         Some(own) if !own.name.is_empty() => format!("trigger {:?} ({}): {error}", own.name, own.type_),
@@ -127,9 +127,9 @@ fn said(object: &ScaledJob, index: usize, error: &str) -> String {
     }
 }
 
-/// How many jobs are created, given those that are there. Jobs that were created a moment ago must be among them, seen or
-/// not: whoever forgets them creates them twice.
-pub fn decide(object: &ScaledJob, round: &Round, jobs: &[JobView], compat: Compat) -> i64 {
+/// The number of jobs to create, given the existing ones. Jobs that were just created must be included even if the watch
+/// has not delivered them, otherwise they are created twice.
+pub fn decide(object: &ScaledJob, round: &JobPoll, jobs: &[JobView], compat: Compat) -> i64 {
     let bounds = bounds(object.spec.min_replica_count, object.spec.max_replica_count);
     let (running, pending) = view::count(jobs, &object.spec.scaling_strategy.pending_pod_conditions);
     if !round.queue.active {
@@ -138,9 +138,9 @@ pub fn decide(object: &ScaledJob, round: &Round, jobs: &[JobView], compat: Compa
     if running < bounds.min {
         return bounds.min - running;
     }
-    let load = Load { running: running - bounds.min, pending, max: bounds.max };
-    let wish = wish(&object.spec.scaling_strategy, &round.queue, load);
+    let load = JobLoad { running: running - bounds.min, pending, max: bounds.max };
+    let wish = demand(&object.spec.scaling_strategy, &round.queue, load);
     let create = wish.scale_to.min(wish.effective_max).max(0);
-    // The custom strategy does not ask how many run, and so goes beyond the upper bound.
+    // The custom strategy ignores the running jobs, so it exceeds the maximum in KEDA.
     if compat.is_strict() { create } else { create.min((load.max - load.running).max(0)) }
 }

@@ -1,24 +1,24 @@
-//! What KEDA's resources mean: rules without a clock, a network or a Kubernetes client.
+//! The semantics of KEDA's resources: pure rules without a clock, network or Kubernetes client.
 //!
 //! ```text
-//!                what each scaler said
+//!                readings of all scalers
 //!                          │
-//! fallback   a source that fails too often is replaced by a number
-//! modifiers  a formula makes one number of many            (formula: the language)
-//! activity   whether a ScaledObject is active, and why
+//! fallback   replaces a source that fails too often by a fixed value
+//! modifiers  combines metrics with a formula            (formula: the language)
+//! activity   decides whether a ScaledObject is active
 //!                          │
-//! executor   0 ↔ 1: what is written, told and remembered
-//! hpa        1 ↔ N: the HPA that is made
+//! executor   0 ↔ 1: scale writes, events and status
+//! hpa        1 ↔ N: the generated HPA
 //! direct     0 ↔ N: the same for our own engine, without an HPA
-//! jobs       ScaledJobs: how many jobs are created, which are deleted
+//! jobs       ScaledJobs: jobs to create and to delete
 //!
-//! environment  what the variables of a container are
-//! admission    which objects are refused, and in which words
-//! event        what is told about an object
-//! status       what is written into the status of a ScaledObject
+//! environment  environment variables of a container
+//! admission    validation of KEDA's objects
+//! event        events of an object
+//! status       changes of a ScaledObject's status
 //! ```
 //!
-//! Where the original is poor, [`api::provider::Compat::Better`] is better; `docs/compatibility.md` lists where.
+//! [`api::provider::Compat::Better`] deviates from KEDA where KEDA has defects; `docs/compatibility.md` lists them.
 
 pub mod activity;
 pub mod admission;

@@ -1,4 +1,4 @@
-//! A formula makes one number of many (docs/spec/keda.md 4.5).
+//! Scaling modifiers: a formula combines metrics (docs/spec/keda.md 4.5).
 
 mod float;
 #[cfg(test)]
@@ -11,41 +11,41 @@ use quantity::{Format, Quantity};
 
 pub use float::parse_float;
 
-use crate::formula::{Moment, Program, Value};
+use crate::formula::{EvaluationContext, Program, Value};
 
-/// One number that a trigger yielded.
+/// A value of a trigger.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// The place of its trigger in the ScaledObject.
+pub struct FormulaInput<'a> {
+    /// Index of its trigger in the ScaledObject.
     pub trigger: usize,
     /// The metric's name.
     pub metric: &'a str,
-    /// The number.
+    /// The value.
     pub value: &'a Quantity,
 }
 
-/// One number that is served.
+/// A served value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served {
+pub struct CompositeValue {
     /// The metric's name.
     pub metric: String,
-    /// The number.
+    /// The value.
     pub value: Quantity,
 }
 
-/// The formula of a ScaledObject, checked and ready to be evaluated many times.
+/// The compiled and validated formula of a ScaledObject.
 #[derive(Clone, Debug)]
-pub struct Compiled {
+pub struct CompiledFormula {
     program: Program,
     target: f64,
-    /// Which variable each trigger is; those without a name and resources are none.
+    /// Index of each trigger's variable; none for triggers without a name and resource triggers.
     variables: Vec<Option<usize>>,
     compat: Compat,
 }
 
-impl Compiled {
-    /// Checks formula, target and type of a ScaledObject for which [`ScaledObject::modifiers`] is given; the error is
-    /// what admission answers and what the operator reports.
+impl CompiledFormula {
+    /// Validates formula, target and type of a ScaledObject with [`ScaledObject::modifiers`]; the error is
+    /// what admission responds and the operator reports.
     pub fn new(object: &ScaledObject, compat: Compat) -> Result<Self, String> {
         let empty = api::keda::ScalingModifiers::default();
         let modifiers = object.modifiers().unwrap_or(&empty);
@@ -60,9 +60,9 @@ impl Compiled {
         let (names, variables) = variables(&object.spec.triggers);
         let program =
             Program::compile(&coerced(&modifiers.formula), &names).map_err(|error| wrong_formula(&error))?;
-        // Tried once with numbers that nothing yields, at an instant that is no hour in particular.
+        // A trial run with fixed values at a fixed time.
         let values = vec![Value::Float(-1.0); names.len()];
-        let moment = Moment { now: Timestamp::UNIX_EPOCH, compat };
+        let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat };
         program.run(&values, moment).map_err(|error| wrong_formula(&error))?;
         let wrong_target = |why: String| format!("error validating target in ScalingModifiers\n{why}");
         let target = target(&modifiers.target, compat).map_err(wrong_target)?;
@@ -74,23 +74,23 @@ impl Compiled {
         Ok(Self { program, target, variables, compat })
     }
 
-    /// The formula as it is run, with the conversion to a float around it.
+    /// The formula with the conversion to a float around it.
     pub fn text(&self) -> &str {
         self.program.source()
     }
 
-    /// What the result is held against.
+    /// The target of the formula.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// The composite value. Metrics that yielded nothing are left out of `inputs` and are nil in the formula, as are
-    /// those that failed too often (health of `object`) where its fallback says `scalingModifiers`. `now` is what
-    /// `now()` is in the formula.
+    /// The composite value. Metrics without a value are missing in `inputs` and nil in the formula, as are
+    /// those that failed too often (health of `object`) with the fallback behavior `scalingModifiers`. `now` is the value of
+    /// `now()`.
     pub fn evaluate(
         &self,
         object: &ScaledObject,
-        inputs: &[Input<'_>],
+        inputs: &[FormulaInput<'_>],
         now: Timestamp,
     ) -> Result<Quantity, String> {
         let mut values = vec![Value::Nil; self.program.names().len()];
@@ -101,14 +101,14 @@ impl Compiled {
                 *value = if given_up { Value::Nil } else { Value::Float(input.value.as_f64()) };
             }
         }
-        let moment = Moment { now, compat: self.compat };
+        let moment = EvaluationContext { now, compat: self.compat };
         let result = self
             .program
             .run(&values, moment)
             .map_err(|error| format!("error trying to run custom formula: {error}"))?;
         match result {
             Value::Float(number) => milli(number),
-            // A number is a number, whatever it is called.
+            // Integers are accepted, too.
             Value::Int(number) if !self.compat.is_strict() => milli(number as f64),
             Value::Nil => match &object.spec.fallback {
                 Some(fallback) => milli(f64::from(fallback.replicas) * self.target),
@@ -120,21 +120,21 @@ impl Compiled {
         }
     }
 
-    /// What is served instead of the metrics of the triggers. `fallen_back` are the values of metrics that fell back
-    /// by themselves, if any did: then the first of them stands for all, and nothing is computed.
+    /// The values served instead of the triggers' metrics. `fallen_back` are the fallback values of metrics, if there are any:
+    /// then the first of them is served and the formula is not evaluated.
     pub fn serve(
         &self,
         object: &ScaledObject,
-        inputs: &[Input<'_>],
+        inputs: &[FormulaInput<'_>],
         fallen_back: Option<&[Quantity]>,
         now: Timestamp,
-    ) -> Result<Vec<Served>, String> {
-        let composite = |value: Quantity| vec![Served { metric: COMPOSITE_METRIC.to_owned(), value }];
+    ) -> Result<Vec<CompositeValue>, String> {
+        let composite = |value: Quantity| vec![CompositeValue { metric: COMPOSITE_METRIC.to_owned(), value }];
         match fallen_back {
             None => self.evaluate(object, inputs, now).map(composite),
             Some([value, ..]) => Ok(composite(value.clone())),
             Some([]) => {
-                let as_it_is = |input: &Input<'_>| Served {
+                let as_it_is = |input: &FormulaInput<'_>| CompositeValue {
                     metric: input.metric.to_owned(),
                     value: input.value.clone(),
                 };
@@ -144,13 +144,13 @@ impl Compiled {
     }
 }
 
-/// Why a trigger's metric has no place in a formula: the words for a log.
-pub fn nameless(trigger: &Trigger, metric: &str) -> Option<String> {
+/// The log message for a trigger whose metric cannot be used in a formula.
+pub fn missing_name_warning(trigger: &Trigger, metric: &str) -> Option<String> {
     let nameless = trigger.name.is_empty() && !trigger.is_resource();
     nameless.then(|| format!("trigger name not given with compositeScaler for metric {metric}"))
 }
 
-/// The names that a formula may use, and which of them each trigger is.
+/// The variables of a formula, and the variable of each trigger.
 fn variables(triggers: &[Trigger]) -> (Vec<String>, Vec<Option<usize>>) {
     let mut names: Vec<String> = Vec::new();
     let places = triggers.iter().map(|trigger| {
@@ -167,7 +167,7 @@ fn variables(triggers: &[Trigger]) -> (Vec<String>, Vec<Option<usize>>) {
     (names, places)
 }
 
-/// A formula with the conversion to a float around it. What may be nil stays nil.
+/// Wraps a formula in a conversion to float; nil stays nil.
 fn coerced(formula: &str) -> String {
     const RESULT: &str = "_kedaCompositeResult";
     if formula.contains("??") {
@@ -182,7 +182,7 @@ fn coerced(formula: &str) -> String {
 fn target(text: &str, compat: Compat) -> Result<f64, String> {
     const WHERE: &str = "error converting target for scalingModifiers (string->float) to valid target: ";
     let target = parse_float(text).map_err(|error| format!("{WHERE}{error}"))?;
-    // The original prints an error that is none here.
+    // KEDA formats a nil error here.
     let why = if compat.is_strict() { "%!w(<nil>)" } else { "it must be a number above 0" };
     if target <= 0.0 || (!compat.is_strict() && !target.is_finite()) {
         return Err(format!("{WHERE}{why}"));
@@ -190,7 +190,7 @@ fn target(text: &str, compat: Compat) -> Result<f64, String> {
     Ok(target)
 }
 
-/// Whether a metric failed so often that the formula decides what that means.
+/// Whether a metric failed so often that it is nil in the formula.
 fn is_given_up(object: &ScaledObject, metric: &str) -> bool {
     object.spec.fallback.as_ref().filter(|fallback| fallback.behavior == "scalingModifiers").is_some_and(
         |fallback| {
@@ -200,7 +200,7 @@ fn is_given_up(object: &ScaledObject, metric: &str) -> bool {
     )
 }
 
-/// A number cut to thousandths. What none can hold is an error: the original makes some integer of it.
+/// A number truncated to thousandths. Overflow is an error; in KEDA it yields an arbitrary integer.
 fn milli(number: f64) -> Result<Quantity, String> {
     let scaled = number * 1000.0;
     if !(-9.2e18..9.2e18).contains(&scaled) {

@@ -1,25 +1,25 @@
-//! What is written into the status of a ScaledObject: many writers, one small patch (docs/spec/keda.md 3.9).
+//! Changes of a ScaledObject's status as small merge patches (docs/spec/keda.md 3.9).
 
 use api::keda::{Condition, ScaledObjectStatus, TriggerActivity, TriggerHealth};
 use api::map::Map;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// What a round or a query changes. Everything that is not named stays as it is, whoever wrote it.
+/// Status changes of a poll or query. All other fields are left unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
+pub struct StatusChanges {
     /// Conditions, in the order in which they are set.
     pub conditions: Vec<Condition>,
-    /// When something was last active, in whole seconds.
+    /// Time of the last activity, in whole seconds.
     pub last_active_time: Option<Timestamp>,
-    /// Activity of all metrics; `None` leaves it alone.
+    /// Activity of all metrics; `None` leaves it unchanged.
     pub activity: Option<Map<TriggerActivity>>,
     /// Health of some metrics.
     pub health: Map<TriggerHealth>,
 }
 
-impl Changes {
-    /// Both; of two that contradict each other, the later is right.
+impl StatusChanges {
+    /// Merges two changes; the later one wins.
     #[must_use]
     pub fn then(mut self, later: Self) -> Self {
         for condition in later.conditions {
@@ -34,7 +34,7 @@ impl Changes {
         self
     }
 
-    /// Whether they change anything, without making them.
+    /// Whether applying the changes would change the status.
     pub fn change(&self, status: &ScaledObjectStatus) -> bool {
         let Self { conditions, last_active_time, activity, health } = self;
         conditions.iter().any(|new| status.conditions.get(&new.type_) != Some(new))
@@ -43,7 +43,7 @@ impl Changes {
             || health.iter().any(|(name, health)| status.health.get(name) != Some(health))
     }
 
-    /// Makes the changes.
+    /// Applies the changes.
     pub fn apply(&self, status: &mut ScaledObjectStatus) {
         for condition in &self.conditions {
             status.conditions.set(condition.clone());
@@ -58,21 +58,21 @@ impl Changes {
     }
 }
 
-/// Makes the changes in the newest status that is known, and says which merge patch of the status subresource tells it
-/// to others; `None` if nothing changed. The array of conditions stands in it as a whole: whoever sends it should state
-/// the resource version it was made for, and try again with a newer one.
-pub fn merge(status: &mut ScaledObjectStatus, changes: &Changes) -> Option<Value> {
+/// Applies the changes to the newest known status and returns the merge patch of the status subresource;
+/// `None` if nothing changed. The patch contains the whole array of conditions, so it must be sent with
+/// the resource version it was made for, and rebuilt after a conflict.
+pub fn merge(status: &mut ScaledObjectStatus, changes: &StatusChanges) -> Option<Value> {
     let before = status.clone();
     changes.apply(status);
     difference(&before, status)
 }
 
-/// The merge patch that makes one status of another.
+/// The merge patch between two statuses.
 pub fn difference(before: &ScaledObjectStatus, after: &ScaledObjectStatus) -> Option<Value> {
     if before == after {
         return None;
     }
-    // What is the same in both, mostly the longest parts, need not be written out to be compared.
+    // Equal fields, mostly the longest ones, are cleared before serialization.
     let (mut before, mut after) = (before.clone(), after.clone());
     macro_rules! leave_out {
         ($($field:ident),*) => {
@@ -95,7 +95,7 @@ pub fn difference(before: &ScaledObjectStatus, after: &ScaledObjectStatus) -> Op
     Some(json!({"status": patch}))
 }
 
-/// The smallest JSON merge patch (RFC 7396) that makes one value of another; `None` if they are equal.
+/// The smallest JSON merge patch (RFC 7396) between two values; `None` if they are equal.
 pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_names_only_what_changed() {
+    fn merge_patch_contains_only_changes() {
         let before = json!({"a": {"x": 1, "y": 2}, "b": [1, 2], "c": true});
         let after = json!({"a": {"x": 1, "y": 3}, "b": [2], "d": {"z": 0}});
         let patch = json!({"a": {"y": 3}, "b": [2], "c": null, "d": {"z": 0}});
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn the_later_of_two_changes_is_right() {
+    fn later_change_wins() {
         let ready = |reason| Condition::new("Ready", ConditionStatus::True, reason, "");
-        let of = |reason| Changes { conditions: vec![ready(reason)], ..Changes::default() };
+        let of = |reason| StatusChanges { conditions: vec![ready(reason)], ..StatusChanges::default() };
         assert_eq!(of("A").then(of("B")), of("B"));
     }
 
     #[test]
-    fn changes_change_something_exactly_if_a_patch_says_so() {
+    fn would_change_agrees_with_merge() {
         let ready = |state| vec![Condition::new("Ready", state, "R", "m")];
         let health = |failures| {
             let health = TriggerHealth { number_of_failures: Some(failures), ..TriggerHealth::default() };
@@ -148,16 +148,16 @@ mod tests {
         let activity = |is_active| Map::from_iter([("s0".to_owned(), TriggerActivity { is_active })]);
         let time = |second| Timestamp::from_second(second).ok();
         let some = [
-            Changes::default(),
-            Changes { conditions: ready(ConditionStatus::True), ..Changes::default() },
-            Changes { conditions: ready(ConditionStatus::False), ..Changes::default() },
-            Changes { last_active_time: time(1), ..Changes::default() },
-            Changes { last_active_time: time(2), ..Changes::default() },
-            Changes { activity: Some(Map::default()), ..Changes::default() },
-            Changes { activity: Some(activity(true)), ..Changes::default() },
-            Changes { activity: Some(activity(false)), ..Changes::default() },
-            Changes { health: health(0), ..Changes::default() },
-            Changes { health: health(3), ..Changes::default() },
+            StatusChanges::default(),
+            StatusChanges { conditions: ready(ConditionStatus::True), ..StatusChanges::default() },
+            StatusChanges { conditions: ready(ConditionStatus::False), ..StatusChanges::default() },
+            StatusChanges { last_active_time: time(1), ..StatusChanges::default() },
+            StatusChanges { last_active_time: time(2), ..StatusChanges::default() },
+            StatusChanges { activity: Some(Map::default()), ..StatusChanges::default() },
+            StatusChanges { activity: Some(activity(true)), ..StatusChanges::default() },
+            StatusChanges { activity: Some(activity(false)), ..StatusChanges::default() },
+            StatusChanges { health: health(0), ..StatusChanges::default() },
+            StatusChanges { health: health(3), ..StatusChanges::default() },
         ];
         let (mut yes, mut no) = (0, 0);
         for (first, second, third) in triples(&some) {
@@ -171,7 +171,9 @@ mod tests {
         assert!(yes > 100 && no > 100, "{yes} changed something, {no} did not");
     }
 
-    fn triples(of: &[Changes]) -> impl Iterator<Item = (&Changes, &Changes, &Changes)> {
+    fn triples(
+        of: &[StatusChanges],
+    ) -> impl Iterator<Item = (&StatusChanges, &StatusChanges, &StatusChanges)> {
         let pairs = of.iter().flat_map(|first| of.iter().map(move |second| (first, second)));
         pairs.flat_map(|(first, second)| of.iter().map(move |third| (first, second, third)))
     }

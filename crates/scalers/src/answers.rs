@@ -1,19 +1,19 @@
-//! Reading what servers answer, without IO: JSON, numbers, and an error that shows what came instead.
+//! Decodes response bodies, without IO: JSON, numbers, and errors that quote the unexpected body.
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 
-/// So much of an unexpected answer stands in an error.
+/// Length in characters of the part of an unexpected response body that an error quotes.
 const SHOWN: usize = 200;
 
-/// An answer that should be JSON.
-pub(crate) fn json(body: &[u8]) -> Result<Value, Error> {
+/// Decodes a response body as JSON.
+pub(crate) fn json(body: &[u8]) -> Result<Value, ScalerError> {
     serde_json::from_slice(body)
-        .map_err(|error| Error::new(format!("the answer is not JSON ({error}): {}", excerpt(body))))
+        .map_err(|error| ScalerError::new(format!("the answer is not JSON ({error}): {}", excerpt(body))))
 }
 
-/// The beginning of an answer, on one line.
+/// The beginning of a response body, on one line.
 pub(crate) fn excerpt(body: &[u8]) -> String {
     let head = body.get(..4 * SHOWN).unwrap_or(body);
     let text = String::from_utf8_lossy(head);
@@ -26,7 +26,7 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
     }
 }
 
-/// What kind of thing a JSON value is, for errors.
+/// Describes the type of a JSON value, for errors.
 pub(crate) fn kind(value: Option<&Value>) -> &'static str {
     match value {
         None => "nothing",
@@ -39,16 +39,16 @@ pub(crate) fn kind(value: Option<&Value>) -> &'static str {
     }
 }
 
-/// The number at a JSON pointer; texts are not numbers.
-pub(crate) fn number(answer: &Value, pointer: &str) -> Result<f64, Error> {
+/// The number at a JSON pointer; a string that holds a number is an error.
+pub(crate) fn number(answer: &Value, pointer: &str) -> Result<f64, ScalerError> {
     let found = answer.pointer(pointer);
     found.and_then(Value::as_f64).filter(|number| number.is_finite()).ok_or_else(|| {
         let path = pointer.trim_start_matches('/').replace('/', ".");
-        Error::new(format!("the answer has {} at {path} instead of a number", kind(found)))
+        ScalerError::new(format!("the answer has {} at {path} instead of a number", kind(found)))
     })
 }
 
-/// The number of a text; `NaN` and infinities are none.
+/// Parses a finite number; none for `NaN` and infinities.
 pub(crate) fn parsed(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_is_shown() {
+    fn html_body_is_quoted() {
         let error = json(b"<html>\n  <body>Sign in</body></html>").unwrap_err();
         assert!(error.0.contains("is not JSON"), "{error}");
         assert!(error.0.ends_with("<html> <body>Sign in</body></html>"), "{error}");
     }
 
     #[test]
-    fn long_answers_are_cut() {
+    fn long_bodies_are_shortened() {
         assert_eq!(excerpt("ä".repeat(10_000).as_bytes()).chars().count(), SHOWN + 1);
         assert_eq!(excerpt(b""), "(nothing)");
     }

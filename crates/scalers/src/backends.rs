@@ -1,4 +1,4 @@
-//! What scalers share: connections, answers to the same question, and the cluster.
+//! Shared state of all scalers: connections, shared responses, and access to the cluster.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,85 +7,85 @@ use std::sync::Arc;
 use api::provider::Compat;
 use api::selector::Selector;
 
-use crate::web::{Settings, Web};
+use crate::web::{HttpSettings, SharedHttpClient};
 
-/// A pod, as far as scalers care.
+/// The fields of a pod that scalers use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodView {
-    /// The node it is on; empty if it is on none.
+    /// Name of its node; empty before it is scheduled.
     pub node: String,
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
 }
 
-/// What holds small texts in a cluster.
+/// The kind of object that a value is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum ConfigSource {
     /// A ConfigMap.
     ConfigMap,
     /// A Secret.
     Secret,
 }
 
-/// An answer of the cluster.
-pub type FromCluster<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
+/// A pending read from the cluster.
+pub type ClusterFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
-/// What scalers ask of the cluster they run in. `controllers` answers; `scalers` knows no Kubernetes client.
+/// What scalers read from their cluster. `controllers` implements it, because this crate has no Kubernetes client.
 pub trait Cluster: Send + Sync {
-    /// The pods of a namespace that a selector takes.
-    fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> FromCluster<'a, Vec<PodView>>;
+    /// The pods of a namespace that match a selector.
+    fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> ClusterFuture<'a, Vec<PodView>>;
 
-    /// Addresses behind a service that are ready, or not known not to be, and the port if there is one.
+    /// The endpoint addresses of a service that are ready or whose readiness is unknown, with the port if there is one.
     fn endpoints<'a>(
         &'a self,
         namespace: &'a str,
         service: &'a str,
-    ) -> FromCluster<'a, Vec<(String, Option<u16>)>>;
+    ) -> ClusterFuture<'a, Vec<(String, Option<u16>)>>;
 
-    /// What stands under a key of a ConfigMap or Secret; none if that has no such key, an error if there is no such object.
+    /// The value of a key in a ConfigMap or Secret; none without such a key, an error without such an object.
     fn entry<'a>(
         &'a self,
-        _holder: Holder,
+        _holder: ConfigSource,
         _namespace: &'a str,
         _name: &'a str,
         _key: &'a str,
-    ) -> FromCluster<'a, Option<Vec<u8>>> {
+    ) -> ClusterFuture<'a, Option<Vec<u8>>> {
         Box::pin(async { Err("ConfigMaps and Secrets cannot be read here".to_owned()) })
     }
 }
 
-/// What all scalers of a process share.
+/// Shared state of all scalers of a process.
 #[derive(Clone)]
 pub struct Backends {
-    /// The cluster.
+    /// Access to the cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// HTTP.
-    pub web: Arc<Web>,
-    /// How exactly KEDA is imitated.
+    /// The shared HTTP client.
+    pub web: Arc<SharedHttpClient>,
+    /// Whether KEDA's behavior is reproduced exactly.
     pub compat: Compat,
 }
 
 impl Backends {
-    /// Nothing is connected yet.
-    pub fn new(cluster: Arc<dyn Cluster>, settings: Settings, compat: Compat) -> Self {
-        Self { cluster, web: Arc::new(Web::new(settings)), compat }
+    /// Creates the shared state; nothing is connected yet.
+    pub fn new(cluster: Arc<dyn Cluster>, settings: HttpSettings, compat: Compat) -> Self {
+        Self { cluster, web: Arc::new(SharedHttpClient::new(settings)), compat }
     }
 
-    /// Without a cluster: whoever needs one gets an error.
-    pub fn without_cluster(settings: Settings, compat: Compat) -> Self {
+    /// Shared state without a cluster: reads from the cluster fail.
+    pub fn without_cluster(settings: HttpSettings, compat: Compat) -> Self {
         Self::new(Arc::new(Nowhere), settings, compat)
     }
 }
 
-/// No cluster at all.
+/// A cluster whose reads all fail.
 struct Nowhere;
 
 impl Cluster for Nowhere {
-    fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
+    fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async { Err("there is no cluster".to_owned()) })
     }
 
-    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
+    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
         Box::pin(async { Err("there is no cluster".to_owned()) })
     }
 }

@@ -1,17 +1,17 @@
-//! Event sources, one folder each, and the one table that lists them.
+//! Scalers, one folder each, and the table that lists them.
 //!
 //! ```text
-//! trigger      what a trigger was given: metadata, credentials, environment
-//! parameters   what a scaler accepts: typed, documented, read all at once
-//! scaler       what a scaler can be asked
-//! metric       numbers as quantities, and metrics as an HPA names them
-//! backends     what scalers share: connections, answers to the same question, the cluster
-//! web          HTTP that scalers share
-//! answers      JSON and numbers in what servers say; `urls` addresses; `single` scalers of one metric; `aws` signatures;
-//!              `jolokia`, `search`, `oauth` what several products have in common
-//! pool, tls    connections of scalers that do not speak HTTP
-//! table        all scalers
-//! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds questions and reads answers without IO
+//! trigger      a resolved trigger: metadata, credentials, environment
+//! parameters   typed and documented parameters of scalers
+//! scaler       the scaler interface
+//! metric       quantities and metric specs
+//! backends     shared state: connections, shared responses, access to the cluster
+//! web          the shared HTTP client
+//! answers      decoding of responses; `urls` URLs; `single` scalers with one metric; `aws` signatures;
+//!              `jolokia`, `search`, `oauth` code shared by several scalers
+//! pool, tls    connections of scalers with other protocols than HTTP
+//! table        all scaler types
+//! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
 //! ```
 //!
 //! Adding one means one folder and one line in [`table`].
@@ -80,5 +80,5 @@ pub mod solace_event_queue;
 pub mod solr;
 pub mod splunk;
 
-pub use scaler::{Answer, Error, MetricValue, Reading, Scaler};
+pub use scaler::{MetricValue, Reading, Scaler, ScalerError, ScalerFuture};
 pub use trigger::{Owner, Trigger};

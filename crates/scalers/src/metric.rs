@@ -1,24 +1,24 @@
-//! Numbers as quantities, and metrics as an HPA names them.
+//! Conversion of numbers to quantities, and metric specs.
 
 use api::autoscaling::v2::{ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget};
 use quantity::{Format, Quantity};
 
-use crate::{Error, Trigger};
+use crate::{ScalerError, Trigger};
 
-/// Below it a whole number of thousandths is exact.
+/// Whole numbers below this are exact in thousandths.
 const WHOLE: f64 = 9_007_199_254_740.0;
 
-/// A number to three decimals. What is negative, infinite or none at all is zero, as KEDA has it (docs/spec/keda.md 0): whoever knows
-/// better must not ask.
+/// A number rounded to three decimals. Negative, infinite and NaN values become 0, as in KEDA (docs/spec/keda.md 0); callers that
+/// must not serve 0 for them check first.
 pub fn milli(number: f64) -> Quantity {
     if !number.is_finite() || number <= 0.0 {
         return Quantity::default();
     }
-    // Most are whole, and need no digits to be written and read.
+    // Fast path for whole numbers, without formatting and parsing.
     if number.fract() == 0.0 && number < WHOLE {
         return whole(number as i64);
     }
-    // A finite number in decimal digits is always a quantity.
+    // Every finite number in decimal notation is a valid quantity.
     Quantity::parse(&format!("{number:.3}")).unwrap_or_default()
 }
 
@@ -27,13 +27,13 @@ pub fn whole(number: i64) -> Quantity {
     Quantity::new(number, Format::DecimalSi)
 }
 
-/// What kind of target a trigger wants for a metric that is not of pods: `AverageValue` unless it says otherwise.
+/// The target type of a trigger's external metric: `AverageValue` by default.
 ///
-/// Ask this first when a scaler is built; `Utilization` is an error.
-pub fn target_type(trigger: &Trigger) -> Result<&str, Error> {
+/// Scalers call this first when they are built: `Utilization` is an error.
+pub fn target_type(trigger: &Trigger) -> Result<&str, ScalerError> {
     match &*trigger.metric_type {
         "" => Ok("AverageValue"),
-        "Utilization" => Err(Error::new(
+        "Utilization" => Err(ScalerError::new(
             "error getting scaler metric type: 'Utilization' metric type is unsupported for external metrics, \
              allowed values are 'Value' or 'AverageValue'",
         )),
@@ -41,12 +41,12 @@ pub fn target_type(trigger: &Trigger) -> Result<&str, Error> {
     }
 }
 
-/// A metric `s{index}-{name}` and its target; the characters of the name that cannot stand in a path are replaced.
+/// The spec of metric `s{index}-{name}`; characters that are invalid in a URL path are replaced.
 pub fn external(trigger: &Trigger, name: &str, target: Quantity) -> MetricSpec {
     external_named(trigger, trigger.metric_name(name), target)
 }
 
-/// The same with a name that stays as it is.
+/// The spec of a metric whose name is used unchanged.
 pub fn external_named(trigger: &Trigger, name: String, target: Quantity) -> MetricSpec {
     let type_ = target_type(trigger).unwrap_or("AverageValue").to_owned();
     let average = type_ == "AverageValue";
@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_what_its_digits_say(number in prop_oneof![
+        fn milli_equals_parsed_decimal(number in prop_oneof![
             any::<f64>().prop_map(f64::abs),
             (0.0..1e16_f64).prop_map(f64::trunc),
             0.0..1e6_f64,

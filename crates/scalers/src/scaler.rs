@@ -1,4 +1,4 @@
-//! What a scaler can be asked.
+//! The scaler interface.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use api::autoscaling::v2::MetricSpec;
 use quantity::Quantity;
 
-/// An answer that may take a while. Whoever asks sets the deadline; dropping the future is always safe.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// A pending result of a scaler. The caller sets the deadline; the future can be dropped at any time.
+pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError>> + Send + 'a>>;
 
-/// So much of an error is told, in bytes.
+/// Maximum length of an error message, in bytes.
 const LONGEST: usize = 1_500;
 
-/// Why there is no answer: a sentence that stands in events and conditions, without secrets, and no longer than there is room
-/// for in them.
+/// Why a scaler failed: a message for events and conditions, without secrets and of bounded length. The text is what users
+/// see, so it is kept byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(pub(crate) String);
+pub struct ScalerError(pub(crate) String);
 
-impl Error {
-    /// In these words; of many only the first, which say what is meant.
+impl ScalerError {
+    /// Creates an error with this message; a long message is cut off.
     pub fn new(text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.len() > LONGEST {
@@ -36,8 +36,8 @@ impl Error {
     }
 }
 
-impl From<Error> for String {
-    fn from(error: Error) -> Self {
+impl From<ScalerError> for String {
+    fn from(error: ScalerError) -> Self {
         error.0
     }
 }
@@ -45,18 +45,18 @@ impl From<Error> for String {
 /// One value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricValue {
-    /// The metric's name, as asked for.
+    /// The metric's name, as requested.
     pub name: String,
     /// The value.
     pub value: Quantity,
 }
 
-/// What a source said of one metric.
+/// The values of one metric and whether its trigger is active.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Its values; the HPA adds them up.
     pub values: Vec<MetricValue>,
-    /// Whether there is something to do.
+    /// Whether the trigger is active.
     pub active: bool,
 }
 
@@ -67,17 +67,17 @@ impl Reading {
     }
 }
 
-/// A trigger, ready to be asked. It is cheap to make: connections are made when it is first asked, and shared
+/// The scaler of one trigger. It is cheap to build: connections are made on first use and shared
 /// ([`crate::backends`]).
 pub trait Scaler: Send + Sync {
-    /// The metrics as they stand in an HPA, without selector: `s{index}-{name}` and target.
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>>;
+    /// The metric specs for the HPA, without selectors: `s{index}-{name}` and target.
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>>;
 
     /// The values of one metric, and whether the trigger is active.
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading>;
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading>;
 
-    /// For scalers that tell of activity themselves: tells until the returned future is dropped. `None` for all others.
-    /// Reconnects by itself; never ends.
+    /// Push scalers: sends activity changes until the returned future is dropped. `None` for all other scalers.
+    /// The future reconnects after failures and never ends.
     fn push(
         self: Arc<Self>,
         _tell: tokio::sync::mpsc::Sender<bool>,
@@ -91,11 +91,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_error_is_longer_than_a_condition_has_room_for() {
-        assert_eq!(Error::new("short").to_string(), "short");
-        // Of characters that are cut in the middle, too.
+    fn error_length_is_limited() {
+        assert_eq!(ScalerError::new("short").to_string(), "short");
+        // Also if the limit is within a multi-byte character.
         for letter in ["x", "ä", "日"] {
-            let long = Error::new(letter.repeat(5_000)).inside("a scaler").inside("a trigger");
+            let long = ScalerError::new(letter.repeat(5_000)).inside("a scaler").inside("a trigger");
             assert!(long.0.len() <= LONGEST + '…'.len_utf8(), "{}", long.0.len());
             assert!(long.0.starts_with("a trigger: a scaler: ") && long.0.ends_with('…'), "{long}");
         }

@@ -1,4 +1,4 @@
-//! Searches of Elasticsearch and OpenSearch, and the number in what they find.
+//! Searches of Elasticsearch and OpenSearch, and the number in their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,55 +9,55 @@ use sources::http::Endpoint;
 use crate::answers::{excerpt, json as read, parsed};
 use crate::metric::{external, milli};
 use crate::metrics_api::query::json::find;
-use crate::single::{Single, Source, ask};
-use crate::web::{Call, Web, path_escaped};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::web::{HttpCall, SharedHttpClient, path_escaped};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
 crate::parameters! {
-    /// What is searched, and which number counts.
-    pub struct Searched {
-        /// What is searched, e.g. `orders;returns`.
+    /// The search, and the location of the value.
+    pub struct SearchParameters {
+        /// The indexes, e.g. `orders;returns`.
         indexes: Vec<String> = "index" in [Authentication, Metadata], required, separator ';';
         /// The search template.
         template: String = "searchTemplateName" in [Authentication, Metadata];
-        /// The query, instead of a template.
+        /// The query; replaces the template.
         query: String = "query" in [Authentication, Metadata];
         /// Parameters of the template, e.g. `status:open;days:7`.
         parameters: Vec<String> = "parameters" in [Metadata], separator ';';
-        /// Where the number is (a path of GJSON), e.g. `hits.total.value`.
+        /// Path of the number (GJSON syntax), e.g. `hits.total.value`.
         value_location: String = "valueLocation" in [Authentication, Metadata], required;
-        /// The number that one replica is for.
+        /// Target value per replica.
         target_value: f64 = "targetValue" in [Authentication, Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// Whether no number means 0; otherwise it is an error.
+        /// Treats a missing number as 0 instead of an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false";
     }
 }
 
-/// How to speak with a server.
-pub(crate) struct Access {
-    /// What it is called in names and errors.
+/// Addresses, credentials and TLS settings.
+pub(crate) struct SearchAccess {
+    /// Name of the product in metric names and errors.
     pub(crate) product: &'static str,
-    /// Where it is, or why that is not known; the first that answers counts.
-    pub(crate) addresses: Result<Vec<String>, Error>,
-    /// Trust, user and password.
+    /// The addresses, or why they are invalid; the first that responds is used.
+    pub(crate) addresses: Result<Vec<String>, ScalerError>,
+    /// TLS settings, user and password.
     pub(crate) endpoint: Endpoint,
-    /// What the header `authorization` says, if it is not user and password.
+    /// The header `authorization`, if it is not basic authentication.
     pub(crate) authorization: Option<String>,
     pub(crate) within: Duration,
-    pub(crate) web: Arc<Web>,
+    pub(crate) web: Arc<SharedHttpClient>,
 }
 
-/// A search, and whom it is asked of.
+/// A search and its server.
 struct Search {
-    access: Access,
-    searched: Searched,
-    question: Question,
+    access: SearchAccess,
+    searched: SearchParameters,
+    question: SearchRequest,
 }
 
-impl Searched {
-    /// Either a template or a query.
+impl SearchParameters {
+    /// Checks that there is either a template or a query.
     pub(crate) fn check_one(&self) -> Result<(), String> {
         match (self.template.is_empty(), self.query.is_empty()) {
             (true, true) => Err("either searchTemplateName or query must be provided".to_owned()),
@@ -66,30 +66,30 @@ impl Searched {
         }
     }
 
-    /// Its scaler.
-    pub(crate) fn scaler(self, trigger: &Trigger, access: Access) -> Arc<dyn Scaler> {
+    /// Builds the scaler.
+    pub(crate) fn scaler(self, trigger: &Trigger, access: SearchAccess) -> Arc<dyn Scaler> {
         let what = if self.template.is_empty() { "query" } else { &self.template };
         let spec = external(trigger, &format!("{}-{what}", access.product), milli(self.target_value));
-        let (activation, question) = (self.activation_target_value, Question::new(&self));
-        Arc::new(Single { spec, activation, source: Search { access, searched: self, question } })
+        let (activation, question) = (self.activation_target_value, SearchRequest::new(&self));
+        Arc::new(SingleMetricScaler { spec, activation, source: Search { access, searched: self, question } })
     }
 }
 
-impl Source for Search {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Search {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let Access { product, addresses, endpoint, authorization, within, web } = &self.access;
-            let Searched { value_location, ignore_null_values, .. } = &self.searched;
-            let mut failed = Error::new("no addresses are given");
+            let SearchAccess { product, addresses, endpoint, authorization, within, web } = &self.access;
+            let SearchParameters { value_location, ignore_null_values, .. } = &self.searched;
+            let mut failed = ScalerError::new("no addresses are given");
             for address in addresses.as_ref().map_err(Clone::clone)? {
                 let url = format!("{}{}", address.trim_end_matches('/'), self.question.path);
-                let mut call = Call::post(url, self.question.body.clone(), *within)
+                let mut call = HttpCall::post(url, self.question.body.clone(), *within)
                     .access(endpoint.clone())
                     .header("content-type", "application/json")?;
                 if let Some(authorization) = authorization {
                     call = call.header("authorization", authorization)?;
                 }
-                match ask(web, call).await {
+                match send(web, call).await {
                     Ok((status, body)) => {
                         return value(product, status, &body, value_location, *ignore_null_values);
                     }
@@ -101,17 +101,17 @@ impl Source for Search {
     }
 }
 
-/// What is searched for.
+/// Path and body of a search request.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct SearchRequest {
     pub(crate) path: String,
     pub(crate) body: String,
 }
 
-impl Question {
-    /// By a query, or by a template and its parameters (`name:value`).
-    pub(crate) fn new(of: &Searched) -> Self {
-        let Searched { indexes, query, template, parameters, .. } = of;
+impl SearchRequest {
+    /// A search with a query, or with a template and its parameters (`name:value`).
+    pub(crate) fn new(of: &SearchParameters) -> Self {
+        let SearchParameters { indexes, query, template, parameters, .. } = of;
         let indexes: Vec<String> = indexes.iter().map(|index| path_escaped(index)).collect();
         let indexes = indexes.join(",");
         if template.is_empty() {
@@ -125,39 +125,39 @@ impl Question {
     }
 }
 
-/// The number in an answer.
+/// The number in a response.
 pub(crate) fn value(
     product: &str,
     status: u16,
     body: &[u8],
     location: &str,
     ignore_null_values: bool,
-) -> Result<f64, Error> {
+) -> Result<f64, ScalerError> {
     match status {
         200..=299 => {}
         401 => {
-            return Err(Error::new(format!(
+            return Err(ScalerError::new(format!(
                 "{product} authentication failed (HTTP 401): check username and password"
             )));
         }
         403 => {
             let why = "user has insufficient permissions";
-            return Err(Error::new(format!("{product} authorization failed (HTTP 403): {why}")));
+            return Err(ScalerError::new(format!("{product} authorization failed (HTTP 403): {why}")));
         }
-        // An error is not an answer, even if the place should be there.
-        _ => return Err(Error::new(format!("{product} returned {status}: {}", excerpt(body)))),
+        // An error response is not decoded, even if it has a number at the location.
+        _ => return Err(ScalerError::new(format!("{product} returned {status}: {}", excerpt(body)))),
     }
     let answer = read(body)?;
     let found = find(&answer, location)?;
     let must = "valueLocation must point to value of type number but got:";
     match found.as_deref() {
         None | Some(Value::Null) if ignore_null_values => Ok(0.0),
-        None | Some(Value::Null) => Err(Error::new(format!("{must} 'Null'"))),
+        None | Some(Value::Null) => Err(ScalerError::new(format!("{must} 'Null'"))),
         Some(Value::Number(number)) => {
-            number.as_f64().ok_or_else(|| Error::new(format!("{must} '{number}'")))
+            number.as_f64().ok_or_else(|| ScalerError::new(format!("{must} '{number}'")))
         }
-        Some(Value::String(text)) => parsed(text).ok_or_else(|| Error::new(format!("{must} 'String'"))),
-        Some(Value::Bool(_)) => Err(Error::new(format!("{must} 'True' or 'False'"))),
-        Some(Value::Array(_) | Value::Object(_)) => Err(Error::new(format!("{must} 'JSON'"))),
+        Some(Value::String(text)) => parsed(text).ok_or_else(|| ScalerError::new(format!("{must} 'String'"))),
+        Some(Value::Bool(_)) => Err(ScalerError::new(format!("{must} 'True' or 'False'"))),
+        Some(Value::Array(_) | Value::Object(_)) => Err(ScalerError::new(format!("{must} 'JSON'"))),
     }
 }

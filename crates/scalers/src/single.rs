@@ -1,46 +1,46 @@
-//! Scalers that have one metric: what they have in common.
+//! Scalers with one metric.
 
 use api::autoscaling::v2::MetricSpec;
 use bytes::Bytes;
 
 use crate::metric::milli;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Reading, Scaler};
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture};
 
-/// Where the value of one metric comes from.
-pub(crate) trait Source: Send + Sync {
-    /// The value now.
-    fn value(&self) -> Answer<'_, f64>;
+/// The source of a metric's value.
+pub(crate) trait ValueSource: Send + Sync {
+    /// Reads the current value.
+    fn value(&self) -> ScalerFuture<'_, f64>;
 }
 
 /// A scaler with one metric.
-pub(crate) struct Single<S> {
+pub(crate) struct SingleMetricScaler<S> {
     /// The metric and its target.
     pub(crate) spec: MetricSpec,
-    /// It is active above this.
+    /// The trigger is active above this value.
     pub(crate) activation: f64,
-    /// Where its value comes from.
+    /// The source of its value.
     pub(crate) source: S,
 }
 
-impl<S: Source> Scaler for Single<S> {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let value = self.source.value().await?;
             if !value.is_finite() {
-                return Err(Error::new(format!("{value} is not a number that can be served")));
+                return Err(ScalerError::new(format!("{value} is not a number that can be served")));
             }
             Ok(Reading::one(metric, milli(value), value > self.activation))
         })
     }
 }
 
-/// Asks; status and body of the answer.
-pub(crate) async fn ask(web: &Web, call: Call) -> Result<(u16, Bytes), Error> {
-    let answer = web.ask(call).await.map_err(|error| Error::new(error.to_string()))?;
+/// Sends a request; returns status and body of the response.
+pub(crate) async fn send(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
+    let answer = web.ask(call).await.map_err(|error| ScalerError::new(error.to_string()))?;
     Ok((answer.status.as_u16(), answer.body))
 }

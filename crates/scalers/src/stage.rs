@@ -1,4 +1,4 @@
-//! For tests: somebody to ask.
+//! Test support: scripted servers, triggers and a fake cluster.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -10,22 +10,22 @@ use api::selector::Selector;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::backends::{Backends, Cluster, FromCluster, PodView};
-use crate::web::Settings;
-use crate::{Error, Owner, Reading, Scaler, Trigger, table};
+use crate::backends::{Backends, Cluster, ClusterFuture, PodView};
+use crate::web::HttpSettings;
+use crate::{Owner, Reading, Scaler, ScalerError, Trigger, table};
 
-/// What a server does with a question: head and body go in.
-pub(crate) enum Act {
-    /// Answers with a status and a body.
+/// How a test server responds to a request.
+pub(crate) enum ServerAction {
+    /// Responds with a status and a body.
     Answer(u16, String),
-    /// Sends exactly this, and closes.
+    /// Sends these bytes and closes the connection.
     Raw(Vec<u8>),
-    /// Says nothing, ever.
+    /// Never responds.
     Hang,
 }
 
-/// A server that does what it is told; returns `http://127.0.0.1:port`.
-pub(crate) async fn server(act: impl Fn(&str) -> Act + Send + Sync + 'static) -> String {
+/// Starts a server that calls `act` with each request (head and body); returns `http://127.0.0.1:port`.
+pub(crate) async fn server(act: impl Fn(&str) -> ServerAction + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let act = Arc::new(act);
@@ -44,17 +44,17 @@ pub(crate) async fn server(act: impl Fn(&str) -> Act + Send + Sync + 'static) ->
                     let head = String::from_utf8_lossy(&bytes).into_owned();
                     bytes.clear();
                     let done = match act(&head) {
-                        Act::Answer(status, body) => {
+                        ServerAction::Answer(status, body) => {
                             let length = body.len();
                             let answer =
                                 format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n\r\n{body}");
                             stream.write_all(answer.as_bytes()).await
                         }
-                        Act::Raw(raw) => {
+                        ServerAction::Raw(raw) => {
                             let _ = stream.write_all(&raw).await;
                             return;
                         }
-                        Act::Hang => std::future::pending().await,
+                        ServerAction::Hang => std::future::pending().await,
                     };
                     if done.is_err() {
                         return;
@@ -66,7 +66,7 @@ pub(crate) async fn server(act: impl Fn(&str) -> Act + Send + Sync + 'static) ->
     format!("http://{address}")
 }
 
-/// Whether head and body are there.
+/// Whether head and body are complete.
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -91,37 +91,37 @@ pub(crate) fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A cluster of a few pods and endpoints.
+/// A fake cluster with fixed pods and endpoints.
 #[derive(Default)]
-pub(crate) struct Ground {
+pub(crate) struct FakeCluster {
     pub(crate) pods: Vec<PodView>,
     pub(crate) endpoints: Vec<(String, Option<u16>)>,
     pub(crate) fails: bool,
 }
 
-impl Cluster for Ground {
-    fn pods<'a>(&'a self, namespace: &'a str, _: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
+impl Cluster for FakeCluster {
+    fn pods<'a>(&'a self, namespace: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         assert_eq!(namespace, "ns");
         Box::pin(async { if self.fails { Err("no pods today".into()) } else { Ok(self.pods.clone()) } })
     }
 
-    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
+    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
         Box::pin(async { Ok(self.endpoints.clone()) })
     }
 }
 
-/// Everything shared, and nothing kept.
-pub(crate) fn backends(ground: Ground) -> Backends {
-    let settings = Settings { fresh: Duration::ZERO, ..Settings::default() };
+/// Shared state that does not cache responses.
+pub(crate) fn backends(ground: FakeCluster) -> Backends {
+    let settings = HttpSettings { fresh: Duration::ZERO, ..HttpSettings::default() };
     Backends::new(Arc::new(ground), settings, Compat::default())
 }
 
 /// Builds the scaler of a trigger.
-pub(crate) fn build(trigger: &Trigger) -> Result<Arc<dyn Scaler>, Error> {
-    table::build(trigger, &backends(Ground::default()))
+pub(crate) fn build(trigger: &Trigger) -> Result<Arc<dyn Scaler>, ScalerError> {
+    table::build(trigger, &backends(FakeCluster::default()))
 }
 
-/// Asks the scaler of a trigger.
-pub(crate) async fn read(trigger: &Trigger) -> Result<Reading, Error> {
+/// Builds the scaler of a trigger and reads it.
+pub(crate) async fn read(trigger: &Trigger) -> Result<Reading, ScalerError> {
     build(trigger)?.read("m").await
 }

@@ -1,4 +1,4 @@
-//! All scalers.
+//! The table of all scaler types.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use api::yaml::nearest as nearest_word;
 
 use crate::backends::Backends;
 use crate::parameters::Parameter;
-use crate::{Error, Scaler, Trigger};
+use crate::{Scaler, ScalerError, Trigger};
 use crate::{
     activemq, arangodb, artemis, aws_dynamodb, aws_dynamodb_streams, aws_kinesis_stream, aws_sqs,
     azure_queue, azure_servicebus, beanstalkd, couchdb, cpu, cron, datadog, dynatrace, elasticsearch, etcd,
@@ -18,27 +18,27 @@ use crate::{
     prometheus, pulsar, rabbitmq, redis, selenium_grid, solace_event_queue, solr, splunk,
 };
 
-/// One type of scaler.
-pub struct Type {
-    /// What stands in `type`.
+/// A scaler type: everything that is specific to it.
+pub struct ScalerType {
+    /// The name in `type` of a trigger.
     pub name: &'static str,
     /// What it measures, in one sentence.
     pub about: &'static str,
-    /// How it is called in Prometheus metrics where a trigger has no name; dashboards filter on it.
+    /// The value of the label `scaler` in Prometheus metrics for triggers without a name; dashboards filter on it.
     pub display: &'static str,
-    /// What it accepts.
+    /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// Whether it tells of activity itself.
+    /// Whether it is a push scaler.
     pub push: bool,
-    /// Makes one; does not connect to anything.
-    pub build: Build,
+    /// Builds a scaler without connecting.
+    pub build: BuildScaler,
 }
 
-/// Makes a scaler of a trigger.
-pub type Build = fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error>;
+/// Builds the scaler of a trigger.
+pub type BuildScaler = fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, ScalerError>;
 
-/// All of them, by name. Each folder says what it is; this is the list.
-pub const TABLE: &[Type] = &[
+/// All scaler types, sorted by name.
+pub const SCALER_TYPES: &[ScalerType] = &[
     activemq::TYPE,
     arangodb::TYPE,
     artemis::TYPE,
@@ -88,18 +88,18 @@ pub const TABLE: &[Type] = &[
     splunk::TYPE,
 ];
 
-/// The type of this name.
-pub fn find(name: &str) -> Option<&'static Type> {
-    TABLE.iter().find(|scaler| scaler.name == name)
+/// The scaler type with this name.
+pub fn find(name: &str) -> Option<&'static ScalerType> {
+    SCALER_TYPES.iter().find(|scaler| scaler.name == name)
 }
 
-/// The type that was probably meant.
-pub fn nearest(name: &str) -> Option<&'static Type> {
-    nearest_word(name, TABLE.iter().map(|scaler| scaler.name)).and_then(find)
+/// The scaler type with the most similar name.
+pub fn nearest(name: &str) -> Option<&'static ScalerType> {
+    nearest_word(name, SCALER_TYPES.iter().map(|scaler| scaler.name)).and_then(find)
 }
 
-/// Makes the scaler of a trigger: `no scaler found for type: X` (and what was probably meant) if there is none.
-pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+/// Builds the scaler of a trigger. The error for unknown types is `no scaler found for type: X`, with the most similar name.
+pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     if let Some(scaler) = find(&trigger.type_) {
         return (scaler.build)(trigger, backends);
     }
@@ -109,5 +109,5 @@ pub fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, 
     {
         text.push_str(&format!("; did you mean {}?", meant.name));
     }
-    Err(Error::new(text))
+    Err(ScalerError::new(text))
 }

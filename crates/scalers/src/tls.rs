@@ -1,4 +1,4 @@
-//! TLS as triggers describe it: authorities, certificate and key as texts.
+//! TLS settings of triggers: CA certificates, client certificate and key as PEM.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use sources::http::Secret;
 
-use crate::Error;
+use crate::ScalerError;
 
-/// Where systems keep the authorities that everybody trusts.
+/// Usual paths of the system's CA certificates.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -22,33 +22,33 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// How much of a server's certificate is believed.
+/// How the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Belief {
-    /// Authority and name are checked.
+pub(crate) enum CertificateCheck {
+    /// CA and host name are checked.
     #[default]
     Full,
-    /// The authority is checked, the name is not.
+    /// Only the CA is checked.
     Authority,
-    /// Anything is believed.
+    /// Nothing is checked.
     Anything,
 }
 
-/// How to speak TLS with a server. Not printed: it has a key in it.
+/// TLS settings of a connection. They have no Debug, because they contain a key.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Tls {
-    /// Authorities that are trusted besides the system's (PEM); empty if none.
+pub(crate) struct TlsSettings {
+    /// CA certificates that are trusted in addition to the system's (PEM); empty if none.
     pub(crate) authorities: String,
-    /// Our certificate (PEM); empty if none.
+    /// Client certificate (PEM); empty if none.
     pub(crate) certificate: String,
-    /// Its key (PEM).
+    /// Private key of the client certificate (PEM).
     pub(crate) key: Secret,
-    /// How much of the server's certificate is believed.
-    pub(crate) belief: Belief,
+    /// How the server certificate is checked.
+    pub(crate) belief: CertificateCheck,
 }
 
-impl Tls {
-    /// With authorities (PEM) that the process trusts besides those of the trigger.
+impl TlsSettings {
+    /// Adds CA certificates (PEM) that the process trusts in addition to those of the trigger.
     pub(crate) fn trusting(mut self, authorities: &[u8]) -> Self {
         if !authorities.is_empty() {
             self.authorities.push('\n');
@@ -57,77 +57,81 @@ impl Tls {
         self
     }
 
-    /// What rustls needs, with these protocols offered.
-    pub(crate) fn config(&self, protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
+    /// The rustls configuration with these ALPN protocols.
+    pub(crate) fn config(&self, protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, ScalerError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| Error::new(format!("TLS cannot be used: {error}")))?
+            .map_err(|error| ScalerError::new(format!("TLS cannot be used: {error}")))?
             .dangerous()
             .with_custom_certificate_verifier(self.verifier(provider)?);
         let mut config = match (self.certificate.is_empty(), self.key.reveal().is_empty()) {
             (true, true) => builder.with_no_client_auth(),
             (false, false) => {
                 let chain = certificates(&self.certificate).map_err(|reason| {
-                    Error::new(format!("the client certificate cannot be used: {reason}"))
+                    ScalerError::new(format!("the client certificate cannot be used: {reason}"))
                 })?;
-                builder
-                    .with_client_auth_cert(chain, self.private_key()?)
-                    .map_err(|error| Error::new(format!("the client certificate cannot be used: {error}")))?
+                builder.with_client_auth_cert(chain, self.private_key()?).map_err(|error| {
+                    ScalerError::new(format!("the client certificate cannot be used: {error}"))
+                })?
             }
-            (false, true) => return Err(Error::new("a client certificate needs its key, too")),
-            (true, false) => return Err(Error::new("a client key needs its certificate, too")),
+            (false, true) => return Err(ScalerError::new("a client certificate needs its key, too")),
+            (true, false) => return Err(ScalerError::new("a client key needs its certificate, too")),
         };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Arc::new(config))
     }
 
-    /// What decides whether a server is believed.
+    /// The verifier of the server certificate.
     pub(crate) fn verifier(
         &self,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-        if self.belief == Belief::Anything {
+    ) -> Result<Arc<dyn ServerCertVerifier>, ScalerError> {
+        if self.belief == CertificateCheck::Anything {
             return Ok(Arc::new(Lenient { provider, authority: None }));
         }
         let mut store = RootCertStore::clone(&SYSTEM);
         if !self.authorities.trim().is_empty() {
             let given = certificates(&self.authorities)
-                .map_err(|reason| Error::new(format!("the CA certificate cannot be used: {reason}")))?;
+                .map_err(|reason| ScalerError::new(format!("the CA certificate cannot be used: {reason}")))?;
             if store.add_parsable_certificates(given).0 == 0 {
-                return Err(Error::new("the CA certificate cannot be used: it is no certificate"));
+                return Err(ScalerError::new("the CA certificate cannot be used: it is no certificate"));
             }
         }
         if store.is_empty() {
-            return Err(Error::new("no CA certificate is known: give one, or install those of the system"));
+            return Err(ScalerError::new(
+                "no CA certificate is known: give one, or install those of the system",
+            ));
         }
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider))
             .build()
-            .map_err(|error| Error::new(format!("the CA certificate cannot be used: {error}")))?;
+            .map_err(|error| ScalerError::new(format!("the CA certificate cannot be used: {error}")))?;
         match self.belief {
-            Belief::Authority => Ok(Arc::new(Lenient { provider, authority: Some(verifier) })),
+            CertificateCheck::Authority => Ok(Arc::new(Lenient { provider, authority: Some(verifier) })),
             _ => Ok(verifier),
         }
     }
 
-    /// All authorities that are trusted, the system's included (PEM).
+    /// All trusted CA certificates including the system's (PEM).
     #[cfg(feature = "redis")]
     pub(crate) fn all_authorities(&self) -> Vec<u8> {
         [&*system_pem(), b"\n", self.authorities.as_bytes()].concat()
     }
 
-    fn private_key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, ScalerError> {
         let text = self.key.reveal();
         if text.contains("ENCRYPTED") {
-            return Err(Error::new("the client key is encrypted: give it without a password, in a Secret"));
+            return Err(ScalerError::new(
+                "the client key is encrypted: give it without a password, in a Secret",
+            ));
         }
-        // What it holds instead is not repeated: it may be another secret.
+        // The content is not quoted, because it may be another secret.
         PrivateKeyDer::from_pem_slice(text.as_bytes())
-            .map_err(|_| Error::new("the client key cannot be used: it is no private key in PEM form"))
+            .map_err(|_| ScalerError::new("the client key cannot be used: it is no private key in PEM form"))
     }
 }
 
-/// The authorities of the system, read once: they come with the image.
+/// The CA certificates of the system, read once because they do not change.
 static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
     let mut store = RootCertStore::empty();
     store.add_parsable_certificates(CertificateDer::pem_slice_iter(&system_pem()).filter_map(Result::ok));
@@ -140,10 +144,10 @@ fn system_pem() -> Vec<u8> {
     places.find_map(|path| fs::read(path).ok()).unwrap_or_default()
 }
 
-/// Chooses our TLS library for clients that take whichever the process has.
+/// Installs the process-wide rustls provider, for clients that use it.
 #[cfg(feature = "redis")]
 pub(crate) fn use_one_provider() {
-    // An error says that one was chosen before.
+    // Fails if a provider is installed already.
     let _ = aws_lc_rs::default_provider().install_default();
 }
 
@@ -156,11 +160,11 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// Believes more than usual.
+/// A verifier that skips the host name or all checks.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,
-    /// Who must have signed, if that matters.
+    /// Checks the CA; none skips that check, too.
     authority: Option<Arc<WebPkiServerVerifier>>,
 }
 

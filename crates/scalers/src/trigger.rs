@@ -1,4 +1,4 @@
-//! What a trigger was given.
+//! The resolved trigger.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::keda::PodIdentity;
 
-/// Whose trigger it is.
+/// The object that a trigger belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// `ScaledObject` or `ScaledJob`.
@@ -17,35 +17,35 @@ pub struct Owner {
     pub name: String,
 }
 
-/// What a trigger was given: everything is resolved, nothing is read from the cluster any more.
+/// A trigger with all references resolved: nothing is read from the cluster later.
 #[derive(Clone, Default)]
 pub struct Trigger {
-    /// Whose it is.
+    /// The object it belongs to.
     pub owner: Owner,
-    /// Its place in the list.
+    /// Its index in the list of triggers.
     pub index: usize,
-    /// Which scaler.
+    /// The scaler type.
     pub type_: String,
     /// Its name in formulas; may be empty.
     pub name: String,
     /// `AverageValue`, `Value`, `Utilization` or nothing.
     pub metric_type: String,
-    /// Parameters as written.
+    /// Its metadata.
     pub metadata: BTreeMap<String, String>,
     /// Parameters of its TriggerAuthentication.
     pub auth: BTreeMap<String, String>,
-    /// Variables of the target's container, for parameters that end in `FromEnv`.
+    /// Environment variables of the target's container, for keys that end in `FromEnv`.
     pub environment: BTreeMap<String, String>,
-    /// The identity of a cloud.
+    /// Pod identity.
     pub identity: PodIdentity,
-    /// Whether it feeds a formula, which has a target of its own.
+    /// Whether it is part of a formula, which has its own target.
     pub feeds_formula: bool,
-    /// How long HTTP servers may take unless the trigger says otherwise.
+    /// Default timeout of HTTP requests.
     pub http_timeout: Duration,
 }
 
 impl fmt::Debug for Trigger {
-    /// Without credentials.
+    /// Prints no credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Owner { kind, namespace, name } = &self.owner;
         write!(f, "trigger {} ({}) of {kind} {namespace}/{name}", self.index, self.type_)
@@ -53,7 +53,7 @@ impl fmt::Debug for Trigger {
 }
 
 impl Trigger {
-    /// `s0-name`, as the HPA knows it; characters that cannot stand in a path are replaced.
+    /// The metric name `s0-name` for the HPA; characters that are invalid in a URL path are replaced.
     pub fn metric_name(&self, name: &str) -> String {
         format!("s{}-{}", self.index, name.replace(['/', '.', ':', '%', '(', ')'], "-"))
     }

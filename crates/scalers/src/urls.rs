@@ -1,13 +1,13 @@
-//! Addresses as people write them into triggers.
+//! URLs in triggers.
 
-/// `host:port` of an address, without user and password; empty if it has none.
+/// `host:port` of a URL without user and password; empty if there is none.
 pub(crate) fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// An address without user and password, for errors.
+/// A URL without user and password, for errors.
 pub(crate) fn shown(url: &str) -> String {
     let end = url.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = url.split_at_checked(end).unwrap_or(("", url));
@@ -15,28 +15,28 @@ pub(crate) fn shown(url: &str) -> String {
     if let Some((user, _)) = authority.rsplit_once('@') {
         return format!("{scheme}{}", rest.get(user.len() + 1..).unwrap_or_default());
     }
-    // `user:pass/word@host`: what looks like a port is the beginning of a password that nobody escaped.
+    // `user:pass/word@host`: the apparent port is the beginning of an unescaped password.
     match rest.rsplit_once('@') {
         Some((user, host)) if !is_place(authority) && user.contains(':') => format!("{scheme}{host}"),
         _ => url.to_owned(),
     }
 }
 
-/// Whether it is a host, or a host and a port.
+/// Whether an authority is a host with an optional numeric port.
 fn is_place(authority: &str) -> bool {
     let port = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
     let port = port.and_then(|at| authority.get(at + 1..)).unwrap_or_default();
     port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What follows the host.
+/// The part of a URL after the host.
 pub(crate) fn path(url: &str) -> &str {
     let start = url.find("://").map_or(0, |at| at + 3);
     let rest = url.get(start..).unwrap_or_default();
     rest.find(['/', '?']).and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
-/// Whether it is an absolute address or a path from the root, as Go's `url.ParseRequestURI` wants it.
+/// Whether Go's `url.ParseRequestURI` accepts a text: an absolute URL or an absolute path.
 pub(crate) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.chars().any(char::is_control) {
         return false;
@@ -47,11 +47,11 @@ pub(crate) fn is_request_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let known = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    // What has no slash after the scheme is taken as it is only by `url.Parse`.
+    // Only `url.Parse` accepts opaque URLs without a slash after the scheme.
     known && rest.starts_with('/') && rest_is_fine(rest)
 }
 
-/// What follows the scheme: escapes are whole, a host has no odd characters, a port is a number.
+/// Whether the part after the scheme is valid: complete escapes, a valid host, a numeric port.
 fn rest_is_fine(rest: &str) -> bool {
     let whole = rest.match_indices('%').all(|(at, _)| {
         rest.get(at + 1..at + 3).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn shown_urls_have_no_credentials() {
         assert_eq!(shown("http://u:p@h:1/a@b?c"), "http://h:1/a@b?c");
         assert_eq!(shown("u:p@h/x"), "h/x");
         for plain in ["http://h/a@b", "http://h:80/a:b@c", "http://[::1]:80/a@b", "", "日本", "http://h"] {

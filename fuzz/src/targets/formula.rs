@@ -3,14 +3,14 @@
 use api::keda::{AdvancedConfig, ScaledObject, ScalingModifiers, Trigger};
 use api::provider::Compat;
 use jiff::Timestamp;
-use keda::formula::{Moment, Program, Value};
-use keda::modifiers::Compiled;
+use keda::formula::{EvaluationContext, Program, Value};
+use keda::modifiers::CompiledFormula;
 
 /// A formula over three triggers. What compiles gives the same each time, with numbers and without.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let names = ["a", "b", "c"].map(str::to_owned);
-    let moment = Moment { now: Timestamp::UNIX_EPOCH, compat: Compat::Better };
+    let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat: Compat::Better };
     if let Ok(program) = Program::compile(&text, &names) {
         for values in [
             [Value::Float(-1.0), Value::Float(0.0), Value::Float(1e300)],
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     let mut object = ScaledObject::default();
     object.spec.triggers = names.iter().map(trigger).collect();
     object.spec.advanced = Some(Box::new(AdvancedConfig { scaling_modifiers, ..AdvancedConfig::default() }));
-    if let Ok(compiled) = Compiled::new(&object, Compat::Better) {
+    if let Ok(compiled) = CompiledFormula::new(&object, Compat::Better) {
         let _ = compiled.evaluate(&object, &[], Timestamp::UNIX_EPOCH);
     }
 }

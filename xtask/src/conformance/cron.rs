@@ -4,8 +4,8 @@ use anyhow::Context;
 use api::autoscaling::v2::MetricTarget;
 use jiff::Timestamp;
 use quantity::Quantity;
-use scalers::Error;
-use scalers::cron::Cron;
+use scalers::ScalerError;
+use scalers::cron::CronScaler;
 use serde_json::Value;
 
 use super::metric_specs::{same_error, trigger};
@@ -23,14 +23,14 @@ fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let mut trigger = trigger(input)?;
     "cron".clone_into(&mut trigger.type_);
     let crashed = out.get("recoveredPanic").is_some();
-    let error = |at: &str, got: Error| {
+    let error = |at: &str, got: ScalerError| {
         let wanted = out.get(at).and_then(Value::as_str).unwrap_or_default();
         let got = String::from(got);
         let same = crashed || same_error(wanted, &got);
         let difference = Difference { at: at.to_owned(), expected: wanted.to_owned(), got };
         Ok(if same { Vec::new() } else { vec![difference] })
     };
-    let cron = match Cron::new(&trigger) {
+    let cron = match CronScaler::new(&trigger) {
         Ok(cron) => cron,
         Err(got) => return error("buildError", got),
     };

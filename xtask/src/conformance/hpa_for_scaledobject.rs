@@ -12,8 +12,8 @@ use controllers::operator::OperatorSettings;
 use controllers::operator::auth::{AuthQuery, AuthResolver, AuthRules, ManifestObjects};
 use keda::environment::PodTemplate;
 use keda::event::Event;
-use keda::hpa::{self, Made, make, needs_update};
-use keda::modifiers::Compiled;
+use keda::hpa::{self, GeneratedHpa, generate, needs_update};
+use keda::modifiers::CompiledFormula;
 use scalers::backends::Backends;
 use scalers::{Owner, Scaler, Trigger, table, web};
 use serde::Deserialize;
@@ -39,16 +39,16 @@ const MOCK: &str = "external-mock";
 struct Mock;
 
 impl Scaler for Mock {
-    fn specs(&self) -> scalers::Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> scalers::ScalerFuture<'_, Vec<MetricSpec>> {
         let external =
             json!({"metric": {"name": "mockMetricName"}, "target": {"type": "Value", "value": "100"}});
         let spec = MetricSpec::deserialize(json!({"type": "External", "external": external}));
         Box::pin(std::future::ready(
-            spec.map(|spec| vec![spec]).map_err(|error| scalers::Error::new(error.to_string())),
+            spec.map(|spec| vec![spec]).map_err(|error| scalers::ScalerError::new(error.to_string())),
         ))
     }
 
-    fn read<'a>(&'a self, _metric: &'a str) -> scalers::Answer<'a, scalers::Reading> {
+    fn read<'a>(&'a self, _metric: &'a str) -> scalers::ScalerFuture<'a, scalers::Reading> {
         Box::pin(std::future::ready(Ok(scalers::Reading::default())))
     }
 }
@@ -155,7 +155,7 @@ fn compare_hpas(
 }
 
 fn old(status: &ScaledObjectStatus) -> Value {
-    parts(&hpa::Parts {
+    parts(&hpa::HpaStatusFields {
         external_metric_names: status.external_metric_names.clone(),
         resource_metric_names: status.resource_metric_names.clone(),
         health: status.health.clone(),
@@ -163,7 +163,7 @@ fn old(status: &ScaledObjectStatus) -> Value {
     })
 }
 
-fn parts(status: &hpa::Parts) -> Value {
+fn parts(status: &hpa::HpaStatusFields) -> Value {
     let names = |names: &[String]| (!names.is_empty()).then(|| json!(names));
     object([
         ("externalMetricNames", names(&status.external_metric_names)),
@@ -177,22 +177,22 @@ fn parts(status: &hpa::Parts) -> Value {
 }
 
 /// The HPA of a ScaledObject as the operator makes it: one trigger that cannot be built ends it.
-async fn outcome(input: &Input, compat: Compat) -> (Result<Made, String>, Vec<Event>) {
+async fn outcome(input: &Input, compat: Compat) -> (Result<GeneratedHpa, String>, Vec<Event>) {
     let mut events = Vec::new();
     let made = build(input, compat, &mut events).await;
     (made, events)
 }
 
-async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result<Made, String> {
+async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result<GeneratedHpa, String> {
     let owner = &input.scaled_object;
     let manifests = input.objects.clone().unwrap_or_default();
-    let target = owner.status.scale_target_gvkr.as_ref().ok_or(hpa::Error::NoTarget.to_string())?;
+    let target = owner.status.scale_target_gvkr.as_ref().ok_or(hpa::HpaError::NoTarget.to_string())?;
     let workload = find(&manifests, target, owner)?;
     let template = PodTemplate::of_workload(workload);
     let settings = OperatorSettings { compat, ..OperatorSettings::default() };
     let auth =
         AuthResolver::new(Arc::new(ManifestObjects::new(manifests.clone())), AuthRules::from(&settings));
-    let backends = Backends::without_cluster(web::Settings::default(), compat);
+    let backends = Backends::without_cluster(web::HttpSettings::default(), compat);
     let mut scalers: Vec<Arc<dyn Scaler>> = Vec::new();
     for index in 0..owner.spec.triggers.len() {
         let built = match trigger(owner, index, template.as_ref(), &auth).await {
@@ -211,14 +211,14 @@ async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result
         events.push(Event::normal("KEDAScalersStarted", format!("Scaler {type_} is built")));
     }
     if owner.modifiers().is_some_and(|modifiers| !modifiers.formula.is_empty()) {
-        Compiled::new(owner, compat)?;
+        CompiledFormula::new(owner, compat)?;
     }
     let mut specs: Vec<Vec<MetricSpec>> = Vec::new();
     for scaler in &scalers {
         // A source that cannot tell has none.
         specs.push(scaler.specs().await.unwrap_or_default());
     }
-    make(owner, &specs, compat).map_err(|error| error.to_string())
+    generate(owner, &specs, compat).map_err(|error| error.to_string())
 }
 
 fn find<'a>(

@@ -5,7 +5,7 @@ use api::keda::{AdvancedConfig, Fallback, ScaledObject, ScalingModifiers, Trigge
 use api::map::Map;
 use api::provider::Compat;
 use jiff::Timestamp;
-use keda::modifiers::{Compiled, Input, nameless};
+use keda::modifiers::{CompiledFormula, FormulaInput, missing_name_warning};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, serde_json::
     let Record { r#in, out } = Record::deserialize(record)?;
     let object = scaled_object(&r#in);
     let mut found = Found(Vec::new());
-    let compiled = Compiled::new(&object, compat);
+    let compiled = CompiledFormula::new(&object, compat);
     found.error("compileError", out.compile_error.as_ref(), compiled.as_ref().err());
     let Ok(compiled) = compiled else {
         return Ok(found.0);
@@ -80,13 +80,13 @@ fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, serde_json::
     let yielded = || r#in.triggers.iter().enumerate();
     let unnamed = yielded().zip(&object.spec.triggers).find_map(|((_, scripted), trigger)| {
         scripted.value.as_ref()?;
-        nameless(trigger, &scripted.metric_name)
+        missing_name_warning(trigger, &scripted.metric_name)
     });
     found.same("pairError", &json!(out.pair_error), &json!(unnamed));
-    let inputs: Vec<Input<'_>> = yielded()
+    let inputs: Vec<FormulaInput<'_>> = yielded()
         .filter_map(|(trigger, scripted)| {
             let value = scripted.value.as_ref()?;
-            Some(Input { trigger, metric: &scripted.metric_name, value })
+            Some(FormulaInput { trigger, metric: &scripted.metric_name, value })
         })
         .collect();
     let fallen: Vec<Quantity> =

@@ -7,8 +7,8 @@ use api::keda::{ScaledJob, ScalingStrategy};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::jobs::{
-    Answer, Bounds, Entry, JobView, Load, PodView, Queue, Sample, aggregate, bounds, decide, entry, gather,
-    history, job, report, wish,
+    JobBounds, JobLoad, JobPodView, JobQueue, JobReading, JobTriggerResult, JobView, QueueEntry, aggregate,
+    bounds, decide, demand, entry, gather, history, job, report,
 };
 use quantity::Quantity;
 use serde::Deserialize;
@@ -69,9 +69,9 @@ struct StrategyInput {
 
 #[allow(clippy::cast_precision_loss)]
 fn strategy(input: &StrategyInput) -> Value {
-    let queue = Queue { active: true, length: input.scale_to, max_value: input.max_scale as f64 };
-    let load = Load { running: input.running, pending: input.pending, max: input.max_replica_count };
-    let wish = wish(&input.strategy, &queue, load);
+    let queue = JobQueue { active: true, length: input.scale_to, max_value: input.max_scale as f64 };
+    let load = JobLoad { running: input.running, pending: input.pending, max: input.max_replica_count };
+    let wish = demand(&input.strategy, &queue, load);
     json!({"effectiveMaxScale": wish.effective_max, "scaleTo": wish.scale_to})
 }
 
@@ -116,14 +116,14 @@ struct ScalerEntry {
 }
 
 fn aggregated(input: &AggregateInput) -> Value {
-    let entries = input.scalers.iter().flatten().map(|own| Entry {
+    let entries = input.scalers.iter().flatten().map(|own| QueueEntry {
         length: own.queue_length,
         max_value: own.max_value,
         target: 0.0,
         active: own.is_active,
     });
-    let entries: Vec<Entry> = entries.collect();
-    let bounds = Bounds { min: input.min_replica_count, max: input.max_replica_count };
+    let entries: Vec<QueueEntry> = entries.collect();
+    let bounds = JobBounds { min: input.min_replica_count, max: input.max_replica_count };
     let queue = aggregate(&input.multiple_scalers_calculation, bounds, &entries);
     json!({
         "isActive": queue.active, "queueLength": queue.length,
@@ -139,7 +139,7 @@ struct BoundsInput {
 }
 
 fn bounded(input: &BoundsInput) -> Value {
-    let Bounds { min, max } = bounds(input.min_replica_count, input.max_replica_count);
+    let JobBounds { min, max } = bounds(input.min_replica_count, input.max_replica_count);
     json!({"min": min, "max": max})
 }
 
@@ -179,24 +179,27 @@ impl Metric {
         MetricSpec::deserialize(json!({"type": "External", "external": external})).unwrap_or_default()
     }
 
-    fn sample(&self) -> Result<Sample, String> {
+    fn sample(&self) -> Result<JobReading, String> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
         let values = self.values.iter().flatten().map(|value| (self.name.clone(), value.clone()));
-        Ok(Sample { values: values.collect(), active: self.active })
+        Ok(JobReading { values: values.collect(), active: self.active })
     }
 }
 
 impl Trigger {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> JobTriggerResult {
         let metrics = || self.metrics.iter().flatten();
         let specs = match (&self.resource, metrics().next()) {
             (Some(_), _) => Ok(Vec::new()),
             (None, None) => Err("got empty metric spec".to_owned()),
             (None, Some(_)) => Ok(metrics().map(Metric::spec).collect()),
         };
-        Answer { specs, samples: metrics().map(|metric| (metric.name.clone(), metric.sample())).collect() }
+        JobTriggerResult {
+            specs,
+            samples: metrics().map(|metric| (metric.name.clone(), metric.sample())).collect(),
+        }
     }
 }
 
@@ -218,11 +221,11 @@ struct Pod {
 }
 
 impl Pod {
-    fn view(&self) -> PodView {
+    fn view(&self) -> JobPodView {
         let conditions = self.conditions.iter().flatten();
         let conditions: Vec<Value> =
             conditions.map(|(type_, status)| json!({"type": type_, "status": status})).collect();
-        PodView::read(&json!({"status": {"phase": self.phase, "conditions": conditions}}))
+        JobPodView::read(&json!({"status": {"phase": self.phase, "conditions": conditions}}))
     }
 }
 
@@ -249,7 +252,7 @@ fn poll(input: &PollInput, show_job: bool, compat: Compat) -> Result<Value, Stri
     let scaled = &input.scaled_job;
     let jobs = input.jobs.iter().flatten().filter(|job| !job.foreign);
     let jobs: Vec<JobView> = jobs.map(Job::view).collect::<Result<_, _>>()?;
-    let answers: Vec<Answer> = input.triggers.iter().flatten().map(Trigger::answer).collect();
+    let answers: Vec<JobTriggerResult> = input.triggers.iter().flatten().map(Trigger::answer).collect();
     let round = gather(scaled, &answers);
     let create = decide(scaled, &round, &jobs, compat);
     let fails = |index: i64| input.create_errors.as_ref().and_then(|errors| errors.get(&index.to_string()));

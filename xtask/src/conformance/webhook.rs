@@ -2,7 +2,9 @@
 
 use api::provider::Compat;
 use engine::report::EventKind;
-use keda::admission::{Denial, Kind, Objects, Operation, Request, Rules, Verdict, review};
+use keda::admission::{
+    AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Denial, Operation, Verdict, review,
+};
 use keda::event::Event;
 use serde_json::{Map, Value, json};
 
@@ -28,21 +30,21 @@ pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
 fn check(record: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
     let (given, expected) = (&record["in"], &record["out"]);
     let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
-    let mut around = Objects::default();
+    let mut around = ClusterSnapshot::default();
     for object in given.get("cluster").and_then(Value::as_array).into_iter().flatten() {
         around.add(object.clone()).map_err(|error| error.to_string())?;
     }
     for (group, version, kind) in KINDS {
         around.add_kind(group, version, kind);
     }
-    let request = Request {
+    let request = AdmissionInput {
         operation: Operation::parse(text("op")).ok_or("unknown operation")?,
-        kind: Kind::parse(text("kind")).ok_or("unknown kind")?,
+        kind: AdmissionKind::parse(text("kind")).ok_or("unknown kind")?,
         dry_run: given.get("dryRun").and_then(Value::as_bool).unwrap_or_default(),
         object: given.get("object").unwrap_or(&Value::Null),
         old: given.get("oldObject"),
     };
-    let got = match review(&request, &around, &Rules::of(compat)) {
+    let got = match review(&request, &around, &AdmissionRules::of(compat)) {
         Verdict::Allowed(allowed) => {
             let events: Vec<Value> = allowed.events.iter().map(event).collect();
             let mut got = Map::new();

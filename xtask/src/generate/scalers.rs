@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use ::scalers::parameters::{Parameter, Place};
-use ::scalers::table::{TABLE, Type};
+use ::scalers::parameters::{Parameter, ParameterSource};
+use ::scalers::table::{SCALER_TYPES, ScalerType};
 
 /// `docs/scalers/`: one page per scaler, and the list of all.
 pub(super) fn files() -> Vec<(String, String)> {
     let mut files = vec![("docs/scalers/README.md".to_owned(), list())];
-    files.extend(TABLE.iter().map(|scaler| (format!("docs/scalers/{}.md", scaler.name), page(scaler))));
+    files
+        .extend(SCALER_TYPES.iter().map(|scaler| (format!("docs/scalers/{}.md", scaler.name), page(scaler))));
     files
 }
 
@@ -20,7 +21,7 @@ fn list() -> String {
     let mut out = format!(
         "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures |\n|---|---|\n"
     );
-    for scaler in TABLE {
+    for scaler in SCALER_TYPES {
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} |", scaler.name, cell(scaler.about));
     }
     out.push_str(NOTES);
@@ -39,7 +40,7 @@ A value that is empty, or nothing but blanks, counts as missing. Numbers are wri
 as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=value,key=value`.
 ";
 
-fn page(scaler: &Type) -> String {
+fn page(scaler: &ScalerType) -> String {
     let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
     if scaler.push {
         out.push_str("\nIt tells of activity itself; it is not only asked.\n");
@@ -47,7 +48,7 @@ fn page(scaler: &Type) -> String {
     let here: Vec<&Parameter> = scaler.parameters.iter().filter(|one| one.removed.is_none()).collect();
     let _ = write!(out, "\n```yaml\ntriggers:\n- type: {}\n", scaler.name);
     let needed: Vec<_> =
-        here.iter().filter(|one| one.required && one.places.contains(&Place::Metadata)).collect();
+        here.iter().filter(|one| one.required && one.places.contains(&ParameterSource::Metadata)).collect();
     if !needed.is_empty() {
         out.push_str("  metadata:\n");
     }
@@ -55,7 +56,7 @@ fn page(scaler: &Type) -> String {
         let key = one.keys.first().copied().unwrap_or_default();
         let _ = writeln!(out, "    {key}: \"{}\"", example(one));
     }
-    if here.iter().any(|one| one.places == [Place::Authentication]) {
+    if here.iter().any(|one| one.places == [ParameterSource::Authentication]) {
         out.push_str("  authenticationRef: # if it needs parameters that are only read from authentication\n    name: \"…\"\n");
     }
     out.push_str("```\n\n| parameter | kind | from | default | meaning |\n|---|---|---|---|---|\n");
@@ -108,11 +109,11 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-fn called(place: Place) -> &'static str {
+fn called(place: ParameterSource) -> &'static str {
     match place {
-        Place::Metadata => "metadata",
-        Place::Environment => "environment",
-        Place::Authentication => "authentication",
+        ParameterSource::Metadata => "metadata",
+        ParameterSource::Environment => "environment",
+        ParameterSource::Authentication => "authentication",
     }
 }
 

@@ -8,7 +8,9 @@ use cluster::discovery::Discovery;
 use cluster::events::{About, Recorder};
 use cluster::lease::Leadership;
 use cluster::request::ApiError;
-use keda::admission::{self, Allowed, Needs, Objects, Request, Rules, Target, Verdict};
+use keda::admission::{
+    self, AdmissionInput, AdmissionNeeds, AdmissionRules, Allowed, ClusterSnapshot, Target, Verdict,
+};
 use kube::Client;
 use serde_json::{Map, Value};
 
@@ -34,9 +36,9 @@ impl Admission {
 
     /// Judges a write. Where the cluster cannot be asked, the write goes on with a warning: a check that cannot be made
     /// must not keep anybody from working.
-    pub async fn review(&self, request: &Request<'_>) -> Verdict {
+    pub async fn review(&self, request: &AdmissionInput<'_>) -> Verdict {
         let around = match admission::needs(request) {
-            None => Objects::default(),
+            None => ClusterSnapshot::default(),
             Some(needs) => match self.gather(request, &needs).await {
                 Ok(around) => around,
                 Err(error) => {
@@ -46,7 +48,7 @@ impl Admission {
                 }
             },
         };
-        let rules = Rules { compat: self.compat, advice: &advice };
+        let rules = AdmissionRules { compat: self.compat, advice: &advice };
         let verdict = admission::review(request, &around, &rules);
         if let Verdict::Allowed(allowed) = &verdict {
             self.tell(request, allowed);
@@ -54,7 +56,7 @@ impl Admission {
         verdict
     }
 
-    fn tell(&self, request: &Request<'_>, allowed: &Allowed) {
+    fn tell(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
         let text =
             |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let about = About {
@@ -72,8 +74,12 @@ impl Admission {
         }
     }
 
-    async fn gather(&self, request: &Request<'_>, needs: &Needs) -> Result<Objects, String> {
-        let mut around = Objects::default();
+    async fn gather(
+        &self,
+        request: &AdmissionInput<'_>,
+        needs: &AdmissionNeeds,
+    ) -> Result<ClusterSnapshot, String> {
+        let mut around = ClusterSnapshot::default();
         let namespace = needs.namespace.as_str();
         let mut targets: BTreeSet<(String, String)> = BTreeSet::new();
         let named = |object: &Value| {
@@ -117,7 +123,7 @@ impl Admission {
     }
 
     /// Adds a kind if the cluster has it. One that it has not is for the rules to judge.
-    async fn look_up(&self, around: &mut Objects, api_version: &str, kind: &str) {
+    async fn look_up(&self, around: &mut ClusterSnapshot, api_version: &str, kind: &str) {
         let Ok(target) = Target::parse(api_version, kind, "") else { return };
         // In the version that is named: it need not be the one that the server prefers.
         if let Ok(Some(found)) =

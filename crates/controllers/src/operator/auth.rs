@@ -31,10 +31,10 @@ use std::time::Duration;
 use api::keda::{AuthenticationRef, PodIdentity};
 use api::map::StringMap;
 use api::provider::Compat;
-use keda::environment::{Fetched, PodTemplate, Read, needed, resolve};
+use keda::environment::{FetchedSources, PodTemplate, SourceData, needed, resolve};
 use sources::http::Secret;
 
-pub use keda::environment::{Kind, ObjectRef};
+pub use keda::environment::{SourceKind, SourceRef};
 pub use manifests::ManifestObjects;
 pub use objects::{ApiServerObjects, AuthObjects, Fetch, FetchError};
 
@@ -115,7 +115,7 @@ pub struct ResolvedAuth {
     /// The identity of a cloud.
     pub identity: PodIdentity,
     /// What it was made of.
-    pub seen: Vec<ObjectRef>,
+    pub seen: Vec<SourceRef>,
 }
 
 /// The variables of a container.
@@ -124,7 +124,7 @@ pub struct ContainerEnvironment {
     /// By name.
     pub variables: BTreeMap<String, String>,
     /// What they were made of.
-    pub seen: Vec<ObjectRef>,
+    pub seen: Vec<SourceRef>,
 }
 
 /// Why there is nothing.
@@ -134,7 +134,7 @@ pub struct AuthError {
     /// In one sentence, without secrets.
     pub text: String,
     /// What was looked at; the last one is usually the one to wait for.
-    pub seen: Vec<ObjectRef>,
+    pub seen: Vec<SourceRef>,
 }
 
 impl fmt::Debug for ResolvedAuth {
@@ -202,18 +202,19 @@ impl AuthResolver {
         namespace: &str,
         template: Option<&PodTemplate>,
         container: &str,
-        seen: &mut Vec<ObjectRef>,
-    ) -> Result<BTreeMap<String, String>, keda::environment::Error> {
+        seen: &mut Vec<SourceRef>,
+    ) -> Result<BTreeMap<String, String>, keda::environment::EnvironmentError> {
         let Some(template) = template else { return Ok(BTreeMap::new()) };
         let Some(container) = template.container(container)? else { return Ok(BTreeMap::new()) };
         let may_read = self.may_read_secrets(namespace);
-        let mut fetched = Fetched::default();
+        let mut fetched = FetchedSources::default();
         for object in needed(container, namespace, may_read) {
-            if object.kind == Kind::Secret {
+            if object.kind == SourceKind::Secret {
                 let read = self.objects.secret(namespace, &object.name).await;
                 fetched.secrets.insert(object.name.clone(), read.map(texts).map_err(|failure| failure.text));
             } else {
-                let read: Read = self.objects.config_map(namespace, &object.name).await.map_err(|f| f.text);
+                let read: SourceData =
+                    self.objects.config_map(namespace, &object.name).await.map_err(|f| f.text);
                 fetched.config_maps.insert(object.name.clone(), read);
             }
             note(seen, object);
@@ -227,7 +228,7 @@ impl AuthResolver {
 }
 
 /// Remembers an object once.
-fn note(seen: &mut Vec<ObjectRef>, object: ObjectRef) {
+fn note(seen: &mut Vec<SourceRef>, object: SourceRef) {
     if !seen.contains(&object) {
         seen.push(object);
     }

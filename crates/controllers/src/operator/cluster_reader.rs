@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::discovery::Discovery;
 use cluster::index::TargetKind;
 use cluster::lease::Leadership;
-use keda::executor::NO_TARGET;
-use keda::fallback::{Facts, Needs, is_ready};
+use keda::executor::TARGET_NOT_RESOLVED;
+use keda::fallback::{FallbackNeeds, TargetFacts, is_ready};
 use kube::Client;
-use scalers::backends::{Cluster, FromCluster, Holder, PodView};
+use scalers::backends::{Cluster, ClusterFuture, ConfigSource, PodView};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -58,15 +58,15 @@ struct Held {
 
 impl Held {
     /// What stands under a key; an error does not repeat it.
-    fn entry(&self, holder: Holder, key: &str) -> Result<Option<Vec<u8>>, String> {
+    fn entry(&self, holder: ConfigSource, key: &str) -> Result<Option<Vec<u8>>, String> {
         let of = |map: &Option<BTreeMap<String, String>>| map.as_ref().and_then(|map| map.get(key).cloned());
-        let plain = of(&self.data).filter(|_| holder == Holder::ConfigMap);
+        let plain = of(&self.data).filter(|_| holder == ConfigSource::ConfigMap);
         if let Some(text) = plain {
             return Ok(Some(text.into_bytes()));
         }
         let coded = match holder {
-            Holder::Secret => of(&self.data),
-            Holder::ConfigMap => of(&self.binary_data),
+            ConfigSource::Secret => of(&self.data),
+            ConfigSource::ConfigMap => of(&self.binary_data),
         };
         coded
             .map(|text| STANDARD.decode(text))
@@ -161,7 +161,9 @@ impl ClusterReader {
 
     /// Replicas the target is to have (docs/spec/keda.md 3.6).
     pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, String> {
-        let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
+        let Some(target) = &object.status.scale_target_gvkr else {
+            return Err(TARGET_NOT_RESOLVED.to_owned());
+        };
         let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
         if let Some(known) = self.cached(&target.group, &target.kind, namespace, name) {
             return Ok(known);
@@ -202,8 +204,8 @@ impl ClusterReader {
     }
 
     /// What has to be found out for a fallback.
-    pub(crate) async fn facts(&self, object: &ScaledObject, needs: Needs) -> Facts {
-        let mut facts = Facts::default();
+    pub(crate) async fn facts(&self, object: &ScaledObject, needs: FallbackNeeds) -> TargetFacts {
+        let mut facts = TargetFacts::default();
         if needs.current {
             facts.current = self.current(object).await;
         }
@@ -214,7 +216,9 @@ impl ClusterReader {
     }
 
     async fn ready_pods(&self, object: &ScaledObject) -> Result<u32, String> {
-        let Some(target) = &object.status.scale_target_gvkr else { return Err(NO_TARGET.to_owned()) };
+        let Some(target) = &object.status.scale_target_gvkr else {
+            return Err(TARGET_NOT_RESOLVED.to_owned());
+        };
         let namespace = &object.metadata.namespace;
         let scale = self.client.scale(namespace, &object.spec.scale_target_ref.name, target).await;
         let selector = scale.map_err(|error| error.message)?.scale.selector;
@@ -261,7 +265,7 @@ impl ClusterReader {
 }
 
 impl Cluster for ClusterReader {
-    fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
+    fn pods<'a>(&'a self, namespace: &'a str, selector: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async move {
             let pods = self.list(namespace, &selector.to_string()).await?;
             let view =
@@ -274,7 +278,7 @@ impl Cluster for ClusterReader {
         &'a self,
         namespace: &'a str,
         service: &'a str,
-    ) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
+    ) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
         Box::pin(async move {
             let path = ResourcePath {
                 group: "discovery.k8s.io",
@@ -299,15 +303,15 @@ impl Cluster for ClusterReader {
 
     fn entry<'a>(
         &'a self,
-        holder: Holder,
+        holder: ConfigSource,
         namespace: &'a str,
         name: &'a str,
         key: &'a str,
-    ) -> FromCluster<'a, Option<Vec<u8>>> {
+    ) -> ClusterFuture<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let plural = match holder {
-                Holder::ConfigMap => "configmaps",
-                Holder::Secret => "secrets",
+                ConfigSource::ConfigMap => "configmaps",
+                ConfigSource::Secret => "secrets",
             };
             let held: Held = self
                 .client

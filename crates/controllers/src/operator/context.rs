@@ -8,7 +8,7 @@ use api::keda::{ScaledJob, ScaledObject};
 use cluster::Clock;
 use cluster::request::ApiError;
 use jiff::Timestamp;
-use keda::activity::Record;
+use keda::activity::CachedReading;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -77,7 +77,7 @@ pub(crate) struct ObjectState {
     /// The HPA that was last found right: what was wanted, what was found.
     pub(crate) hpa: Option<(u64, u64)>,
     /// What the last poll has found, for triggers with `useCachedMetrics`.
-    pub(crate) records: BTreeMap<String, Record>,
+    pub(crate) records: BTreeMap<String, CachedReading>,
     /// When it was last active, as far as we have seen.
     pub(crate) last_active: Option<Timestamp>,
     /// Whether it acts on what was pushed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::keda::{AuthenticationRef, TriggerAuthentication};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use keda::environment::{Kind, ObjectRef};
+use keda::environment::{SourceKind, SourceRef};
 use serde::Deserialize;
 
 use super::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError};
@@ -24,7 +24,7 @@ pub(crate) struct CredentialReader {
     server: ApiServerObjects,
     store: Arc<Mutex<Store>>,
     /// Versions of secrets and config maps when they were last read; empty: it was not there.
-    versions: Arc<Mutex<HashMap<ObjectRef, String>>>,
+    versions: Arc<Mutex<HashMap<SourceRef, String>>>,
 }
 
 #[derive(Deserialize)]
@@ -62,19 +62,19 @@ impl CredentialReader {
     }
 
     /// The version in which an object was last read; empty if it was not there.
-    pub(crate) fn version(&self, object: &ObjectRef) -> String {
+    pub(crate) fn version(&self, object: &SourceRef) -> String {
         let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         versions.get(object).cloned().unwrap_or_default()
     }
 
     /// The version an object has now, empty if it is not there; none if that cannot be told.
-    pub(crate) async fn look(&self, object: &ObjectRef) -> Option<String> {
+    pub(crate) async fn look(&self, object: &SourceRef) -> Option<String> {
         let plural = match object.kind {
-            Kind::Secret => "secrets",
-            Kind::ConfigMap => "configmaps",
-            Kind::ServiceAccount => "serviceaccounts",
+            SourceKind::Secret => "secrets",
+            SourceKind::ConfigMap => "configmaps",
+            SourceKind::ServiceAccount => "serviceaccounts",
             // They are watched.
-            Kind::TriggerAuthentication | Kind::ClusterTriggerAuthentication => return None,
+            SourceKind::TriggerAuthentication | SourceKind::ClusterTriggerAuthentication => return None,
         };
         let path = ResourcePath::core(plural, &object.namespace, &object.name);
         match self.client.get_metadata::<Bare>(path).await {
@@ -86,13 +86,13 @@ impl CredentialReader {
 
     async fn keyed(
         &self,
-        kind: Kind,
+        kind: SourceKind,
         plural: &str,
         namespace: &str,
         name: &str,
     ) -> Result<BTreeMap<String, String>, FetchError> {
         let read = self.client.get::<Keyed>(ResourcePath::core(plural, namespace, name)).await;
-        let object = ObjectRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        let object = SourceRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
         let version = match &read {
             Ok(keyed) => keyed.metadata.resource_version.clone(),
             Err(_) => String::new(),
@@ -111,7 +111,7 @@ impl CredentialReader {
 impl AuthObjects for CredentialReader {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(async move {
-            let data = self.keyed(Kind::Secret, "secrets", namespace, name).await?;
+            let data = self.keyed(SourceKind::Secret, "secrets", namespace, name).await?;
             let decode = |(key, text): (String, String)| match STANDARD.decode(text) {
                 Ok(value) => Ok((key, value)),
                 Err(_) => {
@@ -124,7 +124,7 @@ impl AuthObjects for CredentialReader {
     }
 
     fn config_map<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, String>> {
-        Box::pin(self.keyed(Kind::ConfigMap, "configmaps", namespace, name))
+        Box::pin(self.keyed(SourceKind::ConfigMap, "configmaps", namespace, name))
     }
 
     fn service_account<'a>(

@@ -12,10 +12,10 @@ use engine::spec::{Metric, MetricSource, MetricTarget};
 use engine::{
     DecisionDetail, MetricSamples, Observation, PodSelection, Scale, ScaleReadError, ScaleWriteResult, Status,
 };
-use keda::activity::{self, Formula, Question, Told};
+use keda::activity::{self, Formula, MetricQuery, TriggerResult};
 use keda::direct::{external_samples, needs_pods, plan, step};
-use keda::executor::{Input, Scaled};
-use keda::fallback::Facts;
+use keda::executor::{ExecutorInput, ScaleResult};
+use keda::fallback::TargetFacts;
 
 use super::context::{ObjectEntry, OperatorContext};
 use super::event_recorder::EventSubject;
@@ -33,12 +33,12 @@ pub(crate) struct Memory {
 /// What a round found out.
 pub(crate) struct Round<'a> {
     pub(crate) object: &'a ScaledObject,
-    pub(crate) told: &'a [Told],
-    pub(crate) facts: &'a Facts,
+    pub(crate) told: &'a [TriggerResult],
+    pub(crate) facts: &'a TargetFacts,
     pub(crate) formula: Formula<'a>,
     /// The metrics of all triggers; those of one that cannot tell now are those it told last.
     pub(crate) specs: &'a [Vec<MetricSpec>],
-    pub(crate) state: &'a activity::State,
+    pub(crate) state: &'a activity::ActivityState,
 }
 
 /// Decides after a round. Whoever calls holds the object's gate.
@@ -46,7 +46,7 @@ pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntr
     let object = round.object;
     let now = context.clock.now();
     let compat = context.settings.compat;
-    let input = Input::of_round(now, object, round.state);
+    let input = ExecutorInput::of_round(now, object, round.state);
     let (told, facts, formula, active) = (round.told, round.facts, round.formula, round.state.active);
     let said = RoundRecord { now, object, told, facts, formula, active, compat }.round();
     let plan = match plan(object, round.specs, compat) {
@@ -92,7 +92,7 @@ pub(crate) async fn round(context: &OperatorContext, id: &Id, entry: &ObjectEntr
 
 async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale, ScaleReadError> {
     let Some(target) = &object.status.scale_target_gvkr else {
-        return Err(ScaleReadError::Query(keda::executor::NO_TARGET.to_owned()));
+        return Err(ScaleReadError::Query(keda::executor::TARGET_NOT_RESOLVED.to_owned()));
     };
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     if context.reader.cached(&target.group, &target.kind, namespace, name).is_some()
@@ -109,15 +109,15 @@ async fn scale(context: &OperatorContext, object: &ScaledObject) -> Result<Scale
 async fn complete(
     context: &OperatorContext,
     round: &Round<'_>,
-    input: &Input<'_>,
+    input: &ExecutorInput<'_>,
     seen: &mut Observation,
 ) -> bool {
     let Ok(scale) = &seen.scale else { return false };
     let object = round.object;
     let compat = context.settings.compat;
     let read = |metric: &str| {
-        let question = Question { now: input.now, object, metric, formula: round.formula };
-        let answer = activity::answer(&question, round.told, round.facts, compat);
+        let question = MetricQuery { now: input.now, object, metric, formula: round.formula };
+        let answer = activity::respond(&question, round.told, round.facts, compat);
         Some(answer.values.map(|values| values.into_iter().map(|value| value.value).collect()))
     };
     let external = external_samples(&seen.spec, read);
@@ -158,16 +158,16 @@ async fn write(
 ) -> ScaleWriteResult {
     let failed = |text: String| ScaleWriteResult::Failed(ScaleWriteError { text, conflict: false });
     let Some(target) = &object.status.scale_target_gvkr else {
-        return failed(keda::executor::NO_TARGET.to_owned());
+        return failed(keda::executor::TARGET_NOT_RESOLVED.to_owned());
     };
     let from = seen.scale.as_ref().ok().map(|scale| scale.spec_replicas);
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
     match context.client.scale_from(namespace, name, target, from, to).await {
-        Scaled::Written { .. } => {
+        ScaleResult::Written { .. } => {
             tracing::info!(object = %id, to, "scaled");
             ScaleWriteResult::Done
         }
-        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
+        ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => {
             tracing::warn!(object = %id, to, error, "failed to scale a target");
             failed(error)
         }

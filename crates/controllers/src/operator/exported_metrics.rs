@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
 use api::meta::ObjectMeta;
 
-use scalers::web::Account;
+use scalers::web::RequestLog;
 
 use super::context::OperatorContext;
 use super::event_recorder::EventSubject;
@@ -38,7 +38,7 @@ struct Taken {
 const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 impl HttpRequestDurations {
-    pub(crate) fn count(&self, type_: &str, account: &Account) {
+    pub(crate) fn count(&self, type_: &str, account: &RequestLog) {
         if account.sent.is_empty() {
             return;
         }

@@ -7,9 +7,9 @@ use api::provider::{
     ExternalMetricQuery, ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use api::selector::{Operator, Selector};
-use keda::activity::{self, MetricValue, Question, Told};
+use keda::activity::{self, MetricQuery, MetricValue, TriggerResult};
 use keda::fallback;
-use keda::status::Changes;
+use keda::status::StatusChanges;
 
 use super::context::OperatorContext;
 use super::event_recorder::EventSubject;
@@ -48,7 +48,7 @@ impl Answers {
         let owner = ScaledResource::Object(Arc::clone(&object));
         let triggers = context.triggers(&entry, &owner);
         let records = entry.state().records.clone();
-        let wanted = |name: &str| activity::is_wanted(&object, metric, name);
+        let wanted = |name: &str| activity::is_needed(&object, metric, name);
         let settings = &context.settings;
         let how = SampleQuery {
             age: settings.age(settings.sample_age),
@@ -60,12 +60,12 @@ impl Answers {
         };
         let heard = triggers.ask(&context.builder, &owner, how).await;
         context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &triggers, &heard);
-        let told: Vec<Told> = told(heard, settings.compat);
+        let told: Vec<TriggerResult> = told(heard, settings.compat);
         let needs = fallback::needs(&object, &told, settings.compat);
         let facts = context.reader.facts(&object, needs).await;
         let question =
-            Question { now: context.clock.now(), object: &object, metric, formula: triggers.formula() };
-        let answer = activity::answer(&question, &told, &facts, settings.compat);
+            MetricQuery { now: context.clock.now(), object: &object, metric, formula: triggers.formula() };
+        let answer = activity::respond(&question, &told, &facts, settings.compat);
         if context.client.leadership.leads() {
             for event in &answer.events {
                 context.events.record_poll(EventSubject::Object, &object.metadata, event);
@@ -79,8 +79,8 @@ impl Answers {
     }
 
     /// Health that has changed is written while who asked has the answer already.
-    fn report(&self, id: &Id, changes: Changes) {
-        if changes == Changes::default() {
+    fn report(&self, id: &Id, changes: StatusChanges) {
+        if changes == StatusChanges::default() {
             return;
         }
         let (context, id) = (Arc::clone(&self.context), id.clone());

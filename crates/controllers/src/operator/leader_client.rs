@@ -9,7 +9,7 @@ use cluster::request::{self, ApiError, Request, path, with_query};
 use cluster::scale::{ScaleObject, Scales};
 use cluster::watch::slim;
 use http::Method;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ impl LeaderClient {
         name: &str,
         of: &GroupVersionKindResource,
         to: i32,
-    ) -> Scaled {
+    ) -> ScaleResult {
         self.scale_from(namespace, name, of, None, to).await
     }
 
@@ -199,26 +199,26 @@ impl LeaderClient {
         of: &GroupVersionKindResource,
         expected: Option<i32>,
         to: i32,
-    ) -> Scaled {
+    ) -> ScaleResult {
         let mut attempt = 1;
         loop {
             let held = match self.scale(namespace, name, of).await {
                 Ok(held) => held,
-                Err(error) => return Scaled::NotRead(error.message),
+                Err(error) => return ScaleResult::NotRead(error.message),
             };
             let from = held.scale.spec_replicas;
             if expected.is_some_and(|expected| expected != from) {
                 let error = format!("the count is {from} by now; the next round decides again");
-                return Scaled::NotWritten { from, error };
+                return ScaleResult::NotWritten { from, error };
             }
             if let Err(error) = self.lead() {
-                return Scaled::NotWritten { from, error: error.message };
+                return ScaleResult::NotWritten { from, error: error.message };
             }
             match self.scales.put(namespace, name, &held, to).await {
-                Ok(_) => return Scaled::Written { from },
+                Ok(_) => return ScaleResult::Written { from },
                 // Whoever wrote in between may have changed anything but the count.
                 Err(error) if error.conflict && attempt < ATTEMPTS => attempt += 1,
-                Err(error) => return Scaled::NotWritten { from, error: error.text },
+                Err(error) => return ScaleResult::NotWritten { from, error: error.text },
             }
         }
     }

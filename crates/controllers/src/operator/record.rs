@@ -14,9 +14,9 @@ use engine::{
     Status,
 };
 use jiff::{SignedDuration, Timestamp};
-use keda::activity::{self, Question, Sample, Told};
-use keda::executor::{self, Input, Scaled};
-use keda::fallback::{self, Facts};
+use keda::activity::{self, MetricQuery, MetricSample, TriggerResult};
+use keda::executor::{self, ExecutorInput, ScaleResult};
+use keda::fallback::{self, TargetFacts};
 
 use super::context::OperatorContext;
 use super::id::Id;
@@ -34,8 +34,8 @@ const LONGEST_FORMULA: usize = 200;
 pub(crate) struct RoundRecord<'a> {
     pub(crate) now: Timestamp,
     pub(crate) object: &'a ScaledObject,
-    pub(crate) told: &'a [Told],
-    pub(crate) facts: &'a Facts,
+    pub(crate) told: &'a [TriggerResult],
+    pub(crate) facts: &'a TargetFacts,
     pub(crate) formula: activity::FormulaResult<'a>,
     pub(crate) active: bool,
     pub(crate) compat: Compat,
@@ -44,7 +44,7 @@ pub(crate) struct RoundRecord<'a> {
 impl RoundRecord<'_> {
     /// What triggers said, as it is kept.
     pub(crate) fn round(&self) -> TriggerPoll {
-        let trigger = |told: &Told| {
+        let trigger = |told: &TriggerResult| {
             let written = self.object.spec.triggers.get(told.trigger)?;
             let metrics = exactly(told.samples().take(MOST_METRICS).map(|sample| self.heard(sample)));
             let failure = told.metrics.as_ref().err().map(|error| cut(error, LONGEST_ERROR));
@@ -59,8 +59,8 @@ impl RoundRecord<'_> {
         }
     }
 
-    fn heard(&self, sample: &Sample) -> TriggerMetric {
-        let Sample { name, target, reading, .. } = sample;
+    fn heard(&self, sample: &MetricSample) -> TriggerMetric {
+        let MetricSample { name, target, reading, .. } = sample;
         let (target, each) = goal(target);
         let mut heard = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
         match reading {
@@ -83,9 +83,13 @@ impl RoundRecord<'_> {
 
     fn composite(&self) -> Option<FormulaResult> {
         let modifiers = self.object.modifiers()?;
-        let question =
-            Question { now: self.now, object: self.object, metric: COMPOSITE_METRIC, formula: self.formula };
-        let answer = activity::answer(&question, self.told, self.facts, self.compat);
+        let question = MetricQuery {
+            now: self.now,
+            object: self.object,
+            metric: COMPOSITE_METRIC,
+            formula: self.formula,
+        };
+        let answer = activity::respond(&question, self.told, self.facts, self.compat);
         let value = answer.values.map_err(|error| cut(&error, LONGEST_ERROR)).and_then(|values| {
             let sum = values.iter().map(|value| value.value.milli_value()).reduce(i64::saturating_add);
             sum.ok_or_else(|| "no value".to_owned())
@@ -137,9 +141,9 @@ pub(crate) fn keep(
 pub(crate) fn keep_activity(
     context: &OperatorContext,
     id: &Id,
-    input: &Input<'_>,
-    decided: &executor::Decision,
-    scaled: Option<&Scaled>,
+    input: &ExecutorInput<'_>,
+    decided: &executor::ScaleDecision,
+    scaled: Option<&ScaleResult>,
     round: TriggerPoll,
 ) {
     // A source that tells the same again and again decides nothing.
@@ -165,9 +169,9 @@ fn key(id: &Id) -> Key {
 fn decision(
     context: &OperatorContext,
     spec: &Arc<Spec>,
-    input: &Input<'_>,
-    decided: &executor::Decision,
-    scaled: Option<&Scaled>,
+    input: &ExecutorInput<'_>,
+    decided: &executor::ScaleDecision,
+    scaled: Option<&ScaleResult>,
 ) -> Decision {
     let scale = match &input.current {
         Ok(current) => {
@@ -195,8 +199,8 @@ fn decision(
     let desired = decided.scale.map_or(current, |change| change.to);
     let mut decision = State::default().activity_step(input.now, &seen, activation, desired);
     match scaled {
-        Some(Scaled::Written { .. }) if desired != current => decision.outcome = ScaleOutcome::Scaled,
-        Some(Scaled::NotRead(error) | Scaled::NotWritten { error, .. }) => {
+        Some(ScaleResult::Written { .. }) if desired != current => decision.outcome = ScaleOutcome::Scaled,
+        Some(ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. }) => {
             decision.outcome = ScaleOutcome::WriteFailed(cut(error, LONGEST_ERROR));
         }
         _ => {}

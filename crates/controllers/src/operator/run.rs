@@ -14,7 +14,7 @@ use cluster::lease::Leadership;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use keda::activity::MetricValue;
-use keda::environment::ObjectRef;
+use keda::environment::SourceRef;
 use keda::event::Event;
 use kube::Client;
 use scalers::backends::Backends;
@@ -68,7 +68,7 @@ pub struct OperatorParts {
     /// Flags and environment.
     pub settings: OperatorSettings,
     /// SampleQuery scalers use HTTP.
-    pub web: scalers::web::Settings,
+    pub web: scalers::web::HttpSettings,
     /// SampleQuery credentials are looked up; by default as the settings say.
     pub auth: Option<AuthRules>,
     /// Whom to ask for metrics of pods, where we act ourselves (`cpu`, `memory`).
@@ -397,9 +397,9 @@ fn attend(context: Arc<OperatorContext>, name: Name, is_news: bool) -> BoxFuture
 
 /// Looks whether secrets and config maps in use have changed: whoever uses them is built anew.
 async fn look(context: Arc<OperatorContext>) {
-    let mut users: HashMap<ObjectRef, Vec<Id>> = HashMap::new();
+    let mut users: HashMap<SourceRef, Vec<Id>> = HashMap::new();
     for (id, entry) in context.all_entries() {
-        let used: HashSet<ObjectRef> = entry
+        let used: HashSet<SourceRef> = entry
             .triggers()
             .into_iter()
             .flat_map(|triggers| triggers.used())
@@ -409,7 +409,7 @@ async fn look(context: Arc<OperatorContext>) {
             users.entry(object).or_default().push(id.clone());
         }
     }
-    let one = |(object, users): (ObjectRef, Vec<Id>)| {
+    let one = |(object, users): (SourceRef, Vec<Id>)| {
         let context = context.clone();
         async move {
             let Some(version) = context.builder.credentials.look(&object).await else { return };

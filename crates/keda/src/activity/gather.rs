@@ -1,4 +1,4 @@
-//! What all triggers told, with numbers in place of sources that fail too often.
+//! The results of all triggers with fallbacks applied.
 
 use std::borrow::Cow;
 
@@ -6,61 +6,61 @@ use api::keda::{COMPOSITE_METRIC, ScaledObject};
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::{Formula, MetricValue, Sample, Told};
+use super::{Formula, MetricSample, MetricValue, TriggerResult};
 use crate::event::Event;
-use crate::fallback::{self, Facts, Served};
-use crate::modifiers::Input;
-use crate::status::Changes;
+use crate::fallback::{self, ServedMetric, TargetFacts};
+use crate::modifiers::FormulaInput;
+use crate::status::StatusChanges;
 
-/// What all triggers told.
+/// The results of all triggers with fallbacks applied.
 pub(super) struct Gathered<'a> {
-    /// The object, with the health that its metrics have now.
+    /// The object with the new health of its metrics.
     pub(super) object: Cow<'a, ScaledObject>,
     /// One per sample.
     pub(super) metrics: Vec<Gathering<'a>>,
     /// Triggers that failed, and why, in the order of the triggers.
     pub(super) failures: Vec<Failure>,
-    /// What is written.
-    pub(super) changes: Changes,
+    /// Status changes.
+    pub(super) changes: StatusChanges,
 }
 
-/// A sample and what is served of it.
+/// A sample and the values served for it.
 pub(super) struct Gathering<'a> {
-    /// The place of its trigger.
+    /// Index of its trigger.
     pub(super) trigger: usize,
     /// The sample.
-    pub(super) sample: &'a Sample,
-    /// What is served.
-    pub(super) served: Result<Served, String>,
+    pub(super) sample: &'a MetricSample,
+    /// The served values.
+    pub(super) served: Result<ServedMetric, String>,
 }
 
 /// A trigger that failed.
 pub(super) struct Failure {
-    /// Its place.
+    /// Its index.
     pub(super) trigger: usize,
     /// Why.
     pub(super) error: String,
-    /// In what.
+    /// What failed.
     pub(super) of: Of,
 }
 
 /// What failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// Finding out which metrics there are.
+    /// Metric specs.
     Metrics,
     /// Reading a metric.
     Value,
-    /// Reading it failed earlier, and nobody was asked now.
+    /// The cached reading is an error.
     Memory,
 }
 
 impl<'a> Gathered<'a> {
-    /// Samples that are not wanted are passed over.
+    /// Collects the results; samples that are not needed are skipped.
     pub(super) fn of(
         object: &'a ScaledObject,
-        told: &'a [Told],
-        facts: &Facts,
+        told: &'a [TriggerResult],
+        facts: &TargetFacts,
         compat: Compat,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Self {
@@ -68,7 +68,7 @@ impl<'a> Gathered<'a> {
             object: Cow::Borrowed(object),
             metrics: Vec::new(),
             failures: Vec::new(),
-            changes: Changes::default(),
+            changes: StatusChanges::default(),
         };
         let mut health = object.status.health.clone();
         let mut is_touched = false;
@@ -89,7 +89,7 @@ impl<'a> Gathered<'a> {
         if is_touched {
             gathered.changes = fallback::changes(object, &health, compat);
         }
-        if gathered.changes != Changes::default() {
+        if gathered.changes != StatusChanges::default() {
             gathered.changes.apply(&mut gathered.object.to_mut().status);
         }
         gathered
@@ -99,7 +99,7 @@ impl<'a> Gathered<'a> {
         self.failures.push(Failure { trigger, error: error.to_owned(), of });
     }
 
-    /// What is told of failures; those of single metrics under the given name, if they are told.
+    /// Events of failures; those of single metrics with the given reason, if any.
     pub(super) fn events(&self, of_metrics: Option<&'static str>) -> Vec<Event> {
         let event = |failure: &Failure| {
             let reason = if failure.of == Of::Metrics { Some("KEDAScalerFailed") } else { of_metrics };
@@ -116,26 +116,27 @@ impl<'a> Gathered<'a> {
         })
     }
 
-    /// The first number that stands for a source.
+    /// The first fallback value.
     pub(super) fn fallback(&self) -> Option<&MetricValue> {
         let served = self.metrics.iter().filter_map(|metric| metric.served.as_ref().ok());
         served.filter(|served| served.replicas.is_some()).find_map(|served| served.values.first())
     }
 
-    /// One number of all: that of a source that fails too often, else the result of the formula.
+    /// The composite value: the first fallback value, else the result of the formula.
     pub(super) fn composite(&self, formula: Formula<'_>, now: Timestamp) -> Result<MetricValue, String> {
         let name = COMPOSITE_METRIC.to_owned();
         if let Some(fallback) = self.fallback() {
             return Ok(MetricValue { name, value: fallback.value.clone() });
         }
-        let inputs: Vec<Input<'_>> = self.values().map(|(metric, value)| metric.input(value)).collect();
+        let inputs: Vec<FormulaInput<'_>> =
+            self.values().map(|(metric, value)| metric.input(value)).collect();
         let formula = formula.unwrap_or(Err("the formula is not known")).map_err(str::to_owned)?;
         let value = formula.evaluate(&self.object, &inputs, now)?;
         Ok(MetricValue { name, value })
     }
 
-    /// The triggers whose scalers are to be built anew: those that failed; in the original all as soon as one failed.
-    pub(super) fn rebuild(&self, told: &[Told], compat: Compat) -> Vec<usize> {
+    /// Triggers whose scalers must be rebuilt: those that failed; in strict mode all if one failed, as in KEDA.
+    pub(super) fn rebuild(&self, told: &[TriggerResult], compat: Compat) -> Vec<usize> {
         if compat.is_strict() && !self.failures.is_empty() {
             return told.iter().map(|told| told.trigger).collect();
         }
@@ -147,7 +148,7 @@ impl<'a> Gathered<'a> {
 }
 
 impl Gathering<'_> {
-    fn input<'b>(&'b self, value: &'b MetricValue) -> Input<'b> {
-        Input { trigger: self.trigger, metric: &self.sample.name, value: &value.value }
+    fn input<'b>(&'b self, value: &'b MetricValue) -> FormulaInput<'b> {
+        FormulaInput { trigger: self.trigger, metric: &self.sample.name, value: &value.value }
     }
 }

@@ -1,44 +1,44 @@
-//! What is answered when somebody asks for a metric (docs/spec/keda.md 4.3).
+//! Responses to metric queries (docs/spec/keda.md 4.3).
 
 use api::keda::ScaledObject;
 use api::provider::Compat;
 use jiff::Timestamp;
 
 use super::gather::{Gathered, Of};
-use super::{Formula, MetricValue, Told};
+use super::{Formula, MetricValue, TriggerResult};
 use crate::event::Event;
-use crate::fallback::Facts;
-use crate::status::Changes;
+use crate::fallback::TargetFacts;
+use crate::status::StatusChanges;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct MetricQuery<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Whose metric.
+    /// The object.
     pub object: &'a ScaledObject,
-    /// Its name, as asked for.
+    /// The metric's name, as requested.
     pub metric: &'a str,
     /// The formula of the object.
     pub formula: Formula<'a>,
 }
 
-/// What is answered, told and written.
+/// The response, events and status changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct MetricResponse {
     /// The values, or why there are none.
     pub values: Result<Vec<MetricValue>, String>,
-    /// What is told.
+    /// Events to record.
     pub events: Vec<Event>,
-    /// Triggers whose scalers are to be built anew before they are asked again.
+    /// Triggers whose scalers must be rebuilt before the next read.
     pub rebuild: Vec<usize>,
-    /// Health, and whether a source is replaced by a number.
-    pub changes: Changes,
+    /// Changes of health and of the condition `Fallback`.
+    pub changes: StatusChanges,
 }
 
-/// Whether a metric has to be known to answer for another: it is the same but for capitals, or there is a formula, which
-/// needs them all.
-pub fn is_wanted(object: &ScaledObject, asked: &str, name: &str) -> bool {
+/// Whether a metric is needed for a query: it is the requested one (ignoring case), or there is a formula, which
+/// needs all metrics.
+pub fn is_needed(object: &ScaledObject, asked: &str, name: &str) -> bool {
     let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
     if object.modifiers().is_some_and(|modifiers| !modifiers.target.is_empty()) {
         return object.status.external_metric_names.iter().any(|own| same(own, name));
@@ -46,12 +46,17 @@ pub fn is_wanted(object: &ScaledObject, asked: &str, name: &str) -> bool {
     same(asked, name)
 }
 
-/// What is answered. `told` names all triggers; metrics for which [`is_wanted`] is false need not be in it. A trigger with
-/// `useCachedMetrics` is told by what is remembered of it, if anything is.
-pub fn answer(question: &Question<'_>, told: &[Told], facts: &Facts, compat: Compat) -> Answer {
-    let Question { object, metric, .. } = *question;
-    let gathered = Gathered::of(object, told, facts, compat, |name| is_wanted(object, metric, name));
-    Answer {
+/// Responds to a query. `results` has all triggers; metrics for which [`is_needed`] is false may be missing. A trigger with
+/// `useCachedMetrics` has its cached reading, if there is one.
+pub fn respond(
+    question: &MetricQuery<'_>,
+    told: &[TriggerResult],
+    facts: &TargetFacts,
+    compat: Compat,
+) -> MetricResponse {
+    let MetricQuery { object, metric, .. } = *question;
+    let gathered = Gathered::of(object, told, facts, compat, |name| is_needed(object, metric, name));
+    MetricResponse {
         values: values(question, &gathered, compat),
         events: gathered.events(None),
         rebuild: gathered.rebuild(told, compat),
@@ -60,15 +65,15 @@ pub fn answer(question: &Question<'_>, told: &[Told], facts: &Facts, compat: Com
 }
 
 fn values(
-    question: &Question<'_>,
+    question: &MetricQuery<'_>,
     gathered: &Gathered<'_>,
     compat: Compat,
 ) -> Result<Vec<MetricValue>, String> {
-    let Question { now, object, metric, formula } = *question;
+    let MetricQuery { now, object, metric, formula } = *question;
     let values = || gathered.values().map(|(_, value)| value.clone()).collect::<Vec<_>>();
     let is_composite = object.modifiers().is_some();
     let failure = gathered.failures.iter().find(|failure| {
-        // A trigger that does not say which metrics it has is of no concern to who asks for that of another.
+        // A trigger whose specs failed does not affect queries for metrics of other triggers.
         compat.is_strict() || is_composite || failure.of != Of::Metrics || values().is_empty()
     });
     if let (Some(failure), None) = (failure, gathered.fallback()) {

@@ -1,4 +1,4 @@
-//! How an object is after a round over all its triggers (docs/spec/keda.md 3.2, 3.4).
+//! The outcome of a poll over all triggers (docs/spec/keda.md 3.2, 3.4).
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,31 @@ use jiff::Timestamp;
 use quantity::Quantity;
 
 use super::gather::{Failure, Gathered, Gathering};
-use super::{Formula, Reading, Record, State, Told};
+use super::{ActivityState, CachedReading, Formula, Reading, TriggerResult};
 use crate::event::Event;
-use crate::fallback::Facts;
+use crate::fallback::TargetFacts;
 
-/// A round over all triggers.
+/// A poll of all triggers.
 #[derive(Clone, Copy, Debug)]
-pub struct Round<'a> {
+pub struct PollRound<'a> {
     /// The time.
     pub now: Timestamp,
-    /// Whose triggers.
+    /// The object.
     pub object: &'a ScaledObject,
     /// The formula of the object.
     pub formula: Formula<'a>,
 }
 
-/// How an object is after all its triggers were asked: `told` holds one entry per trigger, in their order.
-pub fn state(round: &Round<'_>, told: &[Told], facts: &Facts, compat: Compat) -> State {
+/// The outcome of a poll; `results` has one entry per trigger, in order.
+pub fn activity_state(
+    round: &PollRound<'_>,
+    told: &[TriggerResult],
+    facts: &TargetFacts,
+    compat: Compat,
+) -> ActivityState {
     let object = round.object;
     let gathered = Gathered::of(object, told, facts, compat, |_| true);
-    let mut state = State {
+    let mut state = ActivityState {
         error: gathered.failures.first().map(|failure| said(object, failure)),
         is_falling_back: gathered.fallback().is_some(),
         records: records(object, &gathered, compat),
@@ -37,7 +42,7 @@ pub fn state(round: &Round<'_>, told: &[Told], facts: &Facts, compat: Compat) ->
         })),
         rebuild: gathered.rebuild(told, compat),
         changes: gathered.changes.clone(),
-        ..State::default()
+        ..ActivityState::default()
     };
     for one in told {
         let of_trigger = gathered.metrics.iter().filter(|metric| metric.trigger == one.trigger);
@@ -49,11 +54,11 @@ pub fn state(round: &Round<'_>, told: &[Told], facts: &Facts, compat: Compat) ->
     if object.modifiers().is_some() {
         compose(round, &gathered, compat, &mut state);
     }
-    // Nobody but the HPA knows what processors do, and it does not work for what is at zero.
+    // Only the HPA reads CPU and memory, and it does not act on targets at zero.
     if object.spec.triggers.iter().all(Trigger::is_resource) && state.error.is_none() {
         state.active = true;
     }
-    // What is told follows the condition; in the original, values, and so it tells the same again and again (trap 33).
+    // Events follow the condition; in KEDA they follow values, so the same event is repeated (trap 33).
     let is_told = if compat.is_strict() { state.is_falling_back } else { is_true(&gathered.object) };
     if state.skipped.is_none() {
         state.events.extend(turn(is_true(object), is_told));
@@ -61,8 +66,8 @@ pub fn state(round: &Round<'_>, told: &[Told], facts: &Facts, compat: Compat) ->
     state
 }
 
-/// A formula says what is active, not the triggers.
-fn compose(round: &Round<'_>, gathered: &Gathered<'_>, compat: Compat, state: &mut State) {
+/// With a formula its result decides about activity, not the triggers.
+fn compose(round: &PollRound<'_>, gathered: &Gathered<'_>, compat: Compat, state: &mut ActivityState) {
     state.active = false;
     state.active_triggers.clear();
     if state.error.is_none() {
@@ -74,7 +79,7 @@ fn compose(round: &Round<'_>, gathered: &Gathered<'_>, compat: Compat, state: &m
                 }
             }
             Err(Unknown::Limit(error)) if compat.is_strict() => state.skipped = Some(error),
-            // What cannot be computed is nothing to the original, and scaled to zero.
+            // KEDA treats a formula that fails as inactive, and scales to zero.
             Err(Unknown::Value(_)) if compat.is_strict() => {}
             Err(Unknown::Limit(error) | Unknown::Value(error)) => {
                 state.events.push(Event::warning("KEDAMetricSourceFailed", error.clone()));
@@ -82,23 +87,23 @@ fn compose(round: &Round<'_>, gathered: &Gathered<'_>, compat: Compat, state: &m
             }
         }
     }
-    // In the original the metrics of a formula are never active.
+    // In KEDA the metrics of a formula are never active.
     if compat.is_strict() {
         state.active_metrics.clone_from(&state.active_triggers);
     }
 }
 
-/// Why it is not known whether a formula is active.
+/// Why the activity of a formula is unknown.
 enum Unknown {
-    /// Its value is not known.
+    /// Its value failed.
     Value(String),
-    /// It is not known above which value it is.
+    /// Its activation target is invalid.
     Limit(String),
 }
 
-/// Whether a formula is active, and what it yields.
+/// Whether a formula is active, and its value.
 fn is_composite_active(
-    round: &Round<'_>,
+    round: &PollRound<'_>,
     gathered: &Gathered<'_>,
     compat: Compat,
 ) -> Result<(bool, Quantity), Unknown> {
@@ -120,8 +125,8 @@ fn is_composite_active(
     Ok((value.as_f64() > limit, value))
 }
 
-/// The active metrics of a trigger, if it is active: by the names of their values in the original, where the last metric
-/// speaks for all of them.
+/// The active metrics of a trigger, if it is active; in strict mode by the names of their values, where the last metric
+/// decides, as in KEDA.
 fn active_metrics<'a>(
     metrics: impl Iterator<Item = &'a Gathering<'a>>,
     compat: Compat,
@@ -131,7 +136,7 @@ fn active_metrics<'a>(
     for metric in metrics {
         let Ok(served) = &metric.served else { continue };
         let own = match served.replicas {
-            // What falls back to nothing at all has nothing to do.
+            // A fallback to zero replicas is not active.
             Some(replicas) => compat.is_strict() || replicas > 0,
             None => metric.sample.reading.as_ref().is_ok_and(|reading| reading.active),
         };
@@ -146,9 +151,13 @@ fn active_metrics<'a>(
     is_active.then_some(names)
 }
 
-/// What is remembered of metrics of triggers with `useCachedMetrics`: what was said. The original remembers what it
-/// served instead.
-fn records(object: &ScaledObject, gathered: &Gathered<'_>, compat: Compat) -> BTreeMap<String, Record> {
+/// The cached readings of triggers with `useCachedMetrics`: those of the source. KEDA caches the values it
+/// served.
+fn records(
+    object: &ScaledObject,
+    gathered: &Gathered<'_>,
+    compat: Compat,
+) -> BTreeMap<String, CachedReading> {
     let is_kept = |metric: &&Gathering<'_>| {
         object.spec.triggers.get(metric.trigger).is_some_and(|trigger| trigger.use_cached_metrics)
     };
@@ -164,7 +173,7 @@ fn records(object: &ScaledObject, gathered: &Gathered<'_>, compat: Compat) -> BT
     kept.map(|metric| (metric.sample.name.clone(), record(metric))).collect()
 }
 
-/// That numbers stand for sources from now on, or no longer.
+/// The event when a fallback begins or ends.
 fn turn(was_falling_back: bool, is_falling_back: bool) -> Option<Event> {
     match (was_falling_back, is_falling_back) {
         (false, true) => {
@@ -178,12 +187,12 @@ fn turn(was_falling_back: bool, is_falling_back: bool) -> Option<Event> {
     }
 }
 
-/// Whether numbers stand for sources, as the condition says.
+/// Whether the condition `Fallback` is true.
 fn is_true(object: &ScaledObject) -> bool {
     object.status.conditions.state(types::FALLBACK) == Truth::True
 }
 
-/// Which trigger failed, and why.
+/// Describes which trigger failed, and why.
 fn said(object: &ScaledObject, failure: &Failure) -> String {
     let Failure { trigger, error, .. } = failure;
     match object.spec.triggers.get(*trigger) {

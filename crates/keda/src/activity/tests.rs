@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::executor::{Input, decide};
-use crate::fallback::Facts;
+use crate::executor::{ExecutorInput, decide};
+use crate::fallback::TargetFacts;
 use crate::status::merge;
 
 fn now() -> Timestamp {
@@ -28,9 +28,9 @@ fn object(triggers: usize) -> ScaledObject {
     .unwrap()
 }
 
-fn sample(name: &str, reading: Result<(&str, bool), &str>) -> Sample {
+fn sample(name: &str, reading: Result<(&str, bool), &str>) -> MetricSample {
     let value = |text| MetricValue { name: name.to_owned(), value: Quantity::parse(text).unwrap() };
-    Sample {
+    MetricSample {
         name: name.to_owned(),
         target: MetricTarget {
             type_: "AverageValue".to_owned(),
@@ -45,29 +45,34 @@ fn sample(name: &str, reading: Result<(&str, bool), &str>) -> Sample {
 }
 
 /// One trigger with one metric each.
-fn told(readings: &[Result<(&str, bool), &str>]) -> Vec<Told> {
+fn told(readings: &[Result<(&str, bool), &str>]) -> Vec<TriggerResult> {
     let one = |(trigger, reading): (usize, &Result<(&str, bool), &str>)| {
         let name = format!("s{trigger}-m");
-        Told { trigger, metrics: Ok(vec![Metric::External(sample(&name, *reading))]) }
+        TriggerResult { trigger, metrics: Ok(vec![TriggerMetric::External(sample(&name, *reading))]) }
     };
     readings.iter().enumerate().map(one).collect()
 }
 
-fn facts() -> Facts {
-    Facts { current: Ok(3), ready_pods: Ok(3) }
+fn facts() -> TargetFacts {
+    TargetFacts { current: Ok(3), ready_pods: Ok(3) }
 }
 
-fn state_of(object: &ScaledObject, told: &[Told], compat: Compat) -> State {
-    state(&Round { now: now(), object, formula: None }, told, &facts(), compat)
+fn state_of(object: &ScaledObject, told: &[TriggerResult], compat: Compat) -> ActivityState {
+    activity_state(&PollRound { now: now(), object, formula: None }, told, &facts(), compat)
 }
 
-fn ask(object: &ScaledObject, metric: &str, told: &[Told], compat: Compat) -> Result<Vec<String>, String> {
-    let question = Question { now: now(), object, metric, formula: None };
-    let values = answer(&question, told, &facts(), compat).values?;
+fn ask(
+    object: &ScaledObject,
+    metric: &str,
+    told: &[TriggerResult],
+    compat: Compat,
+) -> Result<Vec<String>, String> {
+    let question = MetricQuery { now: now(), object, metric, formula: None };
+    let values = respond(&question, told, &facts(), compat).values?;
     Ok(values.iter().map(|value| value.value.canonical()).collect())
 }
 
-fn reasons(state: &State) -> Vec<&str> {
+fn reasons(state: &ActivityState) -> Vec<&str> {
     state.events.iter().map(|event| event.reason).collect()
 }
 
@@ -79,7 +84,7 @@ fn one_active_trigger_is_enough() {
 }
 
 #[test]
-fn a_trigger_that_fails_is_named_and_rebuilt_alone() {
+fn failing_trigger_is_named_and_only_it_is_rebuilt() {
     let told = told(&[Ok(("5", true)), Err("no route")]);
     let state = state_of(&object(2), &told, Compat::Better);
     assert!(state.active);
@@ -90,30 +95,30 @@ fn a_trigger_that_fails_is_named_and_rebuilt_alone() {
 }
 
 #[test]
-fn any_metric_of_a_trigger_makes_it_active() {
+fn one_active_metric_makes_its_trigger_active() {
     let metrics = vec![
-        Metric::External(sample("s0-m", Ok(("5", true)))),
-        Metric::External(sample("s0-n", Ok(("0", false)))),
+        TriggerMetric::External(sample("s0-m", Ok(("5", true)))),
+        TriggerMetric::External(sample("s0-n", Ok(("0", false)))),
     ];
-    let told = [Told { trigger: 0, metrics: Ok(metrics) }];
+    let told = [TriggerResult { trigger: 0, metrics: Ok(metrics) }];
     assert!(!state_of(&object(1), &told, Compat::Strict).active, "the last one wins");
     let state = state_of(&object(1), &told, Compat::Better);
     assert_eq!((state.active, state.active_metrics), (true, vec!["s0-m".to_owned()]));
 }
 
 #[test]
-fn resources_alone_are_always_active() {
+fn objects_with_only_resource_triggers_are_active() {
     let mut object = object(1);
     object.spec.triggers[0].type_ = "cpu".to_owned();
-    let told = [Told { trigger: 0, metrics: Ok(vec![Metric::Resource]) }];
+    let told = [TriggerResult { trigger: 0, metrics: Ok(vec![TriggerMetric::Resource]) }];
     assert!(state_of(&object, &told, Compat::Better).active);
-    let failed = [Told { trigger: 0, metrics: Err("unknown metric type".to_owned()) }];
+    let failed = [TriggerResult { trigger: 0, metrics: Err("unknown metric type".to_owned()) }];
     let state = state_of(&object, &failed, Compat::Better);
     assert!(!state.active && state.error.is_some());
 }
 
 #[test]
-fn falling_back_is_told_once() {
+fn fallback_event_is_recorded_once() {
     let mut object = object(1);
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 5, "behavior": "static"})).unwrap();
@@ -131,7 +136,7 @@ fn falling_back_is_told_once() {
 }
 
 #[test]
-fn falling_back_to_nothing_is_no_activity() {
+fn fallback_to_zero_replicas_is_not_active() {
     let mut object = object(1);
     object.spec.fallback =
         serde_json::from_value(json!({"failureThreshold": 0, "replicas": 0, "behavior": "static"})).unwrap();
@@ -140,7 +145,7 @@ fn falling_back_to_nothing_is_no_activity() {
 }
 
 #[test]
-fn what_is_remembered_is_what_was_said() {
+fn cached_readings_are_those_of_the_source() {
     let mut object = object(2);
     object.spec.triggers[0].use_cached_metrics = true;
     object.spec.fallback =
@@ -150,7 +155,7 @@ fn what_is_remembered_is_what_was_said() {
 }
 
 #[test]
-fn metrics_are_found_whatever_their_capitals() {
+fn metric_names_match_case_insensitively() {
     let told = told(&[Ok(("7", true)), Ok(("9", true))]);
     assert_eq!(ask(&object(2), "S1-M", &told, Compat::Better), Ok(vec!["9".to_owned()]));
     let none = ask(&object(2), "s2-m", &told, Compat::Better);
@@ -158,7 +163,7 @@ fn metrics_are_found_whatever_their_capitals() {
 }
 
 #[test]
-fn a_trigger_without_metrics_does_not_hide_those_of_others() {
+fn trigger_without_specs_does_not_hide_other_triggers() {
     let mut told = told(&[Ok(("7", true)), Ok(("9", true))]);
     told[0].metrics = Err("got empty metric spec".to_owned());
     let strict = ask(&object(2), "s1-m", &told, Compat::Strict);
@@ -169,39 +174,40 @@ fn a_trigger_without_metrics_does_not_hide_those_of_others() {
 }
 
 #[test]
-fn a_formula_that_cannot_be_computed_is_an_error_and_not_nothing() {
+fn failing_formula_is_an_error_and_not_inactive() {
     let mut object = object(1);
     object.spec.advanced =
         serde_json::from_value(json!({"scalingModifiers": {"formula": "t0 + 1", "target": "2"}})).unwrap();
     let told = told(&[Ok(("7", true))]);
-    let round = Round { now: now(), object: &object, formula: Some(Err("unknown name")) };
-    let strict = state(&round, &told, &facts(), Compat::Strict);
+    let round = PollRound { now: now(), object: &object, formula: Some(Err("unknown name")) };
+    let strict = activity_state(&round, &told, &facts(), Compat::Strict);
     assert!(!strict.active && strict.error.is_none());
-    let better = state(&round, &told, &facts(), Compat::Better);
+    let better = activity_state(&round, &told, &facts(), Compat::Better);
     assert!(!better.active);
     assert_eq!(better.error.as_deref(), Some("unknown name"));
     assert_eq!(better.active_metrics, ["s0-m"]);
 }
 
 #[test]
-fn a_formula_is_held_against_its_own_limit() {
+fn formula_is_compared_with_its_activation_target() {
     let mut object = object(2);
     object.spec.advanced = serde_json::from_value(json!({
         "scalingModifiers": {"formula": "t0 + t1", "target": "2", "activationTarget": "11"},
     }))
     .unwrap();
-    let compiled = Compiled::new(&object, Compat::Better).unwrap();
+    let compiled = CompiledFormula::new(&object, Compat::Better).unwrap();
     let is_active = |one, other| {
-        let round = Round { now: now(), object: &object, formula: Some(Ok(&compiled)) };
-        let state = state(&round, &told(&[Ok((one, true)), Ok((other, false))]), &facts(), Compat::Better);
+        let round = PollRound { now: now(), object: &object, formula: Some(Ok(&compiled)) };
+        let state =
+            activity_state(&round, &told(&[Ok((one, true)), Ok((other, false))]), &facts(), Compat::Better);
         (state.active, state.active_triggers.join(";"))
     };
     assert_eq!(is_active("5", "6"), (false, String::new()));
     assert_eq!(is_active("5", "7"), (true, "composite-metric".to_owned()));
     let question =
-        Question { now: now(), object: &object, metric: "composite-metric", formula: Some(Ok(&compiled)) };
+        MetricQuery { now: now(), object: &object, metric: "composite-metric", formula: Some(Ok(&compiled)) };
     let told = told(&[Ok(("5", true)), Ok(("7", false))]);
-    let values = answer(&question, &told, &facts(), Compat::Better).values.unwrap();
+    let values = respond(&question, &told, &facts(), Compat::Better).values.unwrap();
     assert_eq!((values[0].name.as_str(), values[0].value.canonical().as_str()), ("composite-metric", "12"));
 }
 
@@ -238,7 +244,7 @@ proptest! {
         object.spec.fallback = fallback;
         for readings in &rounds {
             let state = state_of(&object, &told(readings), Compat::Better);
-            let input = Input::of_round(now(), &object, &state).with(Ok(current), None);
+            let input = ExecutorInput::of_round(now(), &object, &state).with(Ok(current), None);
             let outcome = decide(&input, Compat::Better);
             let is_down = outcome.scale.is_some_and(|change| change.to < current);
             let any_failed = readings.iter().any(Result::is_err);
@@ -275,19 +281,19 @@ proptest! {
         places.sort_by_key(|place| (seed >> (place * 8)) & 0xff);
         let mut shuffled = object.clone();
         shuffled.spec.triggers = places.iter().map(|place| object.spec.triggers[*place].clone()).collect();
-        let moved: Vec<Told> = places
+        let moved: Vec<TriggerResult> = places
             .iter()
             .enumerate()
-            .map(|(trigger, place)| Told { trigger, metrics: told[*place].metrics.clone() })
+            .map(|(trigger, place)| TriggerResult { trigger, metrics: told[*place].metrics.clone() })
             .collect();
-        let outcome = |object: &ScaledObject, told: &[Told]| {
-            let compiled = object.modifiers().map(|_| Compiled::new(object, compat));
+        let outcome = |object: &ScaledObject, told: &[TriggerResult]| {
+            let compiled = object.modifiers().map(|_| CompiledFormula::new(object, compat));
             let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
-            let state = state(&Round { now: now(), object, formula }, told, &facts(), compat);
+            let state = activity_state(&PollRound { now: now(), object, formula }, told, &facts(), compat);
             let mut metrics = state.active_metrics.clone();
             metrics.sort();
-            let question = Question { now: now(), object, metric: "s0-m", formula };
-            let answer = answer(&question, told, &facts(), compat).values;
+            let question = MetricQuery { now: now(), object, metric: "s0-m", formula };
+            let answer = respond(&question, told, &facts(), compat).values;
             let answer = answer.map(|values| values.iter().map(|own| own.value.canonical()).collect::<Vec<_>>());
             (state.active, state.error.is_some(), metrics, answer.ok())
         };
@@ -296,7 +302,7 @@ proptest! {
 
     /// An answer is never a number that nobody said and no fallback stands for.
     #[test]
-    fn a_failed_source_is_never_a_number_without_fallback(reading in any_reading(), compat in any::<bool>()) {
+    fn failed_source_has_no_value_without_fallback(reading in any_reading(), compat in any::<bool>()) {
         let compat = if compat { Compat::Strict } else { Compat::Better };
         let answer = ask(&object(1), "s0-m", &told(&[reading]), compat);
         prop_assert_eq!(answer.is_ok(), reading.is_ok());

@@ -2,14 +2,14 @@
 
 use api::keda::{OAuth2, PodIdentity, TriggerAuthenticationSpec};
 
-use super::{Denial, Kind, Rules, url};
+use super::{AdmissionKind, AdmissionRules, Denial, url};
 
-pub(super) fn check(spec: &TriggerAuthenticationSpec, rules: &Rules<'_>) -> Result<(), Denial> {
+pub(super) fn check(spec: &TriggerAuthenticationSpec, rules: &AdmissionRules<'_>) -> Result<(), Denial> {
     if let Some(identity) = &spec.pod_identity {
         match identity.provider.as_str() {
             "azure-workload" => azure(identity)?,
             "aws" => aws(identity)?,
-            // KEDA stops here, so that nothing is said about the rest.
+            // KEDA skips the remaining checks here.
             _ if !rules.is_better() => return Ok(()),
             _ => {}
         }
@@ -17,13 +17,17 @@ pub(super) fn check(spec: &TriggerAuthenticationSpec, rules: &Rules<'_>) -> Resu
     spec.oauth2.as_ref().map_or(Ok(()), oauth2)
 }
 
-/// What will be an error as soon as it is used.
-pub(super) fn warnings(kind: Kind, spec: &TriggerAuthenticationSpec, rules: &Rules<'_>) -> Vec<String> {
+/// Warnings about settings that fail when they are used.
+pub(super) fn warnings(
+    kind: AdmissionKind,
+    spec: &TriggerAuthenticationSpec,
+    rules: &AdmissionRules<'_>,
+) -> Vec<String> {
     let path = spec.file_path.as_str();
     if path.is_empty() || !rules.is_better() {
         return Vec::new();
     }
-    if kind == Kind::TriggerAuthentication {
+    if kind == AdmissionKind::TriggerAuthentication {
         let text =
             "filePath works only in a ClusterTriggerAuthentication; triggers that refer to this will fail";
         return vec![text.to_owned()];

@@ -2,9 +2,9 @@
 
 use api::keda::{CloudEventSourceSpec, EVENT_TYPES};
 
-use super::{Denial, Rules};
+use super::{AdmissionRules, Denial};
 
-pub(super) fn check(spec: &CloudEventSourceSpec, rules: &Rules<'_>) -> Result<(), Denial> {
+pub(super) fn check(spec: &CloudEventSourceSpec, rules: &AdmissionRules<'_>) -> Result<(), Denial> {
     let subscription = &spec.event_subscription;
     let (included, excluded) = (&subscription.included_event_types, &subscription.excluded_event_types);
     if !included.is_empty() && !excluded.is_empty() {
@@ -22,8 +22,8 @@ pub(super) fn check(spec: &CloudEventSourceSpec, rules: &Rules<'_>) -> Result<()
     Ok(())
 }
 
-/// KEDA sends events of authentications too, but forgot here that they can be asked for.
-fn is_known(type_: &str, rules: &Rules<'_>) -> bool {
+/// KEDA also emits events of authentications, but its validation does not allow subscribing to them.
+fn is_known(type_: &str, rules: &AdmissionRules<'_>) -> bool {
     let mut all =
         EVENT_TYPES.iter().filter(|known| rules.is_better() || !known.starts_with("keda.authentication."));
     all.any(|known| *known == type_)

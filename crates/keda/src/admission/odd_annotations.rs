@@ -1,4 +1,4 @@
-//! Annotations that do something else than their author may think.
+//! Warnings about misleading annotation values.
 
 use api::gotext::quote;
 use api::keda::annotations::{
@@ -6,7 +6,7 @@ use api::keda::annotations::{
 };
 use api::map::StringMap;
 
-/// Everything that Go takes for a boolean.
+/// All booleans that Go's `strconv.ParseBool` accepts.
 const BOOLEANS: [&str; 12] =
     ["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
 

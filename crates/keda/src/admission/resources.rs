@@ -1,20 +1,20 @@
-//! Rule 2: who is scaled by cpu or memory must request it, and cannot come back from zero by it alone.
+//! Rule 2: targets of cpu and memory triggers must request the resource, and cannot scale to zero with only such triggers.
 
 use api::gotext::quote;
 use api::keda::{ScaledObject, Trigger};
 use quantity::Quantity;
 use serde_json::Value;
 
-use super::{Denial, Surroundings, Target, Workload};
+use super::{ClusterView, Denial, Target, WorkloadKind};
 
 pub(super) fn check(
     object: &ScaledObject,
     target: &Target,
     dry_run: bool,
-    around: &dyn Surroundings,
+    around: &dyn ClusterView,
 ) -> Result<(), Denial> {
-    // Other kinds may keep their containers anywhere.
-    let Some(kind) = Workload::of(target).filter(|_| !dry_run) else { return Ok(()) };
+    // The containers of other kinds are unknown.
+    let Some(kind) = WorkloadKind::of(target).filter(|_| !dry_run) else { return Ok(()) };
     let namespace = &object.metadata.namespace;
     for trigger in object.spec.triggers.iter().filter(|trigger| trigger.is_resource()) {
         let workload = around.workload(kind, namespace, &target.name).ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The first container that the trigger measures and that neither requests the resource nor limits it.
+/// The first measured container without a request or limit for the resource.
 fn container_without<'a>(trigger: &Trigger, workload: &'a Value) -> Option<&'a str> {
     let only = trigger.metadata.get("containerName").filter(|name| !name.is_empty());
     let containers = workload.pointer("/spec/template/spec/containers").and_then(Value::as_array);
@@ -54,7 +54,7 @@ fn container_without<'a>(trigger: &Trigger, workload: &'a Value) -> Option<&'a s
     containers.find(|container| !says(container, "requests") && !says(container, "limits")).map(name)
 }
 
-/// Whether the namespace fills in what containers do not say.
+/// Whether a LimitRange sets a default for the resource.
 fn has_default(resource: &str, ranges: &[std::sync::Arc<Value>]) -> bool {
     let items = ranges.iter().filter_map(|range| range.pointer("/spec/limits")?.as_array()).flatten();
     let mut items = items.filter(|item| item.get("type").is_some_and(|type_| type_ == "Container"));

@@ -1,16 +1,16 @@
-//! Rules 1 to 6 of ScaledObjects, in this order, then the triggers; and what is odd but allowed.
+//! Rules 1 to 6 of ScaledObjects, in this order, then the triggers; and warnings.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::gotext::quote;
 use api::keda::{ScaledObject, Trigger, annotations};
 
-use super::{Denial, Rules, Surroundings, Target, TargetError, resources, triggers};
-use crate::modifiers::Compiled;
+use super::{AdmissionRules, ClusterView, Denial, Target, TargetError, resources, triggers};
+use crate::modifiers::CompiledFormula;
 
-/// Names are values of labels.
+/// Maximum length of names, which are label values.
 const LONGEST_NAME: usize = 63;
 
-/// That an object does not fit to its surroundings is no fault that is counted.
+/// Unresolvable targets are not counted as validation errors.
 fn unresolved(error: &TargetError) -> Denial {
     Denial::uncounted(error.to_string())
 }
@@ -18,8 +18,8 @@ fn unresolved(error: &TargetError) -> Denial {
 pub(super) fn check(
     object: &ScaledObject,
     dry_run: bool,
-    around: &dyn Surroundings,
-    rules: &Rules<'_>,
+    around: &dyn ClusterView,
+    rules: &AdmissionRules<'_>,
 ) -> Result<(), Denial> {
     let target = target_of(object, around).map_err(|error| unresolved(&error))?;
     others(object, &target, around, rules)?;
@@ -32,13 +32,16 @@ pub(super) fn check(
     triggers::check(&object.spec.triggers)
 }
 
-fn target_of(object: &ScaledObject, around: &dyn Surroundings) -> Result<Target, TargetError> {
+fn target_of(object: &ScaledObject, around: &dyn ClusterView) -> Result<Target, TargetError> {
     let target = &object.spec.scale_target_ref;
     Target::resolve(&target.api_version, &target.kind, &target.name, around)
 }
 
-/// Somebody else's reference: what leads nowhere is nobody's rival, unless we imitate.
-fn foreign(target: Result<Target, TargetError>, rules: &Rules<'_>) -> Result<Option<Target>, Denial> {
+/// The target of another object; unresolvable targets are ignored, except in strict mode.
+fn foreign(
+    target: Result<Target, TargetError>,
+    rules: &AdmissionRules<'_>,
+) -> Result<Option<Target>, Denial> {
     match target {
         Ok(target) => Ok(Some(target)),
         Err(_) if rules.is_better() => Ok(None),
@@ -46,12 +49,12 @@ fn foreign(target: Result<Target, TargetError>, rules: &Rules<'_>) -> Result<Opt
     }
 }
 
-/// Rules 1a and 1b: nobody else scales the workload, or makes an HPA of that name.
+/// Rules 1a and 1b: no other ScaledObject has the same target or HPA name.
 fn others(
     object: &ScaledObject,
     target: &Target,
-    around: &dyn Surroundings,
-    rules: &Rules<'_>,
+    around: &dyn ClusterView,
+    rules: &AdmissionRules<'_>,
 ) -> Result<(), Denial> {
     let hpa = object.hpa_name();
     let mut others = around.scaled_objects(&object.metadata.namespace);
@@ -67,7 +70,7 @@ fn others(
             return Err(Denial::of("other-scaled-object", text));
         }
         if other.hpa_name() == hpa {
-            // KEDA says what was configured, which may be nothing.
+            // KEDA prints the configured name, which may be empty.
             let written = config_name(&other).filter(|_| !rules.is_better()).unwrap_or(&hpa);
             let text = format!("the HPA '{written}' is already managed by the ScaledObject '{name}'");
             return Err(Denial::of("other-scaled-object-hpa", text));
@@ -81,10 +84,10 @@ fn config_name(object: &ScaledObject) -> Option<&str> {
     Some(&config.name)
 }
 
-/// Rules 1c and 1d: a formula that is used can be computed.
-fn modifiers(object: &ScaledObject, rules: &Rules<'_>) -> Result<(), Denial> {
+/// Rules 1c and 1d: the formula is valid.
+fn modifiers(object: &ScaledObject, rules: &AdmissionRules<'_>) -> Result<(), Denial> {
     if object.modifiers().is_some() {
-        Compiled::new(object, rules.compat).map_err(|text| Denial::of("scaling-modifiers", text))?;
+        CompiledFormula::new(object, rules.compat).map_err(|text| Denial::of("scaling-modifiers", text))?;
     }
     let needs_formula =
         object.spec.fallback.as_ref().is_some_and(|fallback| fallback.behavior == "scalingModifiers");
@@ -95,12 +98,12 @@ fn modifiers(object: &ScaledObject, rules: &Rules<'_>) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Rule 3: no HPA of somebody else scales the workload, unless it is to be taken over.
+/// Rule 3: no other HPA has the same target, unless its ownership is transferred.
 fn autoscalers(
     object: &ScaledObject,
     target: &Target,
-    around: &dyn Surroundings,
-    rules: &Rules<'_>,
+    around: &dyn ClusterView,
+    rules: &AdmissionRules<'_>,
 ) -> Result<(), Denial> {
     let transfer = object.metadata.annotations.get(annotations::TRANSFER_HPA_OWNERSHIP);
     let takes_over = transfer.is_some_and(|value| value == "true");
@@ -202,7 +205,7 @@ fn names(object: &ScaledObject) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Settings without effect.
+/// Warnings about settings without effect.
 pub(super) fn warnings(object: &ScaledObject) -> Vec<String> {
     let spec = &object.spec;
     let goes_to_zero = spec.min_replica_count.unwrap_or(0) <= 0 || spec.idle_replica_count == Some(0);

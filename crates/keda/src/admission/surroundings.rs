@@ -1,4 +1,4 @@
-//! What the rules ask about the cluster.
+//! What the rules read from the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::ScaledObject;
 use serde_json::Value;
 
-use super::{Kind, Operation, Request, Target};
+use super::{AdmissionInput, AdmissionKind, Operation, Target};
 
-/// Workloads whose containers are looked at.
+/// Workloads whose containers are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Workload {
+pub enum WorkloadKind {
     /// `apps/v1` Deployment.
     Deployment,
     /// `apps/v1` StatefulSet.
     StatefulSet,
 }
 
-impl Workload {
-    /// Of a target, if it is one.
+impl WorkloadKind {
+    /// The workload kind of a target, if it is one.
     pub fn of(target: &Target) -> Option<Self> {
         match (target.group.as_str(), target.version.as_str(), target.kind.as_str()) {
             ("apps", "v1", "Deployment") => Some(Self::Deployment),
@@ -37,37 +37,37 @@ impl Workload {
     }
 }
 
-/// What the cluster holds. Order does not matter: the rules sort by name.
-pub trait Surroundings {
-    /// The ScaledObjects of a namespace; the one in question may be among them.
+/// A view of the cluster. Order does not matter, because the rules sort by name.
+pub trait ClusterView {
+    /// The ScaledObjects of a namespace; the validated one may be included.
     fn scaled_objects(&self, namespace: &str) -> Vec<Arc<ScaledObject>>;
 
     /// The HorizontalPodAutoscalers of a namespace.
     fn autoscalers(&self, namespace: &str) -> Vec<Arc<HorizontalPodAutoscaler>>;
 
     /// A Deployment or StatefulSet as the API serves it.
-    fn workload(&self, kind: Workload, namespace: &str, name: &str) -> Option<Arc<Value>>;
+    fn workload(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
     /// The LimitRanges of a namespace as the API serves them.
     fn limit_ranges(&self, namespace: &str) -> Vec<Arc<Value>>;
 
-    /// Whether the API has a kind. Not asked for Deployments and StatefulSets.
+    /// Whether the API has a kind. Not called for Deployments and StatefulSets.
     fn has_kind(&self, group: &str, version: &str, kind: &str) -> bool;
 }
 
-/// What of the cluster a request is judged by: the ScaledObjects and HorizontalPodAutoscalers of a namespace, the kinds
-/// they name, and perhaps more.
+/// What a request needs from the cluster: the ScaledObjects and HorizontalPodAutoscalers of a namespace, the kinds
+/// they name, and the following.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Needs {
+pub struct AdmissionNeeds {
     /// The namespace.
     pub namespace: String,
     /// A workload, and then the LimitRanges too.
-    pub workload: Option<(Workload, String)>,
+    pub workload: Option<(WorkloadKind, String)>,
 }
 
-/// What a request is judged by besides itself; none: by itself alone.
-pub fn needs(request: &Request<'_>) -> Option<Needs> {
-    if request.kind != Kind::ScaledObject || request.operation == Operation::Delete {
+/// What a request needs from the cluster; none if nothing.
+pub fn needs(request: &AdmissionInput<'_>) -> Option<AdmissionNeeds> {
+    if request.kind != AdmissionKind::ScaledObject || request.operation == Operation::Delete {
         return None;
     }
     let text = |path: &str| request.object.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -77,24 +77,24 @@ pub fn needs(request: &Request<'_>) -> Option<Needs> {
     let measures = !request.dry_run && types.any(|type_| matches!(type_, "cpu" | "memory"));
     let target = Target::parse(place("apiVersion"), place("kind"), place("name")).ok();
     let target = target.filter(|_| measures);
-    Some(Needs {
+    Some(AdmissionNeeds {
         namespace: text("/metadata/namespace").to_owned(),
-        workload: target.and_then(|target| Some((Workload::of(&target)?, target.name))),
+        workload: target.and_then(|target| Some((WorkloadKind::of(&target)?, target.name))),
     })
 }
 
-/// Surroundings that were gathered beforehand.
+/// A view of objects that were read beforehand.
 #[derive(Clone, Debug, Default)]
-pub struct Objects {
+pub struct ClusterSnapshot {
     scaled: Vec<Arc<ScaledObject>>,
     autoscalers: Vec<Arc<HorizontalPodAutoscaler>>,
-    workloads: BTreeMap<(Workload, String, String), Arc<Value>>,
+    workloads: BTreeMap<(WorkloadKind, String, String), Arc<Value>>,
     limit_ranges: Vec<Arc<Value>>,
     kinds: BTreeSet<(String, String, String)>,
 }
 
-impl Objects {
-    /// Adds an object as the API serves it; what the rules never ask for is left out.
+impl ClusterSnapshot {
+    /// Adds an object as the API serves it; kinds that the rules do not use are ignored.
     pub fn add(&mut self, object: Value) -> Result<(), serde_json::Error> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
@@ -111,8 +111,8 @@ impl Objects {
                 self.limit_ranges.push(Arc::new(object));
                 return Ok(());
             }
-            "Deployment" => Workload::Deployment,
-            "StatefulSet" => Workload::StatefulSet,
+            "Deployment" => WorkloadKind::Deployment,
+            "StatefulSet" => WorkloadKind::StatefulSet,
             _ => return Ok(()),
         };
         self.workloads.insert((kind, namespace, name), Arc::new(object));
@@ -135,7 +135,7 @@ impl Objects {
     }
 }
 
-impl Surroundings for Objects {
+impl ClusterView for ClusterSnapshot {
     fn scaled_objects(&self, namespace: &str) -> Vec<Arc<ScaledObject>> {
         let own = self.scaled.iter().filter(|object| object.metadata.namespace == namespace);
         own.cloned().collect()
@@ -146,7 +146,7 @@ impl Surroundings for Objects {
         own.cloned().collect()
     }
 
-    fn workload(&self, kind: Workload, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    fn workload(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Option<Arc<Value>> {
         self.workloads.get(&(kind, namespace.to_owned(), name.to_owned())).cloned()
     }
 

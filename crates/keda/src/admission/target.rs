@@ -1,10 +1,10 @@
-//! What a reference to a workload means (docs/spec/keda.md 2.5).
+//! Resolution of target references (docs/spec/keda.md 2.5).
 
 use std::fmt;
 
-use super::Surroundings;
+use super::ClusterView;
 
-/// A workload that somebody scales.
+/// A resolved scale target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Group; empty for the core.
@@ -17,10 +17,10 @@ pub struct Target {
     pub name: String,
 }
 
-/// Why a reference means nothing.
+/// Why a reference cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The group and version cannot be read.
+    /// The group and version are invalid.
     #[error("unexpected GroupVersion string: {0}")]
     GroupVersion(String),
     /// The cluster has no such kind.
@@ -34,7 +34,7 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads a reference; an empty version means `apps/v1`, an empty kind Deployment.
+    /// Parses a reference; an empty version means `apps/v1`, an empty kind Deployment.
     pub fn parse(api_version: &str, kind: &str, name: &str) -> Result<Self, TargetError> {
         let api_version = if api_version.is_empty() { "apps/v1" } else { api_version };
         let kind = if kind.is_empty() { "Deployment" } else { kind };
@@ -50,12 +50,12 @@ impl Target {
         Ok(Self { group: own(group), version: own(version), kind: own(kind), name: own(name) })
     }
 
-    /// The same for a kind that the cluster has. Deployments and StatefulSets are believed, whatever their group.
+    /// Parses a reference and checks that the cluster has its kind. Deployments and StatefulSets are not checked.
     pub fn resolve(
         api_version: &str,
         kind: &str,
         name: &str,
-        around: &dyn Surroundings,
+        around: &dyn ClusterView,
     ) -> Result<Self, TargetError> {
         let target = Self::parse(api_version, kind, name)?;
         let is_known = matches!(target.kind.as_str(), "Deployment" | "StatefulSet")

@@ -7,8 +7,8 @@ use super::*;
 const NONE: Value = Value::Null;
 
 /// What a namespace may hold.
-fn around() -> Objects {
-    let mut around = Objects::default();
+fn around() -> ClusterSnapshot {
+    let mut around = ClusterSnapshot::default();
     let workload = |kind: &str, name: &str, resources: Value| {
         json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "ns"},
             "spec": {"template": {"spec": {"containers": [{"name": "app", "resources": resources}]}}}})
@@ -29,12 +29,12 @@ fn object(name: &str, spec: Value) -> Value {
         "spec": all})
 }
 
-fn create(kind: Kind, object: &Value) -> Request<'_> {
-    Request { operation: Operation::Create, kind, dry_run: false, object, old: None }
+fn create(kind: AdmissionKind, object: &Value) -> AdmissionInput<'_> {
+    AdmissionInput { operation: Operation::Create, kind, dry_run: false, object, old: None }
 }
 
-fn ask(object: &Value, around: &Objects) -> Verdict {
-    review(&create(Kind::ScaledObject, object), around, &Rules::of(Compat::Better))
+fn ask(object: &Value, around: &ClusterSnapshot) -> Verdict {
+    review(&create(AdmissionKind::ScaledObject, object), around, &AdmissionRules::of(Compat::Better))
 }
 
 fn denial(verdict: Verdict) -> Denial {
@@ -44,7 +44,7 @@ fn denial(verdict: Verdict) -> Denial {
     }
 }
 
-fn label(spec: Value, around: &Objects) -> Option<&'static str> {
+fn label(spec: Value, around: &ClusterSnapshot) -> Option<&'static str> {
     denial(ask(&object("so", spec), around)).label
 }
 
@@ -106,7 +106,7 @@ fn every_rule_of_scaled_objects_has_its_label() {
 }
 
 #[test]
-fn the_first_rule_that_is_broken_answers() {
+fn first_violated_rule_decides() {
     let mut crowded = around();
     crowded.add(object("other", json!({}))).unwrap();
     crowded.add(object("earlier", json!({}))).unwrap();
@@ -120,25 +120,26 @@ fn the_first_rule_that_is_broken_answers() {
 }
 
 #[test]
-fn a_workload_that_is_not_there_is_not_found_but_on_a_dry_run() {
+fn missing_workload_is_not_found_except_in_dry_run() {
     let spec =
         json!({"scaleTargetRef": {"name": "gone"}, "triggers": [{"type": "cpu"}], "minReplicaCount": 1});
     let object = object("so", spec);
     let said = denial(ask(&object, &around()));
     assert_eq!((said.code, said.reason, said.label), (404, "NotFound", None));
     assert_eq!(said.message, "deployments.apps \"gone\" not found");
-    let dry = Request { dry_run: true, ..create(Kind::ScaledObject, &object) };
-    assert!(matches!(review(&dry, &around(), &Rules::of(Compat::Better)), Verdict::Allowed(_)));
+    let dry = AdmissionInput { dry_run: true, ..create(AdmissionKind::ScaledObject, &object) };
+    assert!(matches!(review(&dry, &around(), &AdmissionRules::of(Compat::Better)), Verdict::Allowed(_)));
 }
 
 #[test]
-fn neighbours_that_lead_nowhere_block_nobody_unless_we_imitate() {
+fn unresolvable_targets_of_others_block_only_in_strict_mode() {
     let mut here = around();
     let lost = json!({"scaleTargetRef": {"apiVersion": "x.io/v9", "kind": "Gizmo", "name": "web"}});
     here.add(object("lost", lost.clone())).unwrap();
     let fine = object("so", json!({}));
     assert!(matches!(ask(&fine, &here), Verdict::Allowed(_)));
-    let strict = review(&create(Kind::ScaledObject, &fine), &here, &Rules::of(Compat::Strict));
+    let strict =
+        review(&create(AdmissionKind::ScaledObject, &fine), &here, &AdmissionRules::of(Compat::Strict));
     assert_eq!(denial(strict).message, "no matches for kind \"Gizmo\" in version \"x.io/v9\"");
     // One's own target must exist.
     assert_eq!(
@@ -151,48 +152,51 @@ fn neighbours_that_lead_nowhere_block_nobody_unless_we_imitate() {
 }
 
 #[test]
-fn who_only_takes_a_finalizer_away_is_not_judged() {
+fn removal_of_finalizer_is_always_allowed() {
     let broken = json!({"minReplicaCount": 3, "maxReplicaCount": 2});
     let mut old = object("so", broken.clone());
     old["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
     let new = object("so", broken);
-    let update = |new, old| Request {
+    let update = |new, old| AdmissionInput {
         operation: Operation::Update,
         old: Some(old),
-        ..create(Kind::ScaledObject, new)
+        ..create(AdmissionKind::ScaledObject, new)
     };
-    let ask = |request: Request<'_>| review(&request, &around(), &Rules::of(Compat::Better));
+    let ask = |request: AdmissionInput<'_>| review(&request, &around(), &AdmissionRules::of(Compat::Better));
     assert!(matches!(ask(update(&new, &old)), Verdict::Allowed(_)));
     assert!(matches!(ask(update(&old, &new)), Verdict::Denied(_)));
     let mut other = new.clone();
     other["spec"]["maxReplicaCount"] = json!(1);
     assert!(matches!(ask(update(&other, &old)), Verdict::Denied(_)));
-    let delete =
-        Request { operation: Operation::Delete, old: Some(&old), ..create(Kind::ScaledObject, &NONE) };
+    let delete = AdmissionInput {
+        operation: Operation::Delete,
+        old: Some(&old),
+        ..create(AdmissionKind::ScaledObject, &NONE)
+    };
     assert!(matches!(ask(delete), Verdict::Allowed(_)));
 }
 
 #[test]
 fn advice_about_triggers_is_a_warning_and_an_event() {
     let advice = |trigger: &Trigger| vec![format!("{} is unknown, did you mean prometheus?", trigger.type_)];
-    let rules = |compat| Rules { compat, advice: &advice };
+    let rules = |compat| AdmissionRules { compat, advice: &advice };
     let object = object("so", json!({"triggers": [{"type": "promethues", "metadata": {}}]}));
     let ask = |kind, object: &Value, compat, dry_run| match review(
-        &Request { dry_run, ..create(kind, object) },
+        &AdmissionInput { dry_run, ..create(kind, object) },
         &around(),
         &rules(compat),
     ) {
         Verdict::Allowed(allowed) => (allowed.warnings.len(), allowed.events.len()),
         Verdict::Denied(denial) => panic!("{denial:?}"),
     };
-    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Better, false), (1, 1));
-    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Better, true), (1, 0));
-    assert_eq!(ask(Kind::ScaledObject, &object, Compat::Strict, false), (0, 0));
-    assert_eq!(ask(Kind::ScaledJob, &object, Compat::Better, false), (1, 1));
+    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Better, false), (1, 1));
+    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Better, true), (1, 0));
+    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Strict, false), (0, 0));
+    assert_eq!(ask(AdmissionKind::ScaledJob, &object, Compat::Better, false), (1, 1));
 }
 
 #[test]
-fn annotations_that_mislead_are_warned_about() {
+fn misleading_annotations_cause_warnings() {
     let warnings = |key: &str, value: &str| {
         let mut object = object("so", json!({}));
         object["metadata"]["annotations"] = json!({key: value});
@@ -218,10 +222,14 @@ fn annotations_that_mislead_are_warned_about() {
 }
 
 #[test]
-fn event_types_of_authentications_can_be_asked_for() {
+fn authentication_event_types_can_be_subscribed() {
     let source = |included: Value, excluded: Value| json!({"spec": {"eventSubscription": {"includedEventTypes": included, "excludedEventTypes": excluded}}});
     let ask = |object: &Value, compat| {
-        review(&create(Kind::CloudEventSource, object), &Objects::default(), &Rules::of(compat))
+        review(
+            &create(AdmissionKind::CloudEventSource, object),
+            &ClusterSnapshot::default(),
+            &AdmissionRules::of(compat),
+        )
     };
     let known = json!(["keda.scaledjob.rolloutcleanup.started.v1"]);
     assert!(matches!(ask(&source(known.clone(), json!([])), Compat::Strict), Verdict::Allowed(_)));
@@ -239,10 +247,10 @@ fn event_types_of_authentications_can_be_asked_for() {
 }
 
 #[test]
-fn objects_that_cannot_be_read_are_refused_with_the_place() {
-    for kind in Kind::ALL {
+fn undecodable_objects_are_refused_with_the_field() {
+    for kind in AdmissionKind::ALL {
         for odd in [json!({"metadata": 3}), json!([]), json!("text"), NONE] {
-            let said = denial(review(&create(kind, &odd), &around(), &Rules::of(Compat::Better)));
+            let said = denial(review(&create(kind, &odd), &around(), &AdmissionRules::of(Compat::Better)));
             assert_eq!((said.code, said.reason), (400, "BadRequest"), "{kind:?} {odd}");
             assert!(said.message.contains(kind.name()), "{}", said.message);
         }
@@ -250,16 +258,22 @@ fn objects_that_cannot_be_read_are_refused_with_the_place() {
 }
 
 #[test]
-fn needs_say_what_to_gather() {
+fn needs_name_the_objects_to_collect() {
     let plain = object("so", json!({}));
-    let wanted = Needs { namespace: "ns".into(), workload: None };
-    assert_eq!(needs(&create(Kind::ScaledObject, &plain)), Some(wanted));
+    let wanted = AdmissionNeeds { namespace: "ns".into(), workload: None };
+    assert_eq!(needs(&create(AdmissionKind::ScaledObject, &plain)), Some(wanted));
     let measured = object("so", json!({"triggers": [{"type": "memory"}]}));
-    let workload = |request: Request<'_>| needs(&request).unwrap().workload;
-    let own = Some((Workload::Deployment, "web".to_owned()));
-    assert_eq!(workload(create(Kind::ScaledObject, &measured)), own);
-    assert_eq!(workload(Request { dry_run: true, ..create(Kind::ScaledObject, &measured) }), None);
-    assert_eq!(needs(&create(Kind::ScaledJob, &measured)), None);
-    assert_eq!(needs(&Request { operation: Operation::Delete, ..create(Kind::ScaledObject, &NONE) }), None);
-    assert_eq!(needs(&create(Kind::ScaledObject, &NONE)).unwrap().namespace, "");
+    let workload = |request: AdmissionInput<'_>| needs(&request).unwrap().workload;
+    let own = Some((WorkloadKind::Deployment, "web".to_owned()));
+    assert_eq!(workload(create(AdmissionKind::ScaledObject, &measured)), own);
+    assert_eq!(
+        workload(AdmissionInput { dry_run: true, ..create(AdmissionKind::ScaledObject, &measured) }),
+        None
+    );
+    assert_eq!(needs(&create(AdmissionKind::ScaledJob, &measured)), None);
+    assert_eq!(
+        needs(&AdmissionInput { operation: Operation::Delete, ..create(AdmissionKind::ScaledObject, &NONE) }),
+        None
+    );
+    assert_eq!(needs(&create(AdmissionKind::ScaledObject, &NONE)).unwrap().namespace, "");
 }

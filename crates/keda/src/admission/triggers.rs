@@ -1,4 +1,4 @@
-//! Rule 7: triggers, of ScaledObjects and ScaledJobs alike.
+//! Rule 7: triggers of ScaledObjects and ScaledJobs.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) fn check(triggers: &[Trigger]) -> Result<(), Denial> {
     }
     let mut names = BTreeSet::new();
     for Trigger { type_, name, use_cached_metrics, .. } in triggers {
-        // There is nothing to remember: the metrics server or the clock knows it.
+        // These scalers have no readings that could be cached.
         if *use_cached_metrics && matches!(type_.as_str(), "cpu" | "memory" | "cron") {
             let type_ = quote(type_);
             let text = format!("property \"useCachedMetrics\" is not supported for {type_} scaler");

@@ -1,6 +1,6 @@
-//! Whether a text is an address of an HTTP server, as Go's parser sees it.
+//! Validation of HTTP URLs as Go's `url.Parse` does it.
 
-/// Whether it has the scheme `http` or `https`, a host, and nothing that Go would not take.
+/// Whether a text is a URL with scheme `http` or `https` and a host that Go accepts.
 pub(super) fn is_http(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
@@ -16,7 +16,7 @@ pub(super) fn is_http(text: &str) -> bool {
     is_user(user) && is_host(host) && is_escaped(path) && is_escaped(fragment)
 }
 
-/// Whether every `%` has two digits behind it.
+/// Whether every `%` is followed by two hex digits.
 fn is_escaped(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| {
         let digits = rest.as_bytes().get(..2);
@@ -42,7 +42,7 @@ fn is_host(text: &str) -> bool {
     };
     let is_plain =
         |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c);
-    // A host may hold escaped bytes, but only of characters beyond ASCII.
+    // Escapes in a host are only allowed for non-ASCII characters.
     let escapes = |rest: &str| {
         let first = rest.chars().next();
         rest.starts_with("25") || first.is_some_and(|digit| !('0'..='7').contains(&digit))
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_takes_for_an_address() {
+    fn urls_accepted_by_go() {
         for good in [
             "http://a",
             "HTTPS://A/t",

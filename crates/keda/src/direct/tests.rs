@@ -20,8 +20,8 @@ use engine::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Step, external_samples, needs_pods, plan, step};
-use crate::executor::Input;
+use super::{DirectStep, external_samples, needs_pods, plan, step};
+use crate::executor::ExecutorInput;
 
 const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
 const METRIC: &str = "s0-redis-jobs";
@@ -104,8 +104,8 @@ fn seen(object: &ScaledObject, replicas: i32, work: Result<i64, &str>) -> Observ
     }
 }
 
-fn input<'a>(object: &'a ScaledObject, by: &'a [String], error: Option<&'a str>) -> Input<'a> {
-    Input {
+fn input<'a>(object: &'a ScaledObject, by: &'a [String], error: Option<&'a str>) -> ExecutorInput<'a> {
+    ExecutorInput {
         now: NOW,
         object,
         active: !by.is_empty(),
@@ -123,24 +123,24 @@ fn active() -> Vec<String> {
 }
 
 /// One step of an object whose metrics are just right as they are.
-fn stepped(object: &ScaledObject, replicas: i32, is_active: bool, error: Option<&str>) -> Step {
+fn stepped(object: &ScaledObject, replicas: i32, is_active: bool, error: Option<&str>) -> DirectStep {
     let by = if is_active { active() } else { Vec::new() };
     let work = error.map_or(Ok(i64::from(replicas) * 10), Err);
     let seen = seen(object, replicas, work);
     step(&mut State::default(), &seen, &input(object, &by, error), Compat::Better, DecisionDetail::Counts)
 }
 
-fn why(object: &ScaledObject, step: &Step) -> String {
+fn why(object: &ScaledObject, step: &DirectStep) -> String {
     sentence(&plan(object, &[vec![redis()]], Compat::Better).unwrap().spec, &step.decision)
 }
 
-fn explained(object: &ScaledObject, step: &Step) -> String {
+fn explained(object: &ScaledObject, step: &DirectStep) -> String {
     let spec = plan(object, &[vec![redis()]], Compat::Better).unwrap().spec;
     engine::explain::explain("scaledobject", &spec, &step.decision, SignedDuration::from_secs(30)).to_string()
 }
 
 #[test]
-fn the_record_tells_of_both() {
+fn record_contains_activation_and_metrics() {
     let mut object = object(0, None);
     let rests = explained(&object, &stepped(&object, 7, false, None));
     let row = "nothing is active, and nothing was since 12:46:40: 7 goes to 0  ← this decided";
@@ -161,7 +161,7 @@ fn the_record_tells_of_both() {
 
 /// Spec 3.6; where the HPA acts there, the engine does here.
 #[test]
-fn the_matrix() {
+fn activation_matrix() {
     let fallback = |replicas| Some(Fallback { failure_threshold: 3, replicas, behavior: String::new() });
     let broken = Some("connection refused");
     #[rustfmt::skip]
@@ -195,7 +195,7 @@ fn the_matrix() {
 }
 
 #[test]
-fn rest_is_left_for_as_many_as_there_is_work_for() {
+fn activation_scales_directly_to_the_metrics_recommendation() {
     let object = object(0, None);
     let by = active();
     let seen = seen(&object, 0, Ok(33));
@@ -217,7 +217,7 @@ fn rest_is_left_for_as_many_as_there_is_work_for() {
 }
 
 #[test]
-fn rest_is_left_at_the_rate_of_the_behavior() {
+fn activation_respects_scale_up_behavior() {
     let object = object(0, None);
     let by = active();
     let seen = seen(&object, 0, Ok(1000));
@@ -232,7 +232,7 @@ fn rest_is_left_at_the_rate_of_the_behavior() {
 }
 
 #[test]
-fn metrics_decide_during_the_cooldown() {
+fn metrics_decide_during_cooldown() {
     let mut object = object(0, None);
     object.status.last_active_time = Some(NOW - SignedDuration::from_secs(100));
     let kept = stepped(&object, 7, false, None);
@@ -250,7 +250,7 @@ fn metrics_decide_during_the_cooldown() {
 }
 
 #[test]
-fn the_end_of_the_cooldown_still_belongs_to_it() {
+fn last_instant_of_cooldown_still_cools_down() {
     let mut object = object(0, None);
     object.spec.cooldown_period = Some(60);
     for (ago, written) in [(59, None), (60, None), (61, Some(0))] {
@@ -266,7 +266,7 @@ fn the_end_of_the_cooldown_still_belongs_to_it() {
 }
 
 #[test]
-fn after_a_rest_nothing_of_before_is_remembered() {
+fn deactivation_clears_recommendation_history() {
     let object = object(0, None);
     let mut state = State::default();
     let by = active();
@@ -286,7 +286,7 @@ fn after_a_rest_nothing_of_before_is_remembered() {
 }
 
 #[test]
-fn a_write_that_fails_is_told_and_tried_again() {
+fn failed_write_is_reported_and_retried() {
     let object = object(0, None);
     let step = stepped(&object, 0, true, None);
     let seen = seen(&object, 0, Ok(0));
@@ -332,7 +332,7 @@ fn pauses() {
 }
 
 #[test]
-fn forced_activation_has_a_name() {
+fn forced_activation_names_the_annotation() {
     let mut object = object(0, None);
     object.metadata.annotations.insert(annotations::FORCE_ACTIVATION.into(), "true".into());
     let step = stepped(&object, 0, false, None);
@@ -340,7 +340,7 @@ fn forced_activation_has_a_name() {
 }
 
 #[test]
-fn a_scale_that_cannot_be_read_changes_nothing() {
+fn unreadable_scale_changes_nothing() {
     let object = object(0, None);
     let mut seen = seen(&object, 0, Ok(0));
     seen.scale = Err(ScaleReadError::Query("not found".into()));
@@ -359,7 +359,7 @@ fn a_scale_that_cannot_be_read_changes_nothing() {
 }
 
 #[test]
-fn a_plan_has_what_the_hpa_would_have() {
+fn plan_equals_spec_of_generated_hpa() {
     let mut object = object(0, None);
     let behavior = HorizontalPodAutoscalerBehavior {
         scale_up: Some(HPAScalingRules {
@@ -417,7 +417,7 @@ fn a_formula_is_one_metric() {
 }
 
 #[test]
-fn pods_are_looked_at_only_where_metrics_decide() {
+fn pods_are_needed_only_if_metrics_decide() {
     let object = object(0, None);
     let by = active();
     assert!(!needs_pods(&input(&object, &[], None), 0, Compat::Better));

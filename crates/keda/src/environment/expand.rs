@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// Puts variables in the place of `$(NAME)`; `$$` is one `$`, and what is unknown stays as it is.
+/// Expands `$(NAME)`; `$$` is one `$`, and unknown variables are kept.
 pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
     expand_within(text, variables, usize::MAX).unwrap_or_default()
 }
 
-/// The same; none if that is longer than `most`. Variables are made of variables, and few words can make a great many.
+/// Expands like [`expand`]; none if the result is longer than `most` bytes, because nested variables grow exponentially.
 pub(super) fn expand_within(text: &str, variables: &BTreeMap<String, String>, most: usize) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -13,8 +13,8 @@ fn keys(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn fetched() -> Fetched {
-    Fetched {
+fn fetched() -> FetchedSources {
+    FetchedSources {
         secrets: [("s".to_owned(), Ok(keys(&[("url", "http://u/vhost")])))].into(),
         config_maps: [
             ("c".to_owned(), Ok(keys(&[("url", "http://cm/vh")]))),
@@ -49,7 +49,7 @@ fn objects_come_first_and_single_variables_overwrite() {
 }
 
 #[test]
-fn what_is_missing_is_said_unless_it_may_be_missing() {
+fn missing_objects_are_errors_unless_optional() {
     let one = container(json!({"envFrom": [{"configMapRef": {"name": "nope"}}]}));
     let error = resolve(&one, "ns", true, &fetched()).unwrap_err().to_string();
     assert_eq!(
@@ -62,27 +62,28 @@ fn what_is_missing_is_said_unless_it_may_be_missing() {
 }
 
 #[test]
-fn secrets_that_may_not_be_read_are_left_out() {
+fn secrets_without_permission_are_skipped() {
     let container = container(json!({
         "envFrom": [{"secretRef": {"name": "s"}}],
         "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}}, {"name": "B", "value": "b"}],
     }));
     assert_eq!(needed(&container, "ns", false), []);
-    let found = resolve(&container, "ns", false, &Fetched::default()).unwrap();
+    let found = resolve(&container, "ns", false, &FetchedSources::default()).unwrap();
     assert_eq!(found.into_keys().collect::<Vec<_>>(), ["B"]);
 }
 
 #[test]
-fn few_words_do_not_fill_the_memory() {
+fn exponential_expansion_is_limited() {
     let twice = |(name, of): (String, String)| json!({"name": name, "value": format!("$({of})$({of})")});
     let mut env = vec![json!({"name": "V0", "value": "a long word"})];
     env.extend((1..64).map(|n| (format!("V{n}"), format!("V{}", n - 1))).map(twice));
     let doubled = container(json!({"name": "app", "env": env}));
-    let too_large = Error::TooLarge("app".to_owned());
-    assert_eq!(resolve(&doubled, "ns", true, &Fetched::default()), Err(too_large.clone()));
+    let too_large = EnvironmentError::TooLarge("app".to_owned());
+    assert_eq!(resolve(&doubled, "ns", true, &FetchedSources::default()), Err(too_large.clone()));
     // Nor does one that is taken again and again.
     let large = Ok(keys(&[("k", &"x".repeat(1 << 20))]));
-    let fetched = Fetched { config_maps: [("c".to_owned(), large)].into(), ..Fetched::default() };
+    let fetched =
+        FetchedSources { config_maps: [("c".to_owned(), large)].into(), ..FetchedSources::default() };
     let from: Vec<Value> =
         (0..100).map(|n| json!({"configMapRef": {"name": "c"}, "prefix": format!("P{n}")})).collect();
     let repeated = container(json!({"name": "app", "envFrom": from}));
@@ -90,7 +91,7 @@ fn few_words_do_not_fill_the_memory() {
 }
 
 #[test]
-fn the_container_is_the_one_named_or_the_first() {
+fn container_is_the_named_or_the_first() {
     let template =
         PodTemplate::of_job(&json!({"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}))
             .unwrap();

@@ -1,10 +1,10 @@
-//! Conditions of a ScaledObject, in the words that users alert on (docs/spec/keda.md 2.8, 3.7).
+//! Conditions of a ScaledObject with KEDA's exact texts, on which users alert (docs/spec/keda.md 2.8, 3.7).
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Condition, ConditionStatus, Conditions, types};
 use api::provider::Compat;
 
-/// So much of a cause is said: enough to see what it is, and little enough to be stored with every object.
+/// Maximum length of a cause in a condition, in characters.
 const LONGEST_CAUSE: usize = 256;
 
 pub(super) fn ready() -> Condition {
@@ -49,7 +49,7 @@ pub(super) fn paused() -> Condition {
     Condition::new(types::PAUSED, ConditionStatus::True, "ScaledObjectPaused", "ScaledObject is paused")
 }
 
-/// What the HPA says of itself, if it says something. A target at zero is no fault of the HPA.
+/// The condition of the HPA, if it is known. `ScalingDisabled` (target at zero) is not an error.
 pub(super) fn hpa(conditions: &[HorizontalPodAutoscalerCondition]) -> Option<Condition> {
     let own = conditions.iter().find(|condition| condition.type_ == "ScalingActive")?;
     Some(match (own.status.as_str(), own.reason.as_str()) {
@@ -74,7 +74,7 @@ pub(super) fn is_refused(conditions: &Conditions) -> bool {
     })
 }
 
-/// The cause of a failure behind the words for it; the original does not tell it.
+/// The cause of a failure as a suffix of KEDA's text; empty in strict mode.
 pub(crate) fn because(cause: &str, compat: Compat) -> String {
     if compat.is_strict() || cause.is_empty() {
         return String::new();

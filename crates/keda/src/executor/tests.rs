@@ -31,8 +31,8 @@ fn object() -> ScaledObject {
     object
 }
 
-fn input(object: &ScaledObject, current: i32, active: bool) -> Input<'_> {
-    Input {
+fn input(object: &ScaledObject, current: i32, active: bool) -> ExecutorInput<'_> {
+    ExecutorInput {
         now: now(),
         object,
         active,
@@ -45,44 +45,47 @@ fn input(object: &ScaledObject, current: i32, active: bool) -> Input<'_> {
     }
 }
 
-fn change(input: &Input<'_>) -> Option<Change> {
+fn change(input: &ExecutorInput<'_>) -> Option<ScaleChange> {
     decide(input, Compat::Better).scale
 }
 
-fn down(to: i32) -> Change {
-    Change { to, why: Why::Deactivate }
+fn down(to: i32) -> ScaleChange {
+    ScaleChange { to, why: ScaleReason::Deactivate }
 }
 
-fn reason<'a>(decision: &'a Decision, type_: &str) -> &'a str {
+fn reason<'a>(decision: &'a ScaleDecision, type_: &str) -> &'a str {
     let own = decision.changes.conditions.iter().find(|condition| condition.type_ == type_);
     own.map_or("", |condition| &condition.reason)
 }
 
 #[test]
-fn what_is_active_leaves_zero() {
+fn active_object_scales_from_zero() {
     let mut object = object();
-    assert_eq!(change(&input(&object, 0, true)), Some(Change { to: 1, why: Why::Activate }));
+    assert_eq!(change(&input(&object, 0, true)), Some(ScaleChange { to: 1, why: ScaleReason::Activate }));
     object.spec.min_replica_count = Some(3);
-    assert_eq!(change(&input(&object, 0, true)), Some(Change { to: 3, why: Why::Activate }));
+    assert_eq!(change(&input(&object, 0, true)), Some(ScaleChange { to: 3, why: ScaleReason::Activate }));
     assert_eq!(change(&input(&object, 1, true)), None, "the HPA lifts it");
     object.spec.idle_replica_count = Some(1);
-    assert_eq!(change(&input(&object, 1, true)), Some(Change { to: 3, why: Why::Activate }));
+    assert_eq!(change(&input(&object, 1, true)), Some(ScaleChange { to: 3, why: ScaleReason::Activate }));
 }
 
 #[test]
-fn what_is_not_active_goes_to_zero_or_to_where_it_idles() {
+fn inactive_object_scales_to_zero_or_idle() {
     let mut object = object();
     assert_eq!(change(&input(&object, 7, false)), Some(down(0)));
     object.spec.min_replica_count = Some(3);
     assert_eq!(change(&input(&object, 7, false)), None, "the HPA owns it");
-    assert_eq!(change(&input(&object, 1, false)), Some(Change { to: 3, why: Why::LiftToMinimum }));
+    assert_eq!(
+        change(&input(&object, 1, false)),
+        Some(ScaleChange { to: 3, why: ScaleReason::LiftToMinimum })
+    );
     object.spec.idle_replica_count = Some(1);
     assert_eq!(change(&input(&object, 7, false)), Some(down(1)));
 }
 
 /// Found by chance: an idle count above the minimum raised what had nothing to do although growing was forbidden.
 #[test]
-fn rest_is_not_above_a_pause() {
+fn deactivation_does_not_scale_out_while_scale_out_is_paused() {
     let mut object = object();
     object.spec.idle_replica_count = Some(2);
     assert_eq!(change(&input(&object, 1, false)), Some(down(2)));
@@ -92,21 +95,21 @@ fn rest_is_not_above_a_pause() {
 }
 
 #[test]
-fn the_last_instant_of_a_cooldown_belongs_to_it() {
+fn last_instant_of_cooldown_still_cools_down() {
     let mut object = object();
     for (ago, is_over) in [(299, false), (300, false), (301, true)] {
         object.status.last_active_time = Some(before(ago));
         assert_eq!(change(&input(&object, 7, false)).is_some(), is_over, "{ago} s ago");
     }
     object.status.last_active_time = Some(before(300));
-    let late = Input { now: now() + SignedDuration::from_millis(1), ..input(&object, 7, false) };
+    let late = ExecutorInput { now: now() + SignedDuration::from_millis(1), ..input(&object, 7, false) };
     assert_eq!(change(&late), Some(down(0)), "a fraction of a second counts");
     let cooling = decide(&input(&object, 7, false), Compat::Better);
     assert_eq!(reason(&cooling, types::ACTIVE), "ScalerCooldown");
 }
 
 #[test]
-fn the_first_cooldown_counts_from_creation() {
+fn initial_cooldown_counts_from_creation() {
     let mut object = object();
     object.spec.initial_cooldown_period = Some(86_400);
     assert_eq!(change(&input(&object, 7, false)), None);
@@ -118,9 +121,9 @@ fn the_first_cooldown_counts_from_creation() {
 }
 
 #[test]
-fn a_trigger_that_fails_does_not_stop_the_clock_of_another() {
+fn failing_trigger_does_not_stop_last_active_time() {
     let object = object();
-    let input = Input { error: Some("trigger 1: down"), ..input(&object, 7, true) };
+    let input = ExecutorInput { error: Some("trigger 1: down"), ..input(&object, 7, true) };
     let strict = decide(&input, Compat::Strict);
     assert_eq!(strict.changes.last_active_time, None);
     let better = decide(&input, Compat::Better);
@@ -145,7 +148,7 @@ fn pauses_and_force() {
 }
 
 #[test]
-fn what_the_reconcile_refused_is_not_ready_because_triggers_work() {
+fn refused_object_does_not_become_ready_by_polling() {
     let mut object = object();
     let refused = Condition::new(types::READY, Truth::False, "ScaledObjectCheckFailed", "no such target");
     object.status.conditions.set(refused.clone());
@@ -155,21 +158,22 @@ fn what_the_reconcile_refused_is_not_ready_because_triggers_work() {
 }
 
 #[test]
-fn events_say_what_came_of_it() {
+fn events_report_the_scale_result() {
     let object = object();
-    let note = |scaled: &Scaled, active: bool| {
+    let note = |scaled: &ScaleResult, active: bool| {
         let triggers = ["s0-a".to_owned(), "s1-b".to_owned()];
-        let input = Input { active_triggers: &triggers, ..input(&object, i32::from(!active), active) };
+        let input =
+            ExecutorInput { active_triggers: &triggers, ..input(&object, i32::from(!active), active) };
         let outcome = decide(&input, Compat::Better).finish(Some(scaled));
         (outcome.events[0].note.clone(), outcome.changes.last_active_time.is_some())
     };
-    let failed = Scaled::NotRead("no route".to_owned());
+    let failed = ScaleResult::NotRead("no route".to_owned());
     let said = "Scaled apps/v1.Deployment ns/web from 0 to 1, triggered by s0-a;s1-b";
-    assert_eq!(note(&Scaled::Written { from: 0 }, true), (said.to_owned(), true));
+    assert_eq!(note(&ScaleResult::Written { from: 0 }, true), (said.to_owned(), true));
     let said = "Failed to scale apps/v1.Deployment ns/web from -1 to 1: no route";
     assert_eq!(note(&failed, true), (said.to_owned(), false));
     let said = "Deactivated apps/v1.Deployment ns/web from 5 to 0";
-    assert_eq!(note(&Scaled::Written { from: 5 }, false), (said.to_owned(), false));
+    assert_eq!(note(&ScaleResult::Written { from: 5 }, false), (said.to_owned(), false));
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn a_push_changes_the_activity_of_one_metric() {
     let mut object = object();
     object.status.triggers_activity = [("s0-a".to_owned(), TriggerActivity { is_active: false })].into();
     let metric = ["s1-b".to_owned()];
-    let decision = decide(&Input::of_push(now(), &object, &metric).with(Ok(0), None), Compat::Better);
+    let decision = decide(&ExecutorInput::of_push(now(), &object, &metric).with(Ok(0), None), Compat::Better);
     let activity = decision.changes.activity.unwrap();
     assert!(!activity["s0-a"].is_active && activity["s1-b"].is_active);
     assert_eq!(decision.scale.unwrap().to, 1);
@@ -223,8 +227,8 @@ fn compat() -> impl Strategy<Value = Compat> {
 
 proptest! {
     #[test]
-    fn an_error_never_takes_replicas_away(object in any_object(), current in 0..9, active in any::<bool>()) {
-        let input = Input { error: Some("down"), ..input(&object, current, active) };
+    fn errors_never_scale_in(object in any_object(), current in 0..9, active in any::<bool>()) {
+        let input = ExecutorInput { error: Some("down"), ..input(&object, current, active) };
         let to = decide(&input, Compat::Better).scale.map_or(current, |change| change.to);
         prop_assert!(to >= current, "{current} to {to}");
         let to = decide(&input, Compat::Strict).scale.map_or(current, |change| change.to);
@@ -233,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_active_only_grows(object in any_object(), current in 0..9, compat in compat()) {
+    fn active_object_never_scales_in(object in any_object(), current in 0..9, compat in compat()) {
         if let Some(change) = decide(&input(&object, current, true), compat).scale {
             prop_assert!(change.to > current, "{current} to {}", change.to);
         }
@@ -244,26 +248,26 @@ proptest! {
     fn every_change_ends_where_it_may(
         object in any_object(), current in 0..9, active in any::<bool>(), error in any::<bool>(),
     ) {
-        let input = Input { error: error.then_some("down"), ..input(&object, current, active) };
-        let Some(Change { to, why }) = decide(&input, Compat::Better).scale else { return Ok(()) };
+        let input = ExecutorInput { error: error.then_some("down"), ..input(&object, current, active) };
+        let Some(ScaleChange { to, why }) = decide(&input, Compat::Better).scale else { return Ok(()) };
         let (min, idle) = (object.spec.min_replica_count.unwrap_or(0), object.spec.idle_replica_count);
         let expected = match why {
-            Why::Activate => min.max(1),
-            Why::Deactivate => idle.unwrap_or(min),
-            Why::LiftToMinimum => min,
+            ScaleReason::Activate => min.max(1),
+            ScaleReason::Deactivate => idle.unwrap_or(min),
+            ScaleReason::LiftToMinimum => min,
         };
         prop_assert_eq!(to, expected);
         prop_assert!(to >= idle.map_or(min, |idle| idle.min(min)), "{} is below rest", to);
         prop_assert!(!object.is_paused());
         // Who is at rest already is told so again, as in the original (executor-02815).
-        let is_told_again = why == Why::Deactivate && idle == Some(current);
+        let is_told_again = why == ScaleReason::Deactivate && idle == Some(current);
         prop_assert!(to < current || is_told_again || !object.is_scale_out_paused());
         prop_assert!(to > current || !object.is_scale_in_paused());
     }
 
     #[test]
-    fn nothing_is_done_to_what_cannot_be_seen(object in any_object(), active in any::<bool>()) {
-        let unseen = Input { current: Err("gone".to_owned()), ..input(&object, 0, active) };
+    fn unknown_replica_count_changes_nothing(object in any_object(), active in any::<bool>()) {
+        let unseen = ExecutorInput { current: Err("gone".to_owned()), ..input(&object, 0, active) };
         prop_assert_eq!(decide(&unseen, Compat::Better).scale, None);
     }
 
@@ -271,9 +275,9 @@ proptest! {
     fn a_second_merge_changes_nothing(
         object in any_object(), current in 0..9, active in any::<bool>(), error in any::<bool>(), compat in compat(),
     ) {
-        let input = Input { error: error.then_some("down"), ..input(&object, current, active) };
+        let input = ExecutorInput { error: error.then_some("down"), ..input(&object, current, active) };
         let decision = decide(&input, compat);
-        let scaled = decision.scale.map(|_| Scaled::Written { from: current });
+        let scaled = decision.scale.map(|_| ScaleResult::Written { from: current });
         let outcome = decision.finish(scaled.as_ref());
         let mut status = object.status.clone();
         merge(&mut status, &outcome.changes);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::activity::{Metric, Reading};
+use crate::activity::{Reading, TriggerMetric};
 use crate::status::merge;
 
 fn object(fallback: &serde_json::Value) -> ScaledObject {
@@ -15,10 +15,10 @@ fn object(fallback: &serde_json::Value) -> ScaledObject {
     .unwrap()
 }
 
-fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> Sample {
+fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> MetricSample {
     let quantity = Some(Quantity::parse(target).unwrap());
     let value = |text| MetricValue { name: "s0-q".to_owned(), value: Quantity::parse(text).unwrap() };
-    Sample {
+    MetricSample {
         name: "s0-q".to_owned(),
         target: MetricTarget {
             type_: type_.to_owned(),
@@ -33,12 +33,17 @@ fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> Sample {
     }
 }
 
-fn facts(current: i32, ready_pods: u32) -> Facts {
-    Facts { current: Ok(current), ready_pods: Ok(ready_pods) }
+fn facts(current: i32, ready_pods: u32) -> TargetFacts {
+    TargetFacts { current: Ok(current), ready_pods: Ok(ready_pods) }
 }
 
 /// What is served, as text.
-fn serve_once(object: &mut ScaledObject, sample: &Sample, facts: &Facts, compat: Compat) -> String {
+fn serve_once(
+    object: &mut ScaledObject,
+    sample: &MetricSample,
+    facts: &TargetFacts,
+    compat: Compat,
+) -> String {
     let mut health = object.status.health.clone();
     let served = serve(object, &mut health, sample, facts, compat);
     let changes = changes(object, &health, compat);
@@ -54,7 +59,7 @@ fn failures_of(object: &ScaledObject) -> Option<i32> {
 }
 
 #[test]
-fn the_failure_after_the_threshold_falls_back() {
+fn failure_after_threshold_falls_back() {
     let mut object = object(&json!({"failureThreshold": 2, "replicas": 6}));
     let down = sample("AverageValue", "10", Err("down"));
     let served: Vec<String> =
@@ -88,22 +93,22 @@ fn behaviors() {
 }
 
 #[test]
-fn a_total_is_shared_by_the_pods_that_are_ready() {
+fn value_target_is_divided_by_ready_pods() {
     let fallback = json!({"failureThreshold": 0, "replicas": 6, "behavior": "static"});
     let down = sample("Value", "10", Err("down"));
     assert_eq!(serve_once(&mut object(&fallback), &down, &facts(1, 3), Compat::Better), "20");
-    for unknown in [facts(1, 0), Facts::default()] {
+    for unknown in [facts(1, 0), TargetFacts::default()] {
         let served = serve_once(&mut object(&fallback), &down, &unknown, Compat::Better);
         assert_eq!(served, "error performing fallback");
     }
 }
 
 #[test]
-fn only_what_is_needed_is_asked() {
+fn needs_contain_only_required_facts() {
     let ask = |behavior, type_| {
         let object = object(&json!({"failureThreshold": 0, "replicas": 6, "behavior": behavior}));
-        let metrics = Ok(vec![Metric::External(sample(type_, "10", Err("down")))]);
-        let needs = needs(&object, &[Told { trigger: 0, metrics }], Compat::Better);
+        let metrics = Ok(vec![TriggerMetric::External(sample(type_, "10", Err("down")))]);
+        let needs = needs(&object, &[TriggerResult { trigger: 0, metrics }], Compat::Better);
         (needs.current, needs.ready_pods)
     };
     assert_eq!(ask("static", "AverageValue"), (false, false));
@@ -113,10 +118,10 @@ fn only_what_is_needed_is_asked() {
 }
 
 #[test]
-fn what_is_remembered_is_neither_a_success_nor_a_failure() {
+fn cached_reading_is_neither_success_nor_failure() {
     let mut object = object(&json!({"failureThreshold": 1, "replicas": 6, "behavior": "static"}));
     let down = sample("AverageValue", "10", Err("down"));
-    let remembered = Sample { is_remembered: true, ..down.clone() };
+    let remembered = MetricSample { is_remembered: true, ..down.clone() };
     for (sample, served, failures) in
         [(&down, "down", 1), (&remembered, "down", 1), (&down, "60", 2), (&remembered, "60", 2)]
     {
@@ -128,7 +133,7 @@ fn what_is_remembered_is_neither_a_success_nor_a_failure() {
 }
 
 #[test]
-fn a_formula_may_have_a_target_that_is_not_whole() {
+fn formula_target_may_be_fractional() {
     let mut object = object(&json!({"failureThreshold": 0, "replicas": 4, "behavior": "static"}));
     object.spec.advanced = serde_json::from_value(json!({
         "scalingModifiers": {"formula": "a", "target": "2.5"},
@@ -140,7 +145,7 @@ fn a_formula_may_have_a_target_that_is_not_whole() {
 }
 
 #[test]
-fn without_a_formula_there_is_no_placeholder() {
+fn placeholder_needs_a_formula() {
     let mut object = object(&json!({"failureThreshold": 0, "replicas": 4, "behavior": "scalingModifiers"}));
     let down = sample("AverageValue", "10", Err("down"));
     assert_eq!(serve_once(&mut object, &down, &facts(1, 1), Compat::Strict), "-1");

@@ -1,18 +1,18 @@
-//! What can be known without running: names that nobody knows and operands that never fit are refused.
+//! Static checks: unknown names and operands of impossible types are refused.
 
 mod calls;
 mod operations;
 
 use std::sync::Arc;
 
-use super::error::Error;
+use super::error::FormulaError;
 use super::functions::{self, Function};
 use super::syntax::{Form, Id, Pointer, Tree, Unary};
 use super::types::Type;
 use super::value::Value;
 
-/// Checks a formula in which `names` are floats, and puts what names mean in their place.
-pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), Error> {
+/// Checks a formula in which `names` are floats, and resolves names.
+pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), FormulaError> {
     let mut checker = Checker {
         tree,
         names,
@@ -32,13 +32,13 @@ pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), Error> {
 struct Checker<'a> {
     tree: &'a Tree,
     names: &'a [String],
-    /// What was found out already: a node may have two parents, as `b` in `a < b < c`.
+    /// Types found so far: a node may have two parents, as `b` in `a < b < c`.
     types: Vec<Option<Type>>,
-    /// What `let` declared and is still known.
+    /// Variables declared by `let` that are in scope.
     locals: Vec<(Arc<str>, usize, Type)>,
-    /// What each predicate that we are in looks at.
+    /// Item types of the enclosing predicates.
     predicates: Vec<Predicate>,
-    /// What is put in the place of which node.
+    /// Replacements of nodes.
     found: Vec<(Id, Form)>,
 }
 
@@ -48,7 +48,7 @@ struct Predicate {
 }
 
 impl Checker<'_> {
-    fn node(&mut self, id: Id) -> Result<Type, Error> {
+    fn node(&mut self, id: Id) -> Result<Type, FormulaError> {
         if let Some(Some(known)) = self.types.get(id as usize) {
             return Ok(known.clone());
         }
@@ -59,11 +59,11 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    fn look(&mut self, id: Id) -> Result<Type, Error> {
+    fn look(&mut self, id: Id) -> Result<Type, FormulaError> {
         let tree = self.tree;
         let node = tree.node(id);
         let at = node.at;
-        let refused = |text: String| Err(Error::new(at, text));
+        let refused = |text: String| Err(FormulaError::new(at, text));
         Ok(match &node.form {
             Form::Constant(value) => constant(value),
             Form::Name(name) => return self.name(id, name, at),
@@ -111,7 +111,7 @@ impl Checker<'_> {
                 let (found, at) = (self.node(*condition)?, tree.node(*condition).at);
                 if found != Type::Bool && !found.is_any() {
                     let text = format!("non-bool expression (type {found}) used as condition");
-                    return Err(Error::new(at, text));
+                    return Err(FormulaError::new(at, text));
                 }
                 let yes = self.node(*yes)?;
                 yes.either(self.node(*no)?)
@@ -137,7 +137,7 @@ impl Checker<'_> {
                     let found = self.node(*key)?;
                     if found != Type::Text && !found.is_any() {
                         let text = format!("cannot use {found} as map key");
-                        return Err(Error::new(tree.node(*key).at, text));
+                        return Err(FormulaError::new(tree.node(*key).at, text));
                     }
                     self.node(*value)?;
                 }
@@ -146,8 +146,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Triggers hide functions, and nothing hides what is declared.
-    fn name(&mut self, id: Id, name: &Arc<str>, at: u32) -> Result<Type, Error> {
+    /// Triggers hide functions, declared variables hide both.
+    fn name(&mut self, id: Id, name: &Arc<str>, at: u32) -> Result<Type, FormulaError> {
         if let Some((_, slot, known)) = self.locals.iter().rev().find(|(local, ..)| local == name) {
             self.found.push((id, Form::Local(*slot)));
             return Ok(known.clone());
@@ -164,11 +164,11 @@ impl Checker<'_> {
             self.found.push((id, Form::Function));
             return Ok(Type::Function);
         }
-        Err(Error::new(at, format!("unknown name {name}")))
+        Err(FormulaError::new(at, format!("unknown name {name}")))
     }
 
-    fn declare(&self, name: &Arc<str>, at: u32) -> Result<(), Error> {
-        let refused = |text: String| Err(Error::new(at, text));
+    fn declare(&self, name: &Arc<str>, at: u32) -> Result<(), FormulaError> {
+        let refused = |text: String| Err(FormulaError::new(at, text));
         if self.names.iter().any(|known| **known == **name) || &**name == "$env" {
             return refused(format!("cannot redeclare {name}"));
         }
@@ -181,18 +181,18 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn pointer(&self, pointer: Pointer, at: u32) -> Result<Type, Error> {
+    fn pointer(&self, pointer: Pointer, at: u32) -> Result<Type, FormulaError> {
         match (pointer, self.predicates.last()) {
-            (_, None) => Err(Error::new(at, "cannot use pointer accessor outside predicate")),
+            (_, None) => Err(FormulaError::new(at, "cannot use pointer accessor outside predicate")),
             (Pointer::Item, Some(predicate)) => Ok(predicate.item.clone()),
             (Pointer::Index, Some(_)) => Ok(Type::Int),
             (Pointer::Accumulator, Some(predicate)) if predicate.has_accumulator => Ok(Type::Any),
-            (Pointer::Accumulator, Some(_)) => Err(Error::new(at, "unknown pointer #acc")),
+            (Pointer::Accumulator, Some(_)) => Err(FormulaError::new(at, "unknown pointer #acc")),
         }
     }
 
-    /// Items that are all of one type make an array of it.
-    fn array(&mut self, items: &[Id]) -> Result<Type, Error> {
+    /// The type of an array literal: an array of the common type of its items.
+    fn array(&mut self, items: &[Id]) -> Result<Type, FormulaError> {
         let mut common: Option<Type> = None;
         for item in items {
             let found = self.node(*item)?;
@@ -205,12 +205,12 @@ impl Checker<'_> {
         Ok(Type::Array(common.unwrap_or(Type::Any).into()))
     }
 
-    fn apply(&mut self, function: Function, arguments: &[Id], at: u32) -> Result<Type, Error> {
+    fn apply(&mut self, function: Function, arguments: &[Id], at: u32) -> Result<Type, FormulaError> {
         let mut types = Vec::with_capacity(arguments.len());
         for argument in arguments {
             types.push(self.node(*argument)?);
         }
-        let found = function.check(&types).map_err(|text| Error::new(at, text))?;
+        let found = function.check(&types).map_err(|text| FormulaError::new(at, text))?;
         if function == Function::Get
             && let Some(item) = types.first().and_then(Type::item)
         {

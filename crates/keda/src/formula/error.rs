@@ -1,30 +1,30 @@
-//! Why a formula is refused or fails, and where.
+//! Errors of formulas with their position.
 
 use std::fmt;
 
-/// What is wrong, and at which character.
+/// A message and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// What is wrong.
+pub struct FormulaError {
+    /// The message.
     pub message: String,
-    /// The character, counted from zero; absent where no single one is to blame.
+    /// Zero-based character position, if there is one.
     pub at: Option<u32>,
-    /// The place in words, and the line with a mark below it.
+    /// The position as text, with the marked source line.
     shown: String,
 }
 
-impl Error {
-    /// Something is wrong at a character.
+impl FormulaError {
+    /// An error at a character.
     pub(super) fn new(at: u32, message: impl Into<String>) -> Self {
         Self { message: message.into(), at: Some(at), shown: String::new() }
     }
 
-    /// Something is wrong with the whole of it.
+    /// An error without a position.
     pub(super) fn whole(message: impl Into<String>) -> Self {
         Self { message: message.into(), at: None, shown: String::new() }
     }
 
-    /// The same with the line of `source` in which it is, as the original shows it.
+    /// Adds the source line, as expr shows it.
     pub(super) fn shown_in(mut self, source: &str) -> Self {
         let Some(at) = self.at.filter(|_| self.shown.is_empty()) else {
             return self;
@@ -39,10 +39,10 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FormulaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.message, self.shown)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for FormulaError {}

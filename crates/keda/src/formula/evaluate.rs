@@ -1,4 +1,4 @@
-//! Running a formula: a walk over its nodes, with a budget of steps and of memory.
+//! Evaluation of a formula: a walk over its nodes with a budget of steps and memory.
 
 mod each;
 
@@ -8,26 +8,31 @@ use std::sync::Arc;
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::error::Error;
+use super::error::FormulaError;
 use super::functions::{self, Function};
 use super::operators;
 use super::syntax::{Binary, Form, Id, Pointer, Tree};
 use super::value::{Key, LARGEST, Map, Value, too_large};
 
-/// How many steps a run may take.
+/// Maximum number of steps per run.
 const STEPS: u64 = 2_000_000;
 
-/// When a formula is run, and how exactly the original is imitated.
+/// Time and compatibility mode of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// What `now()` is.
+pub struct EvaluationContext {
+    /// The value of `now()`.
     pub now: Timestamp,
-    /// Whether integers that overflow wrap around, as they do there, or are an error.
+    /// Whether integer overflow wraps around, as in expr, or is an error.
     pub compat: Compat,
 }
 
 /// Runs a formula.
-pub(super) fn run(tree: &Tree, names: &[String], values: &[Value], moment: Moment) -> Result<Value, Error> {
+pub(super) fn run(
+    tree: &Tree,
+    names: &[String],
+    values: &[Value],
+    moment: EvaluationContext,
+) -> Result<Value, FormulaError> {
     let locals = vec![Value::Nil; tree.locals];
     let mut run = Run { tree, names, values, moment, locals, scopes: Vec::new(), steps: 0, memory: 0 };
     match run.node(tree.root) {
@@ -42,14 +47,14 @@ pub(super) struct Run<'a> {
     tree: &'a Tree,
     names: &'a [String],
     values: &'a [Value],
-    moment: Moment,
+    moment: EvaluationContext,
     locals: Vec<Value>,
     scopes: Vec<Scope>,
     steps: u64,
     memory: u64,
 }
 
-/// What a predicate looks at.
+/// The current item of a predicate.
 #[derive(Default)]
 struct Scope {
     item: Value,
@@ -57,50 +62,50 @@ struct Scope {
     accumulator: Value,
 }
 
-/// Why a node has no value.
+/// Why the evaluation of a node stopped.
 enum Stop {
-    /// A chain with `?.` met nil.
+    /// A chain with `?.` reached nil.
     Absent,
-    Failed(Box<Error>),
+    Failed(Box<FormulaError>),
 }
 
 type Answer = Result<Value, Stop>;
 
 fn failed(at: u32) -> impl Fn(String) -> Stop {
-    move |text| Stop::Failed(Box::new(Error::new(at, text)))
+    move |text| Stop::Failed(Box::new(FormulaError::new(at, text)))
 }
 
 impl Run<'_> {
-    /// What `now()` is.
+    /// The value of `now()`.
     pub(super) fn now(&self) -> Timestamp {
         self.moment.now
     }
 
-    /// Takes steps from the budget.
+    /// Spends steps.
     pub(super) fn spend(&mut self, steps: u64) -> Result<(), String> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > STEPS { Err(format!("formula takes more than {STEPS} steps")) } else { Ok(()) }
     }
 
-    /// Takes memory from the budget.
+    /// Spends memory.
     pub(super) fn keep(&mut self, items: u64) -> Result<(), String> {
         self.memory = self.memory.saturating_add(items);
         if self.memory > LARGEST { Err(too_large()) } else { Ok(()) }
     }
 
-    /// An array, taken from the budget.
+    /// An array, charged to the budget.
     pub(super) fn array(&mut self, items: Vec<Value>) -> Result<Value, String> {
         self.keep(items.len() as u64)?;
         Value::array(items)
     }
 
-    /// A text, taken from the budget.
+    /// A string, charged to the budget.
     pub(super) fn text(&mut self, text: String) -> Result<Value, String> {
         self.keep(text.len() as u64)?;
         Ok(Value::Text(text.into()))
     }
 
-    /// What integer arithmetic gave: if it overflowed, an error or what the original has.
+    /// The result of integer arithmetic: on overflow an error, or the wrapped value in strict mode.
     pub(super) fn integer(&self, checked: Option<i64>, wrapped: i64) -> Result<i64, String> {
         match checked {
             Some(number) => Ok(number),
@@ -137,7 +142,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is seldom met, apart, so that the frame of what is often met stays small.
+    /// Rare nodes, in a function of their own to keep the stack frame of `eval` small.
     #[inline(never)]
     fn other(&mut self, id: Id, at: u32) -> Answer {
         match &self.tree.node(id).form {
@@ -229,7 +234,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether something is in a range is known without making it.
+    /// `in` with a range does not build the array.
     fn membership(&mut self, left: Id, right: Id, at: u32) -> Answer {
         let needle = self.node(left)?;
         let Form::Binary(Binary::Range, from, to) = self.tree.node(right).form else {

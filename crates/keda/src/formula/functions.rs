@@ -1,4 +1,4 @@
-//! The functions that formulas can call. One table says what each takes and gives; a file per kind says what it does.
+//! Builtin functions: one table of signatures, and one file per kind with implementations.
 
 mod aggregates;
 mod bits;
@@ -79,7 +79,7 @@ pub(super) enum Function {
     Values,
 }
 
-/// A function that looks at each item of an array.
+/// A predicate function over the items of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Each {
     All,
@@ -99,26 +99,26 @@ pub(super) enum Each {
     Sum,
 }
 
-/// What an argument must be.
+/// Type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Anything,
     Number,
-    /// What can become a number.
+    /// Convertible to a number.
     Numeric,
     Int,
     Text,
     Array,
     Map,
-    /// What has a length.
+    /// Anything with a length.
     Sized,
-    /// What has members.
+    /// Anything with members.
     Members,
     /// Numbers, or arrays of them.
     Numbers,
 }
 
-/// What a function gives.
+/// Result type of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Give {
     Anything,
@@ -140,11 +140,11 @@ enum Give {
 struct Signature {
     name: &'static str,
     function: Function,
-    /// What its arguments must be; the last stands for all that follow if any number may follow.
+    /// Parameter types; the last one repeats for variadic functions.
     wants: &'static [Want],
-    /// How many there must be.
+    /// Minimum number of arguments.
     least: usize,
-    /// How many there may be.
+    /// Maximum number of arguments.
     most: usize,
     give: Give,
 }
@@ -267,12 +267,12 @@ impl Each {
         matches!(self, Self::Count | Self::Sum)
     }
 
-    /// Whether something may follow the predicate: where to begin, or in which order.
+    /// Whether a third argument is allowed: an initial value or an order.
     pub(super) fn takes_more(self) -> bool {
         matches!(self, Self::Reduce | Self::SortBy)
     }
 
-    /// Whether the predicate says yes or no.
+    /// Whether the predicate must be boolean.
     pub(super) fn asks(self) -> bool {
         !matches!(self, Self::GroupBy | Self::Map | Self::Reduce | Self::SortBy | Self::Sum)
     }
@@ -293,7 +293,7 @@ impl Function {
         self.signature().map_or("", |line| line.name)
     }
 
-    /// What it gives for arguments of these types, or why it cannot be called with them.
+    /// The result type for these argument types, or why the call is invalid.
     pub(super) fn check(self, types: &[Type]) -> Result<Type, String> {
         let Some(Signature { name, wants, least, most, give, .. }) = self.signature() else {
             return Err("no such function".to_owned());
@@ -308,7 +308,7 @@ impl Function {
         for (index, given) in types.iter().enumerate() {
             let want = wants.get(index).or(wants.last()).copied().unwrap_or(Want::Anything);
             if want == Want::Numbers && (given.is_any() || matches!(given, Type::Array(_))) {
-                // What the array holds shows when it is run; the original looks no further either.
+                // Item types are checked at run time, as in expr.
                 return Ok(Type::Any);
             }
             if !want.allows(given) {
@@ -394,7 +394,7 @@ impl Want {
     }
 }
 
-/// The arguments of a call, taken one by one for what they must be.
+/// The arguments of a call, consumed one by one.
 struct Given<'a> {
     name: Function,
     arguments: &'a [Value],

@@ -1,23 +1,23 @@
-//! Text becomes words.
+//! The lexer.
 
-use super::error::Error;
+use super::error::FormulaError;
 use super::text;
 
 /// Longest formula that is read.
 const LONGEST: usize = 64 * 1024;
 
-/// One word.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Word<'a> {
     /// A name.
     Name(&'a str),
     /// A number, as written.
     Number(&'a str),
-    /// A text, without its quotes and with its escapes resolved.
+    /// A string, unquoted and unescaped.
     Text(String),
     /// `#`, `#acc` or `#index`: the name after the mark.
     Pointer(&'a str),
-    /// A sign or a word that means something, such as `in`.
+    /// An operator, including keywords such as `in`.
     Sign(&'static str),
     /// A bracket or brace.
     Bracket(char),
@@ -25,7 +25,7 @@ pub(super) enum Word<'a> {
     End,
 }
 
-/// A word and the character at which it begins.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token<'a> {
     pub(super) word: Word<'a>,
@@ -33,7 +33,7 @@ pub(super) struct Token<'a> {
 }
 
 impl Word<'_> {
-    /// How error texts call it.
+    /// Its name in error messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Name(name) => format!("Identifier({name:?})"),
@@ -47,27 +47,27 @@ impl Word<'_> {
     }
 }
 
-/// Words that are signs.
+/// Keywords that are operators.
 const WORDS: [&str; 11] =
     ["not", "in", "and", "or", "matches", "contains", "startsWith", "endsWith", "let", "if", "else"];
 
-/// Signs, the longer before what they begin with.
+/// Operators, longer ones first.
 const SIGNS: [&str; 27] = [
     "**", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "..", "::", "+", "-", "*", "/", "%", "^", "<", ">",
     "!", "|", "?", ":", ".", ",", ";", "=",
 ];
 
-/// Splits a formula into words; the last is [`Word::End`].
-pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, Error> {
+/// Splits a formula into tokens; the last is [`Word::End`].
+pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
     if source.len() > LONGEST {
-        return Err(Error::whole(format!("formula is longer than {LONGEST} bytes")));
+        return Err(FormulaError::whole(format!("formula is longer than {LONGEST} bytes")));
     }
     let mut lexer = Lexer { rest: source, at: 0, tokens: Vec::new() };
     while lexer.skip_blanks()? {
         let (at, word) = (lexer.at, lexer.word()?);
         lexer.tokens.push(Token { word, at });
     }
-    // The end is shown at the last character.
+    // The position of the end is the last character.
     let at = lexer.at.saturating_sub(1);
     lexer.tokens.push(Token { word: Word::End, at });
     Ok(lexer.tokens)
@@ -81,7 +81,7 @@ struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     /// Skips blanks and comments; false at the end.
-    fn skip_blanks(&mut self) -> Result<bool, Error> {
+    fn skip_blanks(&mut self) -> Result<bool, FormulaError> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.take(blank);
@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
                 self.take(line);
             } else if self.rest.starts_with("/*") {
                 let Some(end) = self.rest.find("*/") else {
-                    return Err(Error::new(self.at, "unclosed comment"));
+                    return Err(FormulaError::new(self.at, "unclosed comment"));
                 };
                 self.take(end + 2);
             } else {
@@ -99,7 +99,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Takes so many bytes, which end at a character.
+    /// Consumes this number of bytes, which end at a character boundary.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -112,7 +112,7 @@ impl<'a> Lexer<'a> {
         self.take(end)
     }
 
-    fn word(&mut self) -> Result<Word<'a>, Error> {
+    fn word(&mut self) -> Result<Word<'a>, FormulaError> {
         let mut ahead = self.rest.chars();
         let (first, second) = (ahead.next().unwrap_or_default(), ahead.next());
         match first {
@@ -139,14 +139,14 @@ impl<'a> Lexer<'a> {
                 }
                 None => {
                     let text = format!("unrecognized character: U+{:04X} '{first}'", first as u32);
-                    Err(Error::new(self.at, text))
+                    Err(FormulaError::new(self.at, text))
                 }
             },
         }
     }
 
     /// Digits with `_` among them; `1..3` is a range and no float.
-    fn number(&mut self) -> Result<Word<'a>, Error> {
+    fn number(&mut self) -> Result<Word<'a>, FormulaError> {
         let (start, at) = (self.rest, self.at);
         let is_prefixed =
             |prefix: &str| start.get(..2).is_some_and(|found| found.eq_ignore_ascii_case(prefix));
@@ -171,12 +171,12 @@ impl<'a> Lexer<'a> {
         let length = start.len() - self.rest.len();
         let digits = start.get(..length).unwrap_or_default();
         if let Some(next) = self.rest.chars().next().filter(|c| is_part(*c)) {
-            return Err(Error::new(at, format!("bad number syntax: \"{digits}{next}\"")));
+            return Err(FormulaError::new(at, format!("bad number syntax: \"{digits}{next}\"")));
         }
         Ok(Word::Number(digits))
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Word<'a>, Error> {
+    fn quoted(&mut self, quote: char) -> Result<Word<'a>, FormulaError> {
         let at = self.at;
         let inner = self.rest.get(1..).unwrap_or_default();
         let mut escaped = false;
@@ -186,14 +186,14 @@ impl<'a> Lexer<'a> {
             is_end
         });
         let Some(end) = end else {
-            return Err(Error::new(at + self.rest.chars().count() as u32, "literal not terminated"));
+            return Err(FormulaError::new(at + self.rest.chars().count() as u32, "literal not terminated"));
         };
         let raw = inner.get(..end).unwrap_or_default();
         self.take(end + 2);
         if quote == '`' {
             return Ok(Word::Text(raw.to_owned()));
         }
-        text::unescaped(raw).map(Word::Text).map_err(|why| Error::new(at, why))
+        text::unescaped(raw).map(Word::Text).map_err(|why| FormulaError::new(at, why))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What operators do with values.
+//! Operators on values.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::functions::{between, later};
 use super::syntax::{Binary, Unary};
 use super::value::Value;
 
-/// How much memory a pattern may take.
+/// Maximum size of a compiled regular expression, in bytes.
 const PATTERN: usize = 1 << 18;
 
 /// A pattern of `matches`.
@@ -40,7 +40,7 @@ pub(super) fn unary(operator: Unary, value: &Value, run: &Run<'_>) -> Result<Val
     }
 }
 
-/// Two operands, both known; `and`, `or` and `??` are not for here.
+/// Binary operators, except `and`, `or` and `??`, which do not always evaluate both operands.
 pub(super) fn binary(
     operator: Binary,
     left: &Value,
@@ -52,7 +52,7 @@ pub(super) fn binary(
         Binary::Subtract => subtract(left, right, run),
         Binary::Multiply => multiply(left, right, run),
         Binary::Divide => match (left.number(), right.number()) {
-            // Always floats: what is divided by zero is infinite.
+            // Division always yields floats: division by zero is infinite.
             (Some(a), Some(b)) => Ok(Value::Float(a / b)),
             _ => Err(refused(left, "/", right)),
         },
@@ -138,7 +138,7 @@ fn range(from: i64, to: i64, run: &mut Run<'_>) -> Result<Value, String> {
     Value::array((from..=to).map(Value::Int).collect())
 }
 
-/// Which of two comes first. NaN comes nowhere: it is taken for the same, and [`at_most`] knows better.
+/// Compares two values. NaN compares as equal here; [`at_most`] handles it.
 pub(super) fn compare(left: &Value, right: &Value, sign: &str) -> Result<Ordering, String> {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) | (Value::Span(a), Value::Span(b)) => Ok(a.cmp(b)),
@@ -185,7 +185,7 @@ fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Run<'_>) -> Re
         Binary::StartsWith => text.starts_with(&**part),
         Binary::EndsWith => text.ends_with(&**part),
         _ => {
-            // Reading a pattern is work.
+            // Compiling a pattern costs steps.
             run.spend(5_000)?;
             pattern(part)?.is_match(text)
         }
@@ -211,13 +211,13 @@ pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, String> {
     }
 }
 
-/// Negative places count from the end.
+/// Negative indexes count from the end.
 fn place(index: i64, length: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
     usize::try_from(index).ok()
 }
 
-/// `base[from:to]`: what lies outside is cut off.
+/// `base[from:to]`: bounds are clamped.
 pub(super) fn slice(
     base: &Value,
     from: Option<i64>,

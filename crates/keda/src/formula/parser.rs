@@ -1,20 +1,20 @@
-//! Words become nodes. Operators bind as the table of docs/spec/keda.md 4.5 says.
+//! The parser. Precedence follows the table in docs/spec/keda.md 4.5.
 
 mod calls;
 mod literals;
 
 use std::sync::Arc;
 
-use super::error::Error;
+use super::error::FormulaError;
 use super::lexer::{self, Token, Word};
 use super::syntax::{Binary, Form, Id, Pointer, Tree, Unary};
 use super::value::Value;
 
-/// How deep expressions may lie within each other while they are read.
-const DEEPEST: usize = 200;
+/// Maximum nesting of expressions while parsing.
+const MAX_DEPTH: usize = 200;
 
-/// Reads a formula; a function whose name is one of `names` is hidden by it.
-pub(super) fn parse(source: &str, names: &[String]) -> Result<Tree, Error> {
+/// Parses a formula; `names` hide functions of the same name.
+pub(super) fn parse(source: &str, names: &[String]) -> Result<Tree, FormulaError> {
     let tokens = lexer::words(source).map_err(|error| error.shown_in(source))?;
     let mut parser =
         Parser { tokens: &tokens, next: 0, tree: Tree::default(), names, predicates: 0, depth: 0 };
@@ -27,13 +27,13 @@ struct Parser<'a> {
     next: usize,
     tree: Tree,
     names: &'a [String],
-    /// How many predicates we are in.
+    /// Nesting depth of predicates.
     predicates: usize,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn whole(&mut self) -> Result<(), Error> {
+    fn whole(&mut self) -> Result<(), FormulaError> {
         let root = self.sequence()?;
         if *self.word() != Word::End {
             return Err(self.unexpected());
@@ -43,7 +43,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `a; b; c`: the last counts.
-    fn sequence(&mut self) -> Result<Id, Error> {
+    fn sequence(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         let mut items = vec![self.expression(0)?];
         while self.takes(";") && !self.ends() {
@@ -59,18 +59,18 @@ impl<'a> Parser<'a> {
         matches!(self.word(), Word::End | Word::Bracket(')' | '}' | ']'))
     }
 
-    /// An expression whose operators bind at least as tightly as `least`.
-    fn expression(&mut self, least: u16) -> Result<Id, Error> {
+    /// Parses an expression with operators of at least the precedence `least`.
+    fn expression(&mut self, least: u16) -> Result<Id, FormulaError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(Error::new(self.at(), "formula is nested too deeply"));
+        if self.depth > MAX_DEPTH {
+            return Err(FormulaError::new(self.at(), "formula is nested too deeply"));
         }
         let parsed = self.expression_within(least);
         self.depth -= 1;
         parsed
     }
 
-    fn expression_within(&mut self, least: u16) -> Result<Id, Error> {
+    fn expression_within(&mut self, least: u16) -> Result<Id, FormulaError> {
         if least == 0 {
             if self.is_sign("let") {
                 return self.declaration();
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
                 let text = format!(
                     "Operator ({sign}) and coalesce expressions (??) cannot be mixed. Wrap either by parentheses."
                 );
-                return Err(Error::new(at, text));
+                return Err(FormulaError::new(at, text));
             }
             left = if operator.is_chained() {
                 self.comparison(left, operator, at, binding)?
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `1 < a < 5` means `1 < a and a < 5`.
-    fn comparison(&mut self, left: Id, operator: Binary, at: u32, binding: u16) -> Result<Id, Error> {
+    fn comparison(&mut self, left: Id, operator: Binary, at: u32, binding: u16) -> Result<Id, FormulaError> {
         let (mut left, mut operator, mut at) = (left, operator, at);
         let mut all = None;
         loop {
@@ -148,7 +148,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `condition ? yes : no` and `value ?: other`.
-    fn choice(&mut self, condition: Id) -> Result<Id, Error> {
+    fn choice(&mut self, condition: Id) -> Result<Id, FormulaError> {
         let mut condition = condition;
         while self.is_sign("?") {
             self.advance();
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `if condition { yes } else { no }`.
-    fn conditional(&mut self) -> Result<Id, Error> {
+    fn conditional(&mut self) -> Result<Id, FormulaError> {
         self.advance();
         let condition = self.expression(0)?;
         let yes = self.block()?;
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         self.add(at, Form::Choice { condition, yes, no })
     }
 
-    fn block(&mut self) -> Result<Id, Error> {
+    fn block(&mut self) -> Result<Id, FormulaError> {
         self.expect_bracket('{')?;
         let inner = self.sequence()?;
         self.expect_bracket('}')?;
@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `let name = value; body`.
-    fn declaration(&mut self) -> Result<Id, Error> {
+    fn declaration(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         self.advance();
         let name_at = self.at();
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
         self.add(at, Form::Let { name: name.into(), name_at, value, body, slot })
     }
 
-    fn primary(&mut self) -> Result<Id, Error> {
+    fn primary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         match self.word() {
             Word::Sign(sign) => {
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
                     "" => Pointer::Item,
                     "acc" => Pointer::Accumulator,
                     "index" => Pointer::Index,
-                    other => return Err(Error::new(at, format!("unknown pointer #{other}"))),
+                    other => return Err(FormulaError::new(at, format!("unknown pointer #{other}"))),
                 };
                 self.advance();
                 let node = self.add(at, Form::Pointer(pointer))?;
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn secondary(&mut self) -> Result<Id, Error> {
+    fn secondary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         match self.word() {
             Word::Name(name) => {
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
             }
             Word::Number(digits) => {
                 self.advance();
-                let value = literals::number(digits).map_err(|why| Error::new(self.at(), why))?;
+                let value = literals::number(digits).map_err(|why| FormulaError::new(self.at(), why))?;
                 self.add(at, Form::Constant(value))
             }
             Word::Text(text) => {
@@ -264,12 +264,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn add(&mut self, at: u32, form: Form) -> Result<Id, Error> {
-        let full = self.tree.len() >= super::syntax::MOST;
+    fn add(&mut self, at: u32, form: Form) -> Result<Id, FormulaError> {
+        let full = self.tree.len() >= super::syntax::MAX_NODES;
         self.tree.add(at, form).ok_or_else(|| {
             let text =
                 if full { "formula exceeds maximum allowed nodes" } else { "formula is nested too deeply" };
-            Error::new(at, text)
+            FormulaError::new(at, text)
         })
     }
 
@@ -303,11 +303,11 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn expect(&mut self, sign: &str) -> Result<(), Error> {
+    fn expect(&mut self, sign: &str) -> Result<(), FormulaError> {
         if self.takes(sign) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    fn expect_bracket(&mut self, bracket: char) -> Result<(), Error> {
+    fn expect_bracket(&mut self, bracket: char) -> Result<(), FormulaError> {
         if !self.is_bracket(bracket) {
             return Err(self.unexpected());
         }
@@ -315,7 +315,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn name(&mut self) -> Result<&'a str, Error> {
+    fn name(&mut self) -> Result<&'a str, FormulaError> {
         let Word::Name(name) = self.word() else {
             return Err(self.unexpected());
         };
@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    fn unexpected(&self) -> Error {
-        Error::new(self.at(), format!("unexpected token {}", self.word().shown()))
+    fn unexpected(&self) -> FormulaError {
+        FormulaError::new(self.at(), format!("unexpected token {}", self.word().shown()))
     }
 }

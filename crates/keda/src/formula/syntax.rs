@@ -1,5 +1,5 @@
-//! What a formula is made of. Nodes lie in one list and name each other by number, so that nothing about them is
-//! recursive but the walk over them, and that is as deep as [`DEEPEST`] allows.
+//! The syntax tree. Nodes are stored in one list and refer to each other by index, so that only the walk over them is
+//! recursive, bounded by [`MAX_DEPTH`].
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use regex::Regex;
 use super::functions::{Each, Function};
 use super::value::Value;
 
-/// How many nodes a formula may have; the original has the same bound.
-pub(super) const MOST: usize = 10_000;
+/// Maximum number of nodes, the same as in expr.
+pub(super) const MAX_NODES: usize = 10_000;
 
-/// How deep they may lie within each other.
-pub(super) const DEEPEST: u16 = 250;
+/// Maximum depth of the tree.
+pub(super) const MAX_DEPTH: u16 = 250;
 
-/// The number of a node.
+/// Index of a node.
 pub(super) type Id = u32;
 
 /// A whole formula.
@@ -22,7 +22,7 @@ pub(super) type Id = u32;
 pub(super) struct Tree {
     nodes: Vec<Node>,
     pub(super) root: Id,
-    /// How many variables `let` declares.
+    /// Number of variables declared by `let`.
     pub(super) locals: usize,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Tree {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) form: Form,
-    /// The character at which it stands.
+    /// Its position in the source.
     pub(super) at: u32,
-    /// How deep what is below it is.
+    /// Depth of the subtree.
     pub(super) depth: u16,
 }
 
-/// What a node is.
+/// The form of a node.
 #[derive(Debug)]
 pub(super) enum Form {
     /// A literal.
@@ -45,7 +45,7 @@ pub(super) enum Form {
     Name(Arc<str>),
     /// A trigger.
     Variable(usize),
-    /// What `let` declared.
+    /// A variable declared by `let`.
     Local(usize),
     /// `$env`: all triggers.
     All,
@@ -57,7 +57,7 @@ pub(super) enum Form {
     Unary(Unary, Id),
     /// Two operands.
     Binary(Binary, Id, Id),
-    /// `matches` with a pattern that is known.
+    /// `matches` with a constant pattern.
     Matches(Id, Box<Regex>),
     /// The end of a chain with `?.` in it.
     Chain(Id),
@@ -85,7 +85,7 @@ pub(super) enum Form {
     Map(Box<[(Id, Id)]>),
 }
 
-/// What a predicate looks at.
+/// The current item of a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     Item,
@@ -128,7 +128,7 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The operator with this sign, and how tightly it binds (docs/spec/keda.md 4.5).
+    /// The operator with this symbol, and its precedence (docs/spec/keda.md 4.5).
     pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
         Some(match sign {
             "or" | "||" => (Self::Or, 10),
@@ -156,7 +156,7 @@ impl Binary {
         })
     }
 
-    /// The sign that error texts show.
+    /// The symbol in error messages.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Or => "or",
@@ -195,7 +195,7 @@ impl Binary {
 }
 
 impl Unary {
-    /// The operator with this sign, and how tightly it binds.
+    /// The operator with this symbol, and its precedence.
     pub(super) fn of(sign: &str) -> Option<(Self, u16)> {
         Some(match sign {
             "not" | "!" => (Self::Not, 50),
@@ -205,7 +205,7 @@ impl Unary {
         })
     }
 
-    /// The sign that error texts show.
+    /// The symbol in error messages.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Not => "not",
@@ -223,17 +223,17 @@ impl Tree {
         self.nodes.get(id as usize).unwrap_or(&NOTHING)
     }
 
-    /// Puts another form in place of a node's.
+    /// Replaces the form of a node.
     pub(super) fn replace(&mut self, id: Id, form: Form) {
         if let Some(node) = self.nodes.get_mut(id as usize) {
             node.form = form;
         }
     }
 
-    /// Adds a node; `None` if there are too many, or too deep ones.
+    /// Adds a node; `None` if the tree becomes too large or too deep.
     pub(super) fn add(&mut self, at: u32, form: Form) -> Option<Id> {
         let depth = 1 + form.children(|id| self.node(id).depth);
-        if self.nodes.len() >= MOST || depth > DEEPEST {
+        if self.nodes.len() >= MAX_NODES || depth > MAX_DEPTH {
             return None;
         }
         self.nodes.push(Node { form, at, depth });
@@ -247,7 +247,7 @@ impl Tree {
 }
 
 impl Form {
-    /// The greatest of what `depth` says of all children.
+    /// The maximum of `depth` over all children.
     fn children(&self, depth: impl Fn(Id) -> u16) -> u16 {
         let most = |ids: &[Id]| ids.iter().map(|id| depth(*id)).max().unwrap_or(0);
         let some = |id: &Option<Id>| id.map_or(0, &depth);

@@ -1,4 +1,4 @@
-//! The rules of the language, one by one.
+//! Tests of the formula language.
 
 mod bounds;
 mod functions;
@@ -9,11 +9,11 @@ mod refusals;
 use api::provider::Compat;
 use jiff::Timestamp;
 
-use super::{Moment, Program, Value};
+use super::{EvaluationContext, Program, Value};
 
 /// 2026-08-14T10:20:30Z, a Friday.
-fn moment() -> Moment {
-    Moment { now: Timestamp::constant(1_786_702_830, 0), compat: Compat::Better }
+fn moment() -> EvaluationContext {
+    EvaluationContext { now: Timestamp::constant(1_786_702_830, 0), compat: Compat::Better }
 }
 
 fn run(formula: &str, values: &[Value]) -> Result<Value, String> {

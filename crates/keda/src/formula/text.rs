@@ -1,4 +1,4 @@
-//! Texts as Go writes and reads them.
+//! Go's string and number formats.
 
 /// Resolves the escapes of a quoted text.
 pub(super) fn unescaped(raw: &str) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! What is known of a value before a formula is run.
+//! Static types of the checker.
 
 use std::fmt;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Type {
-    /// Nothing is known.
+    /// Unknown.
     Any,
     Nil,
     Bool,
@@ -15,9 +15,9 @@ pub(super) enum Type {
     Text,
     /// An array of this.
     Array(Rc<Self>),
-    /// A map with texts as keys, of anything.
+    /// A map with string keys.
     Map,
-    /// What `groupBy` makes: any key, arrays of this.
+    /// The result of `groupBy`: any key, arrays of this type.
     Groups(Rc<Self>),
     /// `$env`.
     All,
@@ -42,7 +42,7 @@ impl Type {
         matches!(self, Self::Int | Self::Float)
     }
 
-    /// Whether values of the two can be held against each other for equality.
+    /// Whether values of the two types can be compared for equality.
     pub(super) fn is_comparable_with(&self, other: &Self) -> bool {
         let is_array = |t: &Self| matches!(t, Self::Array(_));
         let is_map = |t: &Self| matches!(t, Self::Map | Self::Groups(_) | Self::All);
@@ -54,7 +54,7 @@ impl Type {
             || (is_map(self) && is_map(other))
     }
 
-    /// What one of two branches has: what both are, or nothing is known.
+    /// The type of two branches: the common type, or unknown.
     pub(super) fn either(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nil, known) | (known, Self::Nil) => known,
@@ -64,7 +64,7 @@ impl Type {
         }
     }
 
-    /// What the items of an array are; `None` if it is none.
+    /// The item type; `None` if it is not an array.
     pub(super) fn item(&self) -> Option<Self> {
         match self {
             Self::Array(item) => Some((**item).clone()),
@@ -74,7 +74,7 @@ impl Type {
     }
 }
 
-/// As Go names it.
+/// Its name in Go.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! What formulas compute with.
+//! Values of formulas.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 
 use super::text;
 
-/// How large a value may be, counted with all that is in it.
+/// Maximum size of a value, including nested values.
 pub(super) const LARGEST: u64 = 1_000_000;
 
-/// How deep arrays and maps may lie within each other.
+/// Maximum nesting of arrays and maps.
 const DEEPEST: u16 = 100;
 
 /// One value.
@@ -33,15 +33,15 @@ pub enum Value {
     Array(Arc<List>),
     /// A map.
     Map(Arc<Map>),
-    /// A length of time, in nanoseconds.
+    /// A duration in nanoseconds.
     Span(i64),
-    /// An instant, seen from somewhere.
+    /// A time with a time zone.
     Time(Arc<Zoned>),
     /// A time zone.
     Zone(TimeZone),
 }
 
-/// Items, and how large and deep they are together.
+/// Items with their total size and depth.
 #[derive(Debug)]
 pub struct List {
     items: Vec<Value>,
@@ -55,13 +55,13 @@ pub struct Map {
     entries: BTreeMap<Key, Value>,
     size: u64,
     depth: u16,
-    /// Whether keys are texts only.
+    /// Whether all keys are strings.
     by_text: bool,
-    /// Whether what is not there is an empty array, as in groups.
+    /// Whether missing keys are empty arrays, as in groups.
     of_arrays: bool,
 }
 
-/// What an entry is found by.
+/// The key of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Nil,
@@ -72,7 +72,7 @@ pub(super) enum Key {
     Text(Arc<str>),
 }
 
-/// Something is larger or deeper than allowed.
+/// The error of a value that is too large or too deep.
 pub(super) fn too_large() -> String {
     "memory budget exceeded".to_owned()
 }
@@ -93,7 +93,7 @@ impl Value {
         Self::Text(text.into())
     }
 
-    /// How large it is with all that is in it.
+    /// Its size including nested values.
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64 + 1,
@@ -111,7 +111,7 @@ impl Value {
         }
     }
 
-    /// The name of its type in Go, as error texts have it.
+    /// The name of its type in Go, for error messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Nil => "<nil>",
@@ -180,7 +180,7 @@ impl Map {
         Ok(Self { entries, size, depth, by_text, of_arrays: false })
     }
 
-    /// A map whose keys may be anything, and in which nothing is an empty array.
+    /// A map with keys of any type, in which missing keys are empty arrays.
     pub(super) fn groups(entries: BTreeMap<Key, Value>) -> Result<Self, String> {
         Ok(Self { by_text: false, of_arrays: true, ..Self::new(entries)? })
     }
@@ -190,7 +190,7 @@ impl Map {
         &self.entries
     }
 
-    /// What is found by a key; nil (or an empty array) if there is none.
+    /// The value of a key; nil (or an empty array) if it is missing.
     pub(super) fn fetch(&self, key: &Value) -> Result<Value, String> {
         let found = match Key::of(key) {
             Some(Key::Text(text)) => self.entries.get(&Key::Text(text)),
@@ -204,7 +204,7 @@ impl Map {
         }
     }
 
-    /// What is found by a name.
+    /// The value of a string key.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.get(&Key::Text(name.into()))
     }
@@ -216,7 +216,7 @@ impl Key {
             Value::Nil => Self::Nil,
             Value::Bool(flag) => Self::Bool(*flag),
             Value::Int(number) => Self::Int(*number),
-            // Zero has two signs and is one key.
+            // Positive and negative zero are the same key.
             Value::Float(number) => Self::Float((number + 0.0).to_bits()),
             Value::Text(text) => Self::Text(text.clone()),
             _ => return None,

@@ -1,11 +1,11 @@
-//! Labels of the objects that we make.
+//! Labels of generated objects.
 
 use api::map::StringMap;
 
-/// No value of a label is longer.
+/// Maximum length of a label value.
 const LONGEST: usize = 63;
 
-/// Labels that tell what an object is and who made it.
+/// The standard labels of a generated object.
 pub(crate) fn own(name: &str, part_of: &str) -> StringMap {
     let labels = [
         ("app.kubernetes.io/name", cut(name)),
@@ -16,7 +16,7 @@ pub(crate) fn own(name: &str, part_of: &str) -> StringMap {
     labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-/// Labels of the owner without those in a list with commas, in which every character counts.
+/// Labels of the owner without the excluded ones, a list separated by commas without trimming.
 pub(crate) fn others(
     labels: &StringMap,
     excluded: Option<&String>,
@@ -28,7 +28,7 @@ pub(crate) fn others(
         .map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// As much of a name as a label holds; it must end in a letter or digit.
+/// A name cut to the length of a label value; it must end in a letter or digit.
 fn cut(name: &str) -> &str {
     let end = name.floor_char_boundary(LONGEST);
     let head = name.get(..end).unwrap_or(name);

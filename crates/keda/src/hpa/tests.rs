@@ -44,9 +44,10 @@ fn types(hpa: &HorizontalPodAutoscaler) -> Vec<&str> {
 
 /// The example of the specification.
 #[test]
-fn an_hpa_is_made_of_a_scaled_object() {
+fn hpa_is_generated_from_scaled_object() {
     let made =
-        make(&object(&json!({})), &[vec![cpu()], vec![queue("s1-redis-jobs-high")]], Compat::Better).unwrap();
+        generate(&object(&json!({})), &[vec![cpu()], vec![queue("s1-redis-jobs-high")]], Compat::Better)
+            .unwrap();
     let labels = made.hpa.metadata.labels;
     assert_eq!(made.hpa.metadata.name, "keda-hpa-worker");
     assert_eq!(labels["app.kubernetes.io/part-of"], "worker");
@@ -68,20 +69,21 @@ fn an_hpa_is_made_of_a_scaled_object() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
-    let none = make(&object(&json!({})), &[vec![], vec![]], Compat::Better).unwrap_err();
+fn invalid_specs_are_errors() {
+    let none = generate(&object(&json!({})), &[vec![], vec![]], Compat::Better).unwrap_err();
     assert_eq!(none.to_string(), "no metric specs returned from scalers for ScaledObject shop/worker");
-    let twice = make(&object(&json!({})), &[vec![queue("q")], vec![queue("q")]], Compat::Better).unwrap_err();
+    let twice =
+        generate(&object(&json!({})), &[vec![queue("q")], vec![queue("q")]], Compat::Better).unwrap_err();
     assert_eq!(twice.to_string(), "metricName q defined multiple times in ScaledObject worker");
 }
 
 #[test]
-fn a_formula_takes_the_place_of_external_metrics() {
+fn formula_replaces_external_metrics() {
     let object = object(&json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5555"}}}));
     let triggers = [vec![cpu()], vec![container()], vec![queue("s2-a")]];
-    let strict = make(&object, &triggers, Compat::Strict).unwrap();
+    let strict = generate(&object, &triggers, Compat::Strict).unwrap();
     assert_eq!(types(&strict.hpa), ["Resource", "External"]);
-    let better = make(&object, &triggers, Compat::Better).unwrap();
+    let better = generate(&object, &triggers, Compat::Better).unwrap();
     assert_eq!(types(&better.hpa), ["ContainerResource", "Resource", "External"]);
     let composite = better.hpa.spec.metrics[2].external.as_ref().unwrap();
     assert_eq!(composite.metric.name, "composite-metric");
@@ -90,18 +92,18 @@ fn a_formula_takes_the_place_of_external_metrics() {
 }
 
 #[test]
-fn a_target_beyond_all_numbers_is_the_largest_one() {
+fn overflowing_target_saturates() {
     let object = object(&json!({"advanced": {"scalingModifiers": {"formula": "a", "target": "1e300"}}}));
-    let made = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap();
+    let made = generate(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap();
     let target = made.hpa.spec.metrics[0].external.as_ref().unwrap().target.average_value.clone();
     assert_eq!(target.unwrap().milli_value(), i64::MAX);
 }
 
 #[test]
-fn a_behavior_as_the_server_stores_it_is_not_written_again() {
+fn defaulted_behavior_needs_no_update() {
     let behavior = json!({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}});
     let object = object(&json!({"advanced": {"horizontalPodAutoscalerConfig": behavior}}));
-    let wanted = make(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap().hpa;
+    let wanted = generate(&object, &[vec![queue("s0-a")]], Compat::Better).unwrap().hpa;
     let mut found = wanted.clone();
     found.set_defaults();
     assert!(!needs_update(&found, &wanted, Compat::Better));
@@ -111,27 +113,27 @@ fn a_behavior_as_the_server_stores_it_is_not_written_again() {
 }
 
 #[test]
-fn metrics_of_a_source_that_is_away_are_remembered() {
+fn metrics_of_unavailable_source_are_taken_from_hpa() {
     let triggers = [vec![queue("s0-a")], vec![queue("s1-b")], vec![cpu()], vec![container()]];
-    let made = make(&object(&json!({})), &triggers, Compat::Better).unwrap();
+    let made = generate(&object(&json!({})), &triggers, Compat::Better).unwrap();
     let trigger = |type_: &str, container: &str| {
         let metadata = api::map::StringMap::from([("containerName".to_owned(), container.to_owned())]);
         Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
     };
-    assert_eq!(remembered(&made.hpa, 1, &trigger("redis", "")), [queue("s1-b")]);
-    assert_eq!(remembered(&made.hpa, 5, &trigger("redis", "")), []);
-    assert_eq!(remembered(&made.hpa, 2, &trigger("cpu", "")), [cpu()]);
-    assert_eq!(remembered(&made.hpa, 3, &trigger("cpu", "app")), [container()]);
-    assert_eq!(remembered(&made.hpa, 3, &trigger("cpu", "side")), []);
-    assert_eq!(remembered(&made.hpa, 2, &trigger("memory", "")), []);
+    assert_eq!(metrics_from_hpa(&made.hpa, 1, &trigger("redis", "")), [queue("s1-b")]);
+    assert_eq!(metrics_from_hpa(&made.hpa, 5, &trigger("redis", "")), []);
+    assert_eq!(metrics_from_hpa(&made.hpa, 2, &trigger("cpu", "")), [cpu()]);
+    assert_eq!(metrics_from_hpa(&made.hpa, 3, &trigger("cpu", "app")), [container()]);
+    assert_eq!(metrics_from_hpa(&made.hpa, 3, &trigger("cpu", "side")), []);
+    assert_eq!(metrics_from_hpa(&made.hpa, 2, &trigger("memory", "")), []);
 }
 
 #[test]
-fn metrics_that_are_known_by_name_alone_are_those_of_the_trigger() {
+fn metrics_from_status_are_those_of_the_trigger() {
     let mut object = object(&json!({}));
     object.status.external_metric_names = vec!["s1-a".to_owned(), "s11-b".to_owned(), "s1-c".to_owned()];
     let names = |index| {
-        let known = known(&object, index);
+        let known = metrics_from_status(&object, index);
         known.into_iter().map(|metric| metric.external.unwrap().metric.name).collect::<Vec<_>>()
     };
     assert_eq!(names(1), ["s1-a", "s1-c"]);
@@ -142,13 +144,13 @@ fn metrics_that_are_known_by_name_alone_are_those_of_the_trigger() {
 proptest! {
     /// What was written is not written again, whatever is in it, and every difference in bounds is seen.
     #[test]
-    fn writing_settles(min in 0..5_i32, max in 5..9_i32, pause in any::<bool>(), queues in 1..4_usize) {
+    fn update_is_idempotent(min in 0..5_i32, max in 5..9_i32, pause in any::<bool>(), queues in 1..4_usize) {
         let mut object = object(&json!({"minReplicaCount": min, "maxReplicaCount": max}));
         if pause {
             object.metadata.annotations.insert("autoscaling.keda.sh/paused-scale-in".to_owned(), String::new());
         }
         let triggers: Vec<_> = (0..queues).map(|index| vec![queue(&format!("s{index}-q")), cpu()]).collect();
-        let wanted = make(&object, &triggers, Compat::Better).unwrap().hpa;
+        let wanted = generate(&object, &triggers, Compat::Better).unwrap().hpa;
         let mut stored = wanted.clone();
         stored.set_defaults();
         prop_assert!(!needs_update(&stored, &wanted, Compat::Better));

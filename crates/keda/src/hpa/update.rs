@@ -1,4 +1,4 @@
-//! Whether an HPA that is there must be written again.
+//! Whether an existing HPA must be updated.
 
 use api::autoscaling::defaults::Defaults as _;
 use api::autoscaling::v2::{
@@ -9,7 +9,7 @@ use api::map::StringMap;
 use api::meta::ObjectMeta;
 use api::provider::Compat;
 
-/// Whether the HPA that was found is not the one that is wanted. What somebody added to it is left alone, as long as
+/// Whether the existing HPA differs from the desired one. Additions by others are kept as long as
 /// nothing else differs.
 pub fn needs_update(
     found: &HorizontalPodAutoscaler,
@@ -28,7 +28,7 @@ fn metadata_follows(wanted: &ObjectMeta, found: &ObjectMeta) -> bool {
         && (!wanted.annotations.is_empty() || found.annotations.is_empty())
 }
 
-/// The behavior as the API server stores it. KEDA compares it as it is written, and so writes an HPA again and again.
+/// The behavior with defaults, as the API server stores it. KEDA compares it without defaults, so it updates repeatedly.
 fn behavior(hpa: &HorizontalPodAutoscaler, compat: Compat) -> Option<HorizontalPodAutoscalerBehavior> {
     let mut behavior = hpa.spec.behavior.clone();
     if let Some(behavior) = &mut behavior
@@ -43,7 +43,7 @@ fn contains(all: &StringMap, some: &StringMap) -> bool {
     some.iter().all(|(key, value)| all.get(key) == Some(value))
 }
 
-/// Whether all that is wanted was found; what is not wanted may be anything.
+/// Whether all desired fields are equal; unset fields match anything.
 fn spec_follows(wanted: &HorizontalPodAutoscalerSpec, found: &HorizontalPodAutoscalerSpec) -> bool {
     let metrics = wanted.metrics.iter().zip(&found.metrics);
     reference_follows(&wanted.scale_target_ref, &found.scale_target_ref)

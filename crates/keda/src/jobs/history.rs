@@ -1,24 +1,24 @@
-//! Jobs that are deleted: finished ones, and those of an older generation (docs/spec/keda.md 5.4, 5.5).
+//! Jobs to delete: finished ones beyond the history limit, and outdated ones (docs/spec/keda.md 5.4, 5.5).
 
 use api::keda::ScaledJob;
 
 use super::{JobState, JobView};
 use crate::event::Event;
 
-/// Finished jobs of each kind that are kept if nobody says.
+/// Default history limit for complete and for failed jobs.
 const KEPT: i32 = 100;
 
-/// What becomes of the pods of a job that is deleted.
+/// Propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go after it.
+    /// Pods are deleted after the job.
     Background,
-    /// They go before it.
+    /// Pods are deleted before the job.
     Foreground,
 }
 
 impl Propagation {
-    /// As it is written in requests.
+    /// The value in requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -27,8 +27,8 @@ impl Propagation {
     }
 }
 
-/// Finished jobs that are too many, oldest first; those that are done before those that failed. They are deleted in the
-/// background, until one cannot be.
+/// Finished jobs beyond the history limits, oldest first, complete jobs before failed jobs. They are deleted in the
+/// background, until one deletion fails.
 pub fn history<'a>(object: &ScaledJob, jobs: &'a [JobView]) -> Vec<&'a str> {
     let complete = beyond(jobs, JobState::Complete, object.spec.successful_jobs_history_limit);
     let failed = beyond(jobs, JobState::Failed, object.spec.failed_jobs_history_limit);
@@ -37,24 +37,24 @@ pub fn history<'a>(object: &ScaledJob, jobs: &'a [JobView]) -> Vec<&'a str> {
 
 fn beyond(jobs: &[JobView], state: JobState, limit: Option<i32>) -> impl Iterator<Item = &str> {
     let mut finished: Vec<&JobView> = jobs.iter().filter(|job| job.state == state).collect();
-    // KEDA knows no order of jobs that failed, for they have no time of completion.
+    // KEDA has no order of failed jobs, because they have no completion time.
     finished.sort_by_key(|job| job.completed.or(job.ended));
     let kept = usize::try_from(limit.unwrap_or(KEPT)).unwrap_or(0);
     let delete = finished.len().saturating_sub(kept);
     finished.into_iter().take(delete).map(|job| &*job.name)
 }
 
-/// Jobs of an older generation, and how they are deleted.
+/// Jobs of an older generation, and the propagation policy of their deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outdated {
+pub struct OutdatedJobs {
     /// Their names.
     pub jobs: Vec<String>,
-    /// What becomes of their pods.
+    /// Propagation policy.
     pub propagation: Propagation,
 }
 
-/// The jobs that must go because the ScaledJob was changed since; none if it keeps them, or if there are none.
-pub fn outdated(object: &ScaledJob, jobs: &[JobView]) -> Option<Outdated> {
+/// The jobs of older generations to delete; none with the strategy `gradual`, or if there are none.
+pub fn outdated(object: &ScaledJob, jobs: &[JobView]) -> Option<OutdatedJobs> {
     let spec = &object.spec;
     let strategy = match spec.rollout_strategy.as_str() {
         "" => &spec.rollout.strategy,
@@ -70,25 +70,25 @@ pub fn outdated(object: &ScaledJob, jobs: &[JobView]) -> Option<Outdated> {
         "foreground" => Propagation::Foreground,
         _ => Propagation::Background,
     };
-    (!jobs.is_empty()).then_some(Outdated { jobs, propagation })
+    (!jobs.is_empty()).then_some(OutdatedJobs { jobs, propagation })
 }
 
-impl Outdated {
-    /// Told before the first is deleted.
+impl OutdatedJobs {
+    /// The event before the first deletion.
     pub fn started(&self) -> Event {
         let count = self.jobs.len();
         let note = format!("Deleting {count} jobs owned by the previous version of the scaledJob");
         Event::normal("ScaledJobRolloutCleanupStarted", note)
     }
 
-    /// Told after the last was deleted.
+    /// The event after the last deletion.
     pub fn completed(&self) -> Event {
         let count = self.jobs.len();
         let note = format!("Deleted {count} jobs owned by the previous version of the scaledJob");
         Event::normal("ScaledJobRolloutCleanupCompleted", note)
     }
 
-    /// Told of the one that could not be deleted; the others are left.
+    /// The event of a failed deletion; the remaining jobs are kept.
     pub fn failed(job: &str, error: &str) -> Event {
         Event::warning("ScaledJobRolloutCleanupFailed", format!("Failed to delete job {job}: {error}"))
     }

@@ -1,16 +1,16 @@
-//! The job that is created (docs/spec/keda.md 5.4).
+//! The job to create (docs/spec/keda.md 5.4).
 
 use api::keda::{ScaledJob, annotations};
 use serde_json::{Map, Value, json};
 
 use crate::hpa::{other_labels, own_labels, owner};
 
-/// What the server makes the job's name of.
+/// The job's `generateName`.
 pub fn generate_name(object: &ScaledJob) -> String {
     format!("{}-", object.metadata.name)
 }
 
-/// A job of a ScaledJob, ready to be created; none if the ScaledJob does not say what a job is.
+/// A job of a ScaledJob; none without a valid `jobTargetRef`.
 pub fn job(object: &ScaledJob) -> Option<Value> {
     let name = &object.metadata.name;
     let excluded = object.metadata.annotations.get(annotations::JOB_EXCLUDED_LABELS);
@@ -35,7 +35,7 @@ pub fn job(object: &ScaledJob) -> Option<Value> {
     }))
 }
 
-/// The spec as given, its pods marked as ours.
+/// The job's spec, with labels on its pods.
 fn spec(object: &ScaledJob) -> Option<Value> {
     let mut spec = object.spec.job_target_ref.clone()?;
     let template = child(spec.as_object_mut()?, "template")?;
@@ -50,7 +50,7 @@ fn spec(object: &ScaledJob) -> Option<Value> {
     Some(spec)
 }
 
-/// A map in a map, made if it is not there.
+/// A nested object, created if it is missing.
 fn child<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
     let child = parent.entry(name).or_insert_with(|| Value::Object(Map::new()));
     if child.is_null() {

@@ -1,52 +1,52 @@
-//! What the triggers said, made one queue (docs/spec/keda.md 5.3).
+//! Aggregation of the triggers' results into one queue (docs/spec/keda.md 5.3).
 
 use api::autoscaling::v2::MetricSpec;
 use quantity::Quantity;
 
-use super::Bounds;
+use super::JobBounds;
 
-/// What one metric of one trigger contributes.
+/// The contribution of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry {
-    /// How much is waiting.
+pub struct QueueEntry {
+    /// Queue length.
     pub length: f64,
-    /// Jobs for it.
+    /// Number of jobs for the queue length.
     pub max_value: f64,
-    /// What one job takes, over all metrics of the trigger.
+    /// Mean target per job over all metrics of the trigger.
     pub target: f64,
     /// Whether its trigger is active.
     pub active: bool,
 }
 
-/// What is waiting for jobs.
+/// The aggregated queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Queue {
-    /// Whether there is something to do.
+pub struct JobQueue {
+    /// Whether it is active.
     pub active: bool,
-    /// How much is waiting.
+    /// Queue length.
     pub length: i64,
-    /// Jobs for it.
+    /// Number of jobs for the queue length.
     pub max_value: f64,
 }
 
-impl Queue {
-    /// Jobs for it, in whole jobs.
+impl JobQueue {
+    /// Number of jobs for the queue length, rounded up.
     pub fn max_scale(&self) -> i64 {
         ceil(self.max_value)
     }
 }
 
-/// What a metric contributes: values under another name than that of the trigger's first metric do not count.
-pub fn entry(specs: &[MetricSpec], values: &[(String, Quantity)], max: i64, active: bool) -> Entry {
+/// The contribution of a metric; only values with the name of the trigger's first metric count.
+pub fn entry(specs: &[MetricSpec], values: &[(String, Quantity)], max: i64, active: bool) -> QueueEntry {
     let first = specs.first().and_then(|spec| spec.external.as_ref()).map(|external| &external.metric.name);
     let own = values.iter().filter(|(name, _)| Some(name) == first);
     let length: f64 = own.map(|(_, value)| value.as_f64()).sum();
     let target = mean_target(specs);
     let max_value = if target == 0.0 { 0.0 } else { (length / target).min(number(max)) };
-    Entry { length, max_value, target, active }
+    QueueEntry { length, max_value, target, active }
 }
 
-/// The mean of the targets per job; a target for the whole counts as zero.
+/// The mean of the AverageValue targets; a Value target counts as zero.
 fn mean_target(specs: &[MetricSpec]) -> f64 {
     if specs.is_empty() {
         return 0.0;
@@ -56,9 +56,9 @@ fn mean_target(specs: &[MetricSpec]) -> f64 {
     sum / number(i64::try_from(specs.len()).unwrap_or(i64::MAX))
 }
 
-/// One queue of many; `calculation` is `max`, `min`, `avg`, `sum` or empty.
-pub fn aggregate(calculation: &str, bounds: Bounds, entries: &[Entry]) -> Queue {
-    let active: Vec<&Entry> = entries.iter().filter(|entry| entry.active).collect();
+/// Aggregates queues; `calculation` is `max`, `min`, `avg`, `sum` or empty.
+pub fn aggregate(calculation: &str, bounds: JobBounds, entries: &[QueueEntry]) -> JobQueue {
+    let active: Vec<&QueueEntry> = entries.iter().filter(|entry| entry.active).collect();
     let count = number(i64::try_from(active.len()).unwrap_or(i64::MAX));
     let sums = || {
         let length: f64 = active.iter().map(|entry| entry.length).sum();
@@ -80,15 +80,15 @@ pub fn aggregate(calculation: &str, bounds: Bounds, entries: &[Entry]) -> Queue 
             largest.unwrap_or_default()
         }
     };
-    Queue {
+    JobQueue {
         active: is_active || bounds.min > 0,
         length: ceil(length),
         max_value: max_value.min(number(bounds.max)),
     }
 }
 
-/// The longest queue, and none if nothing waits in any.
-fn largest(entries: &[&Entry]) -> Option<(f64, f64)> {
+/// The longest queue; none if all are empty.
+fn largest(entries: &[&QueueEntry]) -> Option<(f64, f64)> {
     let mut found = None;
     for entry in entries {
         if entry.length > found.map_or(0.0, |(length, _)| length) {
@@ -98,8 +98,8 @@ fn largest(entries: &[&Entry]) -> Option<(f64, f64)> {
     found
 }
 
-/// The shortest queue; while the one before is empty the next is taken, as in KEDA.
-fn smallest(entries: &[&Entry]) -> (f64, f64) {
+/// The shortest queue; an empty one is replaced by the next, as in KEDA.
+fn smallest(entries: &[&QueueEntry]) -> (f64, f64) {
     let mut found = (0.0, 0.0);
     for entry in entries {
         if found.0 == 0.0 || entry.length < found.0 {
@@ -109,7 +109,7 @@ fn smallest(entries: &[&Entry]) -> (f64, f64) {
     found
 }
 
-/// Rounded up to a whole number, within bounds; what is no number is none.
+/// Rounds up to an integer, saturating; NaN becomes 0.
 #[allow(clippy::cast_possible_truncation)]
 fn ceil(number: f64) -> i64 {
     number.ceil() as i64

@@ -1,34 +1,34 @@
-//! What is told and remembered after a poll (docs/spec/keda.md 5.4).
+//! Events and status after a poll (docs/spec/keda.md 5.4).
 
 use api::keda::{Condition, ConditionStatus, ScaledJob, ScaledJobStatus, TriggerActivity, types};
 use api::provider::Compat;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Round, generate_name};
+use super::{JobPoll, generate_name};
 use crate::event::Event;
 use crate::executor::because;
 use crate::status::merge_patch;
 
-/// What is told and remembered.
+/// Events and status changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct JobReport {
     /// Events, in order.
     pub events: Vec<Event>,
-    /// The status as it should be.
+    /// The new status.
     pub status: ScaledJobStatus,
-    /// The merge patch of the status subresource that makes it so; none if it is.
+    /// The merge patch of the status subresource; none if nothing changed.
     pub patch: Option<Value>,
 }
 
-/// What is told and remembered after a poll in which these jobs were created, or were not for these reasons.
+/// Events and status after a poll with these results of job creations.
 pub fn report(
     object: &ScaledJob,
-    round: &Round,
+    round: &JobPoll,
     created: &[Result<(), String>],
     now: Timestamp,
     compat: Compat,
-) -> Report {
+) -> JobReport {
     let active = round.queue.active;
     let mut status = object.status.clone();
     let mut events: Vec<Event> =
@@ -49,10 +49,10 @@ pub fn report(
     status.triggers_activity =
         found.map(|(name, active)| (name.clone(), TriggerActivity { is_active: *active })).collect();
     let patch = difference(&object.status, &status);
-    Report { events, status, patch }
+    JobReport { events, status, patch }
 }
 
-/// Told of jobs; also of those that could not be created, as KEDA counts them.
+/// Events of job creations; KEDA's count includes failed ones.
 fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
     let name = generate_name(object);
     let failed = created.iter().filter_map(|result| result.as_ref().err());
@@ -65,7 +65,7 @@ fn creation(object: &ScaledJob, created: &[Result<(), String>]) -> Vec<Event> {
     events
 }
 
-fn ready(round: &Round, compat: Compat) -> Condition {
+fn ready(round: &JobPoll, compat: Compat) -> Condition {
     let (status, reason, message) = match (round.errors.is_empty(), round.queue.active) {
         (true, _) => (
             ConditionStatus::True,
@@ -97,7 +97,7 @@ fn activity(active: bool) -> Condition {
     }
 }
 
-/// As times are on the wire.
+/// Times in the status are whole seconds.
 fn whole_second(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -18,28 +18,28 @@ fn object(spec: &Value) -> ScaledJob {
     object
 }
 
-fn answer(name: &str, target: &str, value: &str, active: bool) -> Answer {
+fn answer(name: &str, target: &str, value: &str, active: bool) -> JobTriggerResult {
     let target = json!({"type": "AverageValue", "averageValue": target});
     let spec = json!({"type": "External", "external": {"metric": {"name": name}, "target": target}});
     let values = vec![(name.to_owned(), value.parse().unwrap())];
-    Answer {
+    JobTriggerResult {
         specs: Ok(vec![serde_json::from_value(spec).unwrap()]),
-        samples: vec![(name.to_owned(), Ok(Sample { values, active }))],
+        samples: vec![(name.to_owned(), Ok(JobReading { values, active }))],
     }
 }
 
 fn running(count: usize, started: bool) -> Vec<JobView> {
     let phase = if started { "Running" } else { "Pending" };
-    let pods = vec![PodView { phase: phase.to_owned(), ..PodView::default() }];
+    let pods = vec![JobPodView { phase: phase.to_owned(), ..JobPodView::default() }];
     vec![JobView { pods: Some(pods), ..JobView::default() }; count]
 }
 
 #[test]
-fn strategies_wish_as_the_specification_shows() {
+fn strategies_match_the_specification() {
     let of = |strategy: Value, max_scale: f64, running, pending, max| {
         let strategy = serde_json::from_value(strategy).unwrap();
-        let queue = Queue { active: true, length: 1000, max_value: max_scale };
-        wish(&strategy, &queue, Load { running, pending, max }).effective_max
+        let queue = JobQueue { active: true, length: 1000, max_value: max_scale };
+        demand(&strategy, &queue, JobLoad { running, pending, max }).effective_max
     };
     assert_eq!(of(json!({}), 3.0, 2, 0, 5), 1);
     let custom = json!({"strategy": "custom", "customScalingQueueLengthDeduction": 1, "customScalingRunningJobPercentage": "0.5"});
@@ -59,7 +59,7 @@ fn strategies_wish_as_the_specification_shows() {
 }
 
 #[test]
-fn jobs_are_created_for_what_waits() {
+fn jobs_are_created_for_queue_length() {
     let object = object(&json!({"maxReplicaCount": 10}));
     let round = gather(&object, &[answer("s0-q", "2", "9", true)]);
     assert_eq!(decide(&object, &round, &running(1, true), Compat::Better), 4);
@@ -68,7 +68,7 @@ fn jobs_are_created_for_what_waits() {
 }
 
 #[test]
-fn a_source_that_fails_takes_nothing_away_from_others() {
+fn failing_source_does_not_reduce_others() {
     let object = object(&json!({}));
     let mut broken = answer("s1-e", "1", "0", false);
     broken.samples[0].1 = Err("broken source".to_owned());
@@ -87,7 +87,7 @@ fn a_source_that_fails_takes_nothing_away_from_others() {
 }
 
 #[test]
-fn a_job_is_marked_as_ours() {
+fn job_has_owner_labels_and_annotations() {
     let mut object = object(&json!({}));
     object.metadata.labels.insert("team".to_owned(), "a".to_owned());
     let job = job(&object).unwrap();
@@ -100,7 +100,7 @@ fn a_job_is_marked_as_ours() {
 }
 
 #[test]
-fn jobs_of_an_older_generation_go_unless_they_are_kept() {
+fn outdated_jobs_are_deleted_unless_gradual() {
     let job = |name: &str, generation: Option<&str>| JobView {
         name: name.to_owned(),
         generation: generation.map(str::to_owned),
@@ -120,7 +120,7 @@ fn jobs_of_an_older_generation_go_unless_they_are_kept() {
 }
 
 #[test]
-fn failed_jobs_without_an_end_go_in_the_order_they_failed() {
+fn failed_jobs_are_deleted_in_order_of_failure() {
     let failed = |name: &str, minute: u8| {
         JobView::read(&json!({
             "metadata": {"name": name, "creationTimestamp": "2025-06-01T00:00:00Z"},
@@ -169,7 +169,7 @@ proptest! {
 
     /// Only finished jobs are deleted, and as many stay as the limits say.
     #[test]
-    fn history_leaves_what_runs(states in prop::collection::vec(0..3_u8, 0..60), limit in 0..20_i32) {
+    fn history_keeps_running_jobs(states in prop::collection::vec(0..3_u8, 0..60), limit in 0..20_i32) {
         let jobs: Vec<JobView> = states.iter().enumerate().map(|(index, state)| JobView {
             name: format!("j{index}"),
             state: match state { 0 => JobState::Running, 1 => JobState::Complete, _ => JobState::Failed },
@@ -195,10 +195,10 @@ proptest! {
             custom_scaling_running_job_percentage: share,
             ..Default::default()
         };
-        let entry = Entry { length, max_value: value, target: 1.0, active: true };
+        let entry = QueueEntry { length, max_value: value, target: 1.0, active: true };
         for calculation in ["", "min", "avg", "sum"] {
-            let queue = aggregate(calculation, Bounds { min: 0, max: i64::from(max) }, &[entry, entry]);
-            wish(&strategy, &queue, Load { running: running.into(), pending: 0, max: max.into() });
+            let queue = aggregate(calculation, JobBounds { min: 0, max: i64::from(max) }, &[entry, entry]);
+            demand(&strategy, &queue, JobLoad { running: running.into(), pending: 0, max: max.into() });
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Jobs and their pods, as far as they are counted.
+//! The fields of jobs and pods that are counted.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use api::keda::annotations;
 
-/// How far a job is.
+/// State of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobState {
-    /// It runs, or waits to; suspended ones too.
+    /// Running, waiting or suspended.
     #[default]
     Running,
-    /// It is done.
+    /// Complete.
     Complete,
-    /// It gave up.
+    /// Failed.
     Failed,
 }
 
@@ -22,30 +22,30 @@ pub enum JobState {
 pub struct JobView {
     /// Its name.
     pub name: String,
-    /// The generation of the ScaledJob it was made for, as it stands in its annotation.
+    /// The generation of the ScaledJob it was created for, from its annotation.
     pub generation: Option<String>,
-    /// How far it is.
+    /// Its state.
     pub state: JobState,
-    /// When it ended, if the server says so.
+    /// Its completion time, if it is set.
     pub completed: Option<Timestamp>,
-    /// When it was said to have ended, or else when it was created: an order for jobs that failed, for which the server
-    /// tells no end.
+    /// Its completion time, the time of its final condition, or its creation: orders failed jobs, which have no
+    /// completion time.
     pub ended: Option<Timestamp>,
-    /// Its pods; none if nobody knows.
-    pub pods: Option<Vec<PodView>>,
+    /// Its pods; none if they are unknown.
+    pub pods: Option<Vec<JobPodView>>,
 }
 
 /// A pod of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodView {
+pub struct JobPodView {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: String,
-    /// Types of the conditions that hold.
+    /// Types of its true conditions.
     pub conditions: Vec<String>,
 }
 
 impl JobView {
-    /// A job as the server tells it, without its pods.
+    /// Decodes a job, without its pods.
     pub fn read(job: &Value) -> Self {
         let metadata = |name: &str| job.pointer(&format!("/metadata/{name}"));
         let empty = Vec::new();
@@ -72,20 +72,20 @@ impl JobView {
         }
     }
 
-    /// Whether it did not start.
+    /// Whether its pods have not started.
     fn is_pending(&self, conditions: &[String]) -> bool {
         let Some(pods) = &self.pods else { return true };
         if conditions.is_empty() {
             return !pods.iter().any(|pod| matches!(pod.phase.as_str(), "Running" | "Succeeded"));
         }
-        // As many as are listed, and so one that is listed twice never holds.
-        let holds = |pod: &PodView| pod.conditions.iter().filter(|own| conditions.contains(own)).count();
+        // Compares counts as KEDA does, so a condition that is listed twice is never met.
+        let holds = |pod: &JobPodView| pod.conditions.iter().filter(|own| conditions.contains(own)).count();
         !pods.iter().any(|pod| holds(pod) == conditions.len())
     }
 }
 
-impl PodView {
-    /// A pod as the server tells it.
+impl JobPodView {
+    /// Decodes a pod.
     pub fn read(pod: &Value) -> Self {
         let empty = Vec::new();
         let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).unwrap_or(&empty);
@@ -97,7 +97,7 @@ impl PodView {
     }
 }
 
-/// Jobs that run, and those among them that did not start.
+/// The number of running jobs, and of those that have not started.
 pub(super) fn count(jobs: &[JobView], conditions: &[String]) -> (i64, i64) {
     let running = || jobs.iter().filter(|job| job.state == JobState::Running);
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);

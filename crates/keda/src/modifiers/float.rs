@@ -1,6 +1,6 @@
-//! Floats as Go reads them.
+//! Go's float syntax.
 
-/// A float as `strconv.ParseFloat` reads it, or its error text.
+/// Parses a float like Go's `strconv.ParseFloat`; the error is Go's message.
 pub fn parse_float(text: &str) -> Result<f64, String> {
     let refused = |why: &str| format!("strconv.ParseFloat: parsing {}: {why}", api::gotext::quote(text));
     let syntax = || refused("invalid syntax");
@@ -13,7 +13,7 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
     if matches!(lower.as_str(), "inf" | "infinity") {
         return Ok(sign * f64::INFINITY);
     }
-    // Only without a sign.
+    // `nan` has no sign.
     if text.eq_ignore_ascii_case("nan") {
         return Ok(f64::NAN);
     }
@@ -26,7 +26,7 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
 }
 
 fn decimal(text: &str) -> Option<f64> {
-    // Rust knows words and signs that have no place here.
+    // Rust accepts words and signs that Go does not.
     let is_plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'+' | b'-'));
     let has_digits =
         text.split('e').next().is_some_and(|mantissa| mantissa.contains(|c: char| c.is_ascii_digit()));
@@ -36,7 +36,7 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// `1.8p3`: a power of two is required.
+/// `1.8p3`: the binary exponent is required.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once('p')?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -52,7 +52,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(number * 2f64.powi(exponent))
 }
 
-/// Underscores may stand between digits, and after `0x`.
+/// Underscores are allowed between digits and after `0x`.
 fn without_separators(text: &str) -> Option<String> {
     if !text.contains('_') {
         return Some(text.to_owned());

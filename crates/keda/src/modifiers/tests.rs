@@ -5,7 +5,7 @@ use api::provider::Compat;
 use jiff::Timestamp;
 use quantity::Quantity;
 
-use super::{Compiled, Input, coerced, nameless, parse_float};
+use super::{CompiledFormula, FormulaInput, coerced, missing_name_warning, parse_float};
 
 fn object(formula: &str, target: &str, names: &[(&str, &str)]) -> ScaledObject {
     let mut object = ScaledObject::default();
@@ -24,15 +24,17 @@ fn two(formula: &str) -> ScaledObject {
 }
 
 fn value(object: &ScaledObject, compat: Compat, values: &[Option<&str>]) -> Result<Quantity, String> {
-    let compiled = Compiled::new(object, compat)?;
+    let compiled = CompiledFormula::new(object, compat)?;
     let values: Vec<Option<Quantity>> =
         values.iter().map(|value| value.map(|text| text.parse().unwrap())).collect();
     let names: Vec<String> = (0..values.len()).map(|index| format!("s{index}-x")).collect();
-    let inputs: Vec<Input<'_>> = values
+    let inputs: Vec<FormulaInput<'_>> = values
         .iter()
         .zip(&names)
         .enumerate()
-        .filter_map(|(trigger, (value, metric))| Some(Input { trigger, metric, value: value.as_ref()? }))
+        .filter_map(|(trigger, (value, metric))| {
+            Some(FormulaInput { trigger, metric, value: value.as_ref()? })
+        })
         .collect();
     compiled.evaluate(object, &inputs, Timestamp::UNIX_EPOCH)
 }
@@ -50,7 +52,7 @@ fn numbers_are_cut_to_thousandths() {
 }
 
 #[test]
-fn the_float_is_around_the_formula() {
+fn formula_is_wrapped_in_float() {
     assert_eq!(coerced("a + b"), "float(a + b)");
     assert_eq!(coerced("float(a) + 1"), "float(a) + 1");
     assert_eq!(coerced(" float(a)"), "float( float(a))");
@@ -61,7 +63,7 @@ fn the_float_is_around_the_formula() {
 
 #[test]
 fn texts_of_refusals() {
-    let refused = |object: &ScaledObject| Compiled::new(object, Compat::Strict).unwrap_err();
+    let refused = |object: &ScaledObject| CompiledFormula::new(object, Compat::Strict).unwrap_err();
     assert_eq!(refused(&object("", "2", &[])), "error ScalingModifiers.Formula is mandatory");
     assert_eq!(
         refused(&object("a", "", &[("cron", "a")])),
@@ -86,35 +88,37 @@ fn texts_of_refusals() {
 }
 
 #[test]
-fn what_fails_when_it_is_tried_is_refused() {
-    let refused = Compiled::new(&two("[a][5]"), Compat::Better).unwrap_err();
+fn formula_that_fails_in_trial_run_is_refused() {
+    let refused = CompiledFormula::new(&two("[a][5]"), Compat::Better).unwrap_err();
     assert!(
         refused.starts_with("error validating formula in ScalingModifiers\nindex out of range: 5"),
         "{refused}"
     );
     // Tried with −1: nothing is found, and nil is no float.
-    assert!(Compiled::new(&two("find([a, b], # > 0)"), Compat::Better).is_err());
-    assert!(Compiled::new(&two("find([a, b], # > 0) ?? 0"), Compat::Better).is_ok());
+    assert!(CompiledFormula::new(&two("find([a, b], # > 0)"), Compat::Better).is_err());
+    assert!(CompiledFormula::new(&two("find([a, b], # > 0) ?? 0"), Compat::Better).is_ok());
 }
 
 #[test]
-fn only_named_triggers_that_are_no_resources_are_known() {
+fn only_named_external_triggers_are_variables() {
     let triggers = [("cpu", "a"), ("memory", "b"), ("cron", "c"), ("redis", "")];
-    assert!(Compiled::new(&object("c", "2", &triggers), Compat::Better).is_ok());
+    assert!(CompiledFormula::new(&object("c", "2", &triggers), Compat::Better).is_ok());
     for name in ["a", "b", "redis"] {
-        assert!(Compiled::new(&object(name, "2", &triggers), Compat::Better).is_err(), "{name}");
+        assert!(CompiledFormula::new(&object(name, "2", &triggers), Compat::Better).is_err(), "{name}");
     }
     let object = object("c * 2", "2", &triggers);
     assert_eq!(
         value(&object, Compat::Better, &[Some("1"), Some("1"), Some("4"), Some("9")]).unwrap().to_string(),
         "8"
     );
-    assert!(nameless(&object.spec.triggers[3], "s3-redis").unwrap().ends_with("for metric s3-redis"));
-    assert!(nameless(&object.spec.triggers[0], "s0-cpu").is_none());
+    assert!(
+        missing_name_warning(&object.spec.triggers[3], "s3-redis").unwrap().ends_with("for metric s3-redis")
+    );
+    assert!(missing_name_warning(&object.spec.triggers[0], "s0-cpu").is_none());
 }
 
 #[test]
-fn what_yielded_nothing_is_nil() {
+fn metric_without_value_is_nil() {
     assert_eq!(better("a ?? b", &[None, Some("3")]).as_deref(), Ok("3"));
     let error = better("a + b", &[None, Some("3")]).unwrap_err();
     assert!(
@@ -128,7 +132,7 @@ fn what_yielded_nothing_is_nil() {
 }
 
 #[test]
-fn what_failed_too_often_is_nil_where_the_formula_decides() {
+fn failed_metric_is_nil_with_fallback_scaling_modifiers() {
     let mut object = two("a ?? b");
     let failed = TriggerHealth { number_of_failures: Some(4), status: "Failing".into() };
     object.status.health.insert("s0-x".into(), failed);
@@ -144,14 +148,14 @@ fn what_failed_too_often_is_nil_where_the_formula_decides() {
 }
 
 #[test]
-fn nil_falls_back_to_replicas_times_target_also_where_it_is_a_fraction() {
+fn nil_falls_back_to_replicas_times_target() {
     let mut object = object("a ?? b", "2.5", &[("redis", "a"), ("cron", "b")]);
     object.spec.fallback = Some(Fallback { failure_threshold: 3, replicas: 3, behavior: String::new() });
     assert_eq!(value(&object, Compat::Better, &[None, None]).unwrap().to_string(), "7500e-3");
 }
 
 #[test]
-fn what_is_no_number_is_an_error() {
+fn non_numeric_result_is_an_error() {
     for (a, b) in [("1", "0"), ("-1", "0"), ("0", "0")] {
         for compat in [Compat::Strict, Compat::Better] {
             let error = value(&two("a / b"), compat, &[Some(a), Some(b)]).unwrap_err();
@@ -162,7 +166,7 @@ fn what_is_no_number_is_an_error() {
 }
 
 #[test]
-fn an_integer_is_a_number_unless_the_original_is_imitated() {
+fn integer_result_is_refused_only_in_strict_mode() {
     let object = two("float(a) > 2 ? 5 : 1");
     let values = [Some("3"), Some("1")];
     assert_eq!(value(&object, Compat::Better, &values).unwrap().to_string(), "5");
@@ -177,7 +181,7 @@ fn an_integer_is_a_number_unless_the_original_is_imitated() {
 }
 
 #[test]
-fn integers_that_overflow_wrap_around_only_in_imitation() {
+fn integer_overflow_wraps_only_in_strict_mode() {
     let object = two("9223372036854775807 + int(b)");
     assert!(
         value(&object, Compat::Better, &[Some("1"), Some("1")]).unwrap_err().contains("integer overflow")
@@ -189,16 +193,16 @@ fn integers_that_overflow_wrap_around_only_in_imitation() {
 }
 
 #[test]
-fn targets_that_are_no_numbers_are_accepted_only_in_imitation() {
+fn non_finite_targets_are_accepted_only_in_strict_mode() {
     for text in ["NaN", "Inf"] {
         let object = object("a", text, &[("redis", "a")]);
-        assert!(Compiled::new(&object, Compat::Strict).is_ok(), "{text}");
-        assert!(Compiled::new(&object, Compat::Better).is_err(), "{text}");
+        assert!(CompiledFormula::new(&object, Compat::Strict).is_ok(), "{text}");
+        assert!(CompiledFormula::new(&object, Compat::Better).is_err(), "{text}");
     }
 }
 
 #[test]
-fn floats_are_read_as_in_go() {
+fn floats_are_parsed_as_in_go() {
     for (text, number) in [
         ("2", 2.0),
         ("+3", 3.0),

@@ -1,4 +1,4 @@
-//! activemq: messages in a queue, as Jolokia tells.
+//! activemq: the number of messages in a queue, read through Jolokia.
 
 mod query;
 #[cfg(test)]
@@ -10,12 +10,12 @@ use crate::backends::Backends;
 use crate::jolokia::{Attribute, all_given};
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::Single;
-use crate::table::Type;
-use crate::{Error, Scaler, Trigger};
+use crate::single::SingleMetricScaler;
+use crate::table::ScalerType;
+use crate::{Scaler, ScalerError, Trigger};
 
-/// activemq.
-pub const TYPE: Type = Type {
+/// The scaler type `activemq`.
+pub const TYPE: ScalerType = ScalerType {
     name: "activemq",
     about: "How many messages are in a queue of ActiveMQ Classic.",
     display: "activeMQScaler",
@@ -25,7 +25,7 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What activemq accepts.
+    /// Parameters of activemq.
     pub struct Parameters of "error parsing ActiveMQ metadata" {
         /// Host and port of the web console, e.g. `activemq.shop:8161`.
         management_endpoint: String = "managementEndpoint" in [Metadata];
@@ -33,17 +33,17 @@ crate::parameters! {
         destination_name: String = "destinationName" in [Metadata];
         /// The broker.
         broker_name: String = "brokerName" in [Metadata];
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         target_queue_size: i64 = "targetQueueSize" in [Metadata], default "10";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_target_queue_size: i64 = "activationTargetQueueSize" in [Metadata], default "0";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Environment, Metadata], required;
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata], required;
-        /// The address of the queue's size in Jolokia, instead of endpoint, queue and broker.
+        /// The Jolokia URL of the queue's size; replaces endpoint, queue and broker.
         rest_api_template: Option<String> = "restAPITemplate" in [Metadata];
-        /// What the header `Origin` says; by default `http://` and the endpoint.
+        /// Value of the header `Origin`; by default `http://` and the endpoint.
         cors_header: Option<String> = "corsHeader" in [Metadata];
     }
     check Parameters::check
@@ -65,7 +65,7 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing ActiveMQ metadata"))?;
@@ -84,5 +84,5 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }

@@ -1,9 +1,9 @@
-//! Addresses of Jolokia as ActiveMQ Classic serves it.
+//! Jolokia URLs of ActiveMQ Classic.
 
-use crate::Error;
+use crate::ScalerError;
 use crate::urls::{host, is_request_uri, path, shown};
 
-/// What a template of the address says.
+/// The names in a URL template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Template {
     pub(super) endpoint: String,
@@ -11,7 +11,7 @@ pub(super) struct Template {
     pub(super) destination: String,
 }
 
-/// The address of a queue's size.
+/// The URL of a queue's size.
 pub(super) fn url(endpoint: &str, broker: &str, destination: &str) -> String {
     format!(
         "http://{endpoint}/api/jolokia/read/org.apache.activemq:type=Broker,brokerName={broker},\
@@ -19,15 +19,15 @@ pub(super) fn url(endpoint: &str, broker: &str, destination: &str) -> String {
     )
 }
 
-/// Reads the names out of a template.
-pub(super) fn template(url: &str) -> Result<Template, Error> {
+/// Reads the names from a URL template.
+pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
     let written = shown(url);
     if !is_request_uri(url) {
         let text = format!("unable to parse ActiveMQ restAPITemplate: {written:?} is not an address");
-        return Err(Error::new(text));
+        return Err(ScalerError::new(text));
     }
     let unusable =
-        |why: &str| Error::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {written}"));
+        |why: &str| ScalerError::new(format!("unable to parse ActiveMQ restAPITemplate: {why}: {written}"));
     let (_, names) = path(url).split_once(':').ok_or_else(|| unusable("it names no MBean"))?;
     let names = names.split_once('/').map_or(names, |(names, _)| names);
     let named = |key: &str| {
@@ -38,11 +38,11 @@ pub(super) fn template(url: &str) -> Result<Template, Error> {
     };
     let broker = named("brokerName").ok_or_else(|| unusable("brokerName is missing"))?;
     if broker.is_empty() {
-        return Err(Error::new(format!("no brokerName given: {written}")));
+        return Err(ScalerError::new(format!("no brokerName given: {written}")));
     }
     let destination = named("destinationName").ok_or_else(|| unusable("destinationName is missing"))?;
     if destination.is_empty() {
-        return Err(Error::new("no destinationName is given"));
+        return Err(ScalerError::new("no destinationName is given"));
     }
     Ok(Template {
         endpoint: host(url).to_owned(),

@@ -2,7 +2,7 @@
 
 use super::query::{Template, template};
 use crate::jolokia::value;
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {
@@ -41,12 +41,12 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         let path = "GET /api/jolokia/read/org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName=q.1/QueueSize ";
         assert!(head.starts_with(path), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n") && head.contains("origin: http://127.0.0.1:"), "{head}");
-        Act::Answer(200, r#"{"value":3,"status":200}"#.to_owned())
+        ServerAction::Answer(200, r#"{"value":3,"status":200}"#.to_owned())
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();

@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::groups::HttpAuth;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// arangodb.
-pub const TYPE: Type = Type {
+/// The scaler type `arangodb`.
+pub const TYPE: ScalerType = ScalerType {
     name: "arangodb",
     about: "The result of an AQL query to ArangoDB.",
     display: "arangoDBScaler",
@@ -26,24 +26,24 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What arangodb accepts.
+    /// Parameters of arangodb.
     pub struct Parameters of "error parsing arango metadata" {
-        /// Where ArangoDB is, e.g. `http://arangodb.shop:8529`; of several with commas between them, the first that answers
-        /// counts.
+        /// URLs of ArangoDB, e.g. `http://arangodb.shop:8529`, separated by commas; the first that responds is
+        /// used.
         endpoints: Vec<String> = "endpoints" in [Authentication, Metadata], required;
-        /// The collection; has no effect, the query names its own.
+        /// The collection. Has no effect: the query names its collections.
         collection: String = "collection" in [Authentication, Metadata], required;
-        /// The query; its first result must be a number, or an object with a number `value`.
+        /// The query. Its first result must be a number, or an object with a number `value`.
         query: String = "query" in [Metadata], required;
-        /// The number that one replica is for.
+        /// Target value per replica.
         query_value: f64 = "queryValue" in [Metadata], default "0";
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_query_value: f64 = "activationQueryValue" in [Metadata], default "0";
         /// The database.
         db_name: String = "dbName" in [Authentication, Metadata], required;
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// How to show who we are.
+        /// HTTP authentication.
         auth: HttpAuth;
     }
 }
@@ -51,31 +51,31 @@ crate::parameters! {
 struct ArangoDb {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing arangoDB metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.query_value == 0.0 && !trigger.feeds_formula {
-        return Err(Error::new("no QueryValue given").inside(PREFIX));
+        return Err(ScalerError::new("no QueryValue given").inside(PREFIX));
     }
     let spec = external(trigger, "arangodb", milli(parameters.query_value));
     let activation = parameters.activation_query_value;
     let source = ArangoDb { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for ArangoDb {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for ArangoDb {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { endpoints, db_name, query, auth, unsafe_ssl, .. } = &self.parameters;
-            let mut failed = Error::new("no endpoints are given");
+            let mut failed = ScalerError::new("no endpoints are given");
             for endpoint in endpoints {
-                let call = Call::post(query::url(endpoint, db_name), query::body(query), self.within);
+                let call = HttpCall::post(query::url(endpoint, db_name), query::body(query), self.within);
                 let call = auth.sign(call, *unsafe_ssl)?.header("content-type", "application/json")?;
-                match ask(&self.web, call).await {
+                match send(&self.web, call).await {
                     Ok((status, body)) => return query::value(status, &body),
                     Err(error) => failed = error,
                 }

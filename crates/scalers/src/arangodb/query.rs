@@ -1,36 +1,36 @@
-//! A cursor, and its first result.
+//! The cursor request and its first result.
 
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind};
 use crate::web::path_escaped;
 
-/// Where cursors of a database are made.
+/// The URL that creates a cursor in a database.
 pub(super) fn url(endpoint: &str, database: &str) -> String {
     format!("{}/_db/{}/_api/cursor", endpoint.trim_end_matches('/'), path_escaped(database))
 }
 
-/// A cursor that is gone at once: nobody reads on.
+/// The body that creates a cursor with a short TTL: only its first batch is read.
 pub(super) fn body(query: &str) -> String {
     json!({"query": query, "batchSize": 1, "ttl": 5}).to_string()
 }
 
-/// The number of the first result.
-pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, Error> {
+/// The number in the first result.
+pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     let answer = read(body)?;
     if !(200..300).contains(&status) {
         let said =
             answer.get("errorMessage").and_then(Value::as_str).map_or_else(|| excerpt(body), str::to_owned);
-        return Err(Error::new(format!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()))));
+        return Err(ScalerError::new(format!("ArangoDB returned {status}: {}", excerpt(said.as_bytes()))));
     }
     let results = answer.get("result");
     let Some(first) = results.and_then(Value::as_array).and_then(|list| list.first()) else {
-        return Err(Error::new(format!("the query has no result ({} at result)", kind(results))));
+        return Err(ScalerError::new(format!("the query has no result ({} at result)", kind(results))));
     };
     let number = first.as_f64().or_else(|| first.get("value").and_then(Value::as_f64));
     number.ok_or_else(|| {
-        Error::new(format!(
+        ScalerError::new(format!(
             "the first result is {} instead of a number or an object with `value`",
             kind(Some(first))
         ))

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::value;
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -22,13 +22,13 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(
             head.starts_with("POST /_db/d/_api/cursor ") && head.contains("authorization: Basic dTpw\r\n"),
             "{head}"
         );
-        Act::Answer(201, r#"{"result":[5]}"#.to_owned())
+        ServerAction::Answer(201, r#"{"result":[5]}"#.to_owned())
     })
     .await;
     let pairs = [

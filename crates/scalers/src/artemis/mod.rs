@@ -1,4 +1,4 @@
-//! artemis-queue: messages in a queue, as Jolokia tells.
+//! artemis-queue: the number of messages in a queue, read through Jolokia.
 
 mod query;
 #[cfg(test)]
@@ -10,12 +10,12 @@ use crate::backends::Backends;
 use crate::jolokia::{Attribute, all_given};
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::Single;
-use crate::table::Type;
-use crate::{Error, Scaler, Trigger};
+use crate::single::SingleMetricScaler;
+use crate::table::ScalerType;
+use crate::{Scaler, ScalerError, Trigger};
 
-/// artemis-queue.
-pub const TYPE: Type = Type {
+/// The scaler type `artemis-queue`.
+pub const TYPE: ScalerType = ScalerType {
     name: "artemis-queue",
     about: "How many messages are in a queue of ActiveMQ Artemis.",
     display: "artemisScaler",
@@ -25,7 +25,7 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What artemis-queue accepts.
+    /// Parameters of artemis-queue.
     pub struct Parameters of "error parsing prometheus metadata" {
         /// Host and port of the web console, e.g. `artemis.shop:8161`.
         management_endpoint: String = "managementEndpoint" in [Metadata];
@@ -35,19 +35,19 @@ crate::parameters! {
         broker_name: String = "brokerName" in [Metadata];
         /// The address that the queue belongs to.
         broker_address: String = "brokerAddress" in [Metadata];
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         queue_length: i64 = "queueLength" in [Metadata], default "10";
-        /// The trigger is active above so many messages; mind that the default is not 0.
+        /// The trigger is active above this number of messages. The default is not 0.
         activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "10";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Metadata, Environment], required;
         /// Password.
         password: Secret = "password" in [Authentication, Metadata, Environment], required;
-        /// The address of the queue's message count in Jolokia, instead of endpoint, broker, address and queue.
+        /// The Jolokia URL of the queue's message count; replaces endpoint, broker, address and queue.
         rest_api_template: Option<String> = "restApiTemplate" in [Metadata];
-        /// What the header `Origin` says; by default `http://` and the endpoint.
+        /// Value of the header `Origin`; by default `http://` and the endpoint.
         cors_header: Option<String> = "corsHeader" in [Metadata];
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
     }
     check Parameters::check
@@ -71,7 +71,7 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing artemis metadata"))?;
@@ -90,5 +90,5 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }

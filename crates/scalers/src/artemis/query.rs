@@ -1,19 +1,19 @@
-//! Addresses of Jolokia as Artemis serves it.
+//! Jolokia URLs of ActiveMQ Artemis.
 
-use crate::Error;
+use crate::ScalerError;
 use crate::urls::{host, is_request_uri, path, shown};
 
-/// What a template of the address says.
+/// The names in a URL template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Template {
     pub(super) endpoint: String,
     pub(super) broker: String,
     pub(super) address: String,
-    /// With its quotes, which are part of the metric's name.
+    /// The queue including its quotes, which are part of the metric's name.
     pub(super) queue: String,
 }
 
-/// The address of a queue's message count.
+/// The URL of a queue's message count.
 pub(super) fn url(endpoint: &str, broker: &str, address: &str, queue: &str) -> String {
     format!(
         "http://{endpoint}/console/jolokia/read/org.apache.activemq.artemis:broker=\"{broker}\",component=addresses,\
@@ -21,11 +21,11 @@ pub(super) fn url(endpoint: &str, broker: &str, address: &str, queue: &str) -> S
     )
 }
 
-/// Reads the names out of a template.
-pub(super) fn template(url: &str) -> Result<Template, Error> {
+/// Reads the names from a URL template.
+pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
     let written = shown(url);
     let unusable =
-        |why: &str| Error::new(format!("unable to parse Artemis restApiTemplate: {why}: {written}"));
+        |why: &str| ScalerError::new(format!("unable to parse Artemis restApiTemplate: {why}: {written}"));
     if !is_request_uri(url) {
         return Err(unusable("it is not an address"));
     }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{Template, template, url};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {
@@ -24,7 +24,7 @@ fn templates() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(
             head.starts_with("GET /console/jolokia/read/org.apache.activemq.artemis:broker=%22b%22,"),
@@ -32,7 +32,7 @@ async fn asks() {
         );
         assert!(head.contains("queue=%22q%22/MessageCount HTTP"), "{head}");
         assert!(head.contains("origin: https://console\r\n"), "{head}");
-        Act::Answer(200, r#"{"value":10,"status":200}"#.to_owned())
+        ServerAction::Answer(200, r#"{"value":10,"status":200}"#.to_owned())
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();
@@ -47,7 +47,7 @@ async fn asks() {
         ],
     );
     trigger.auth = texts(&[("username", "u"), ("password", "p")]);
-    // More than ten make it active, unlike elsewhere.
+    // The default activation is ten here, unlike in other scalers.
     assert!(!read(&trigger).await.unwrap().active);
     trigger.metadata.insert("activationQueueLength".into(), "9".into());
     assert!(read(&trigger).await.unwrap().active);

@@ -1,75 +1,75 @@
-//! What AWS wants: credentials, and requests signed with them.
+//! AWS credentials and signed requests.
 
 mod question;
 mod sign;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use question::{Question, answer, endpoint};
-pub(crate) use sign::{Keys, Request, sign};
+pub(crate) use question::{AwsRequest, answer, endpoint};
+pub(crate) use sign::{AwsKeys, RequestToSign, sign};
 
 use crate::parameters::Secret;
-use crate::{Error, Trigger};
+use crate::{ScalerError, Trigger};
 
 crate::parameters! {
-    /// Who asks AWS.
-    pub struct Credentials {
-        /// Who asks: `pod` (default) the keys or the role given here, `operator` the operator itself.
+    /// AWS credentials.
+    pub struct AwsCredentials {
+        /// Whose identity is used: `pod` (default) for the keys or the role given here, `operator` for the operator's own.
         identity_owner: String = "identityOwner" in [Metadata];
-        /// A role to take.
+        /// ARN of a role to assume.
         role: Option<String> = "awsRoleArn" in [Authentication];
         /// Access key.
         access_key: Option<String> = "awsAccessKeyID" | "awsAccessKeyId" in [Authentication];
-        /// Its secret.
+        /// Its secret key.
         secret_key: Option<Secret> = "awsSecretAccessKey" in [Authentication];
-        /// The session they belong to, if they are temporary.
+        /// Session token of temporary keys.
         session_token: Option<Secret> = "awsSessionToken" in [Authentication];
-        /// Access key, from the workload.
+        /// Access key, from the workload's environment.
         own_access_key: Option<String> = "awsAccessKeyID" in [Metadata, Environment];
-        /// Its secret, from the workload.
+        /// Its secret key, from the workload's environment.
         own_secret_key: Option<Secret> = "awsSecretAccessKey" in [Environment];
     }
 }
 
-/// Who asks AWS.
+/// AWS credentials.
 #[derive(Clone, Debug)]
-pub(crate) enum Identity {
-    /// Somebody with keys.
-    Keys(Keys),
-    /// Somebody whose keys AWS would have to be asked for; why this does not work yet.
+pub(crate) enum AwsIdentity {
+    /// Static keys.
+    Keys(AwsKeys),
+    /// An identity that needs AWS STS, which is not supported; names the parameter that asks for it.
     Unsupported(&'static str),
 }
 
-impl Credentials {
-    /// Who asks; an error if keys are missing.
-    pub(crate) fn identity(&self, trigger: &Trigger) -> Result<Identity, Error> {
+impl AwsCredentials {
+    /// The identity; an error if keys are missing.
+    pub(crate) fn identity(&self, trigger: &Trigger) -> Result<AwsIdentity, ScalerError> {
         if trigger.identity.provider == "aws" {
-            return Ok(Identity::Unsupported("pod identity aws"));
+            return Ok(AwsIdentity::Unsupported("pod identity aws"));
         }
         match &*self.identity_owner {
             "" | "pod" => {}
-            _ => return Ok(Identity::Unsupported("identityOwner operator")),
+            _ => return Ok(AwsIdentity::Unsupported("identityOwner operator")),
         }
         if self.role.is_some() {
-            return Ok(Identity::Unsupported("awsRoleArn"));
+            return Ok(AwsIdentity::Unsupported("awsRoleArn"));
         }
-        // The access key says where the secret must be.
+        // The source of the access key decides where the secret key is read from.
         let (access, secret) = match &self.access_key {
             Some(_) => (&self.access_key, &self.secret_key),
             None => (&self.own_access_key, &self.own_secret_key),
         };
-        let access = access.clone().ok_or_else(|| Error::new("awsAccessKeyID not found"))?;
-        let secret = secret.clone().ok_or_else(|| Error::new("awsSecretAccessKey not found"))?;
-        Ok(Identity::Keys(Keys { access, secret, session: self.session_token.clone() }))
+        let access = access.clone().ok_or_else(|| ScalerError::new("awsAccessKeyID not found"))?;
+        let secret = secret.clone().ok_or_else(|| ScalerError::new("awsSecretAccessKey not found"))?;
+        Ok(AwsIdentity::Keys(AwsKeys { access, secret, session: self.session_token.clone() }))
     }
 }
 
-impl Identity {
-    /// The keys, or what to do instead.
-    pub(crate) fn keys(&self) -> Result<&Keys, Error> {
+impl AwsIdentity {
+    /// The keys, or an error that says what to configure instead.
+    pub(crate) fn keys(&self) -> Result<&AwsKeys, ScalerError> {
         match self {
             Self::Keys(keys) => Ok(keys),
-            Self::Unsupported(what) => Err(Error::new(format!(
+            Self::Unsupported(what) => Err(ScalerError::new(format!(
                 "{what} is not supported yet: give awsAccessKeyID and awsSecretAccessKey in a TriggerAuthentication"
             ))),
         }

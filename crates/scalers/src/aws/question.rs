@@ -1,22 +1,22 @@
-//! Questions in the JSON protocol of AWS, and why they are refused.
+//! Requests in the JSON protocol of AWS, and their error responses.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Keys, Request, sign};
-use crate::Error;
+use super::{AwsKeys, RequestToSign, sign};
+use crate::ScalerError;
 use crate::answers::{excerpt, json};
 use crate::urls;
-use crate::web::Call;
+use crate::web::HttpCall;
 
-/// A question.
-pub(crate) struct Question<'a> {
-    /// Where, without a slash at the end.
+/// A request in the JSON protocol of AWS.
+pub(crate) struct AwsRequest<'a> {
+    /// The endpoint URL without a trailing slash.
     pub(crate) endpoint: &'a str,
     pub(crate) region: &'a str,
-    /// The service, as signatures name it.
+    /// The service name used in signatures.
     pub(crate) service: &'a str,
     /// The operation, e.g. `AmazonSQS.GetQueueAttributes`.
     pub(crate) target: &'a str,
@@ -25,13 +25,18 @@ pub(crate) struct Question<'a> {
     pub(crate) body: String,
 }
 
-impl Question<'_> {
-    /// Signed at a time.
-    pub(crate) fn call(self, keys: &Keys, now: Timestamp, within: Duration) -> Result<Call, Error> {
+impl AwsRequest<'_> {
+    /// Signs the request at the given time.
+    pub(crate) fn call(
+        self,
+        keys: &AwsKeys,
+        now: Timestamp,
+        within: Duration,
+    ) -> Result<HttpCall, ScalerError> {
         let url = format!("{}/", self.endpoint);
         let kind = format!("application/x-amz-json-{}", self.version);
         let headers = [("content-type", &*kind), ("x-amz-target", self.target)];
-        let request = Request {
+        let request = RequestToSign {
             method: "POST",
             host: urls::host(&url),
             path: urls::path(&url),
@@ -42,7 +47,7 @@ impl Question<'_> {
             service: self.service,
         };
         let signed = sign(&request, keys, now);
-        let mut call = Call::post(&*url, self.body, within);
+        let mut call = HttpCall::post(&*url, self.body, within);
         for (name, value) in headers {
             call = call.header(name, value)?;
         }
@@ -53,7 +58,7 @@ impl Question<'_> {
     }
 }
 
-/// Where a service is asked in a region, unless it is somewhere else.
+/// The endpoint URL of a service in a region, or the configured one.
 pub(crate) fn endpoint(service: &str, region: &str, given: Option<&str>) -> String {
     match given {
         Some(given) => given.trim_end_matches('/').to_owned(),
@@ -62,12 +67,12 @@ pub(crate) fn endpoint(service: &str, region: &str, given: Option<&str>) -> Stri
     }
 }
 
-/// An answer, or why there is none.
-pub(crate) fn answer(product: &str, status: u16, body: &[u8]) -> Result<Value, Error> {
+/// The response body, or the error in it.
+pub(crate) fn answer(product: &str, status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     if status == 200 {
         return json(body);
     }
-    Err(Error::new(format!("{product} returned {status}: {}", reason(body))))
+    Err(ScalerError::new(format!("{product} returned {status}: {}", reason(body))))
 }
 
 fn reason(body: &[u8]) -> String {

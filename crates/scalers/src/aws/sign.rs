@@ -1,4 +1,4 @@
-//! Signature Version 4. Time is an argument.
+//! AWS Signature Version 4.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
@@ -8,18 +8,18 @@ use crate::parameters::Secret;
 
 /// Static keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Keys {
+pub(crate) struct AwsKeys {
     pub(crate) access: String,
     pub(crate) secret: Secret,
     pub(crate) session: Option<Secret>,
 }
 
-/// What is signed.
-pub(crate) struct Request<'a> {
+/// The parts of a request that are signed.
+pub(crate) struct RequestToSign<'a> {
     pub(crate) method: &'a str,
-    /// `host[:port]`, as it is sent.
+    /// `host[:port]`, as sent.
     pub(crate) host: &'a str,
-    /// Path, escaped as it is sent.
+    /// Path, escaped as sent.
     pub(crate) path: &'a str,
     /// Query, escaped and sorted.
     pub(crate) query: &'a str,
@@ -31,7 +31,11 @@ pub(crate) struct Request<'a> {
 }
 
 /// Headers to add to a request: time, session, signature.
-pub(crate) fn sign(request: &Request<'_>, keys: &Keys, now: Timestamp) -> Vec<(&'static str, String)> {
+pub(crate) fn sign(
+    request: &RequestToSign<'_>,
+    keys: &AwsKeys,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let day = now.strftime("%Y%m%d").to_string();
     let session = keys.session.as_ref().map(Secret::reveal);

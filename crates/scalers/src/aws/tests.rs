@@ -2,16 +2,16 @@
 
 use super::*;
 
-/// From the documentation of AWS.
-fn keys() -> Keys {
-    Keys {
+/// The example of the AWS documentation.
+fn keys() -> AwsKeys {
+    AwsKeys {
         access: "AKIDEXAMPLE".to_owned(),
         secret: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
         session: None,
     }
 }
 
-fn signature(request: &Request<'_>) -> String {
+fn signature(request: &RequestToSign<'_>) -> String {
     let headers = sign(request, &keys(), "2015-08-30T12:36:00Z".parse().unwrap());
     let (_, authorization) = headers.iter().find(|(name, _)| *name == "authorization").unwrap();
     authorization.rsplit_once("Signature=").unwrap().1.to_owned()
@@ -19,7 +19,7 @@ fn signature(request: &Request<'_>) -> String {
 
 #[test]
 fn vanilla() {
-    let request = Request {
+    let request = RequestToSign {
         method: "GET",
         host: "example.amazonaws.com",
         path: "/",
@@ -34,7 +34,7 @@ fn vanilla() {
 
 #[test]
 fn list_users() {
-    let request = Request {
+    let request = RequestToSign {
         method: "GET",
         host: "iam.amazonaws.com",
         path: "/",
@@ -49,8 +49,8 @@ fn list_users() {
 
 #[test]
 fn sessions_are_signed_too() {
-    let keys = Keys { session: Some(Secret::new("session")), ..keys() };
-    let request = Request {
+    let keys = AwsKeys { session: Some(Secret::new("session")), ..keys() };
+    let request = RequestToSign {
         method: "POST",
         host: "h",
         path: "/",
@@ -68,9 +68,9 @@ fn sessions_are_signed_too() {
 }
 
 #[test]
-fn whose_keys() {
+fn identity_selection() {
     let mut trigger = Trigger::default();
-    let identity = |trigger: &Trigger| Credentials::read(trigger).unwrap().identity(trigger);
+    let identity = |trigger: &Trigger| AwsCredentials::read(trigger).unwrap().identity(trigger);
     assert_eq!(identity(&trigger).unwrap_err().0, "awsAccessKeyID not found");
     trigger.metadata.insert("awsAccessKeyID".into(), "own".into());
     trigger.metadata.insert("awsSecretAccessKeyFromEnv".into(), "S".into());

@@ -1,4 +1,4 @@
-//! aws-dynamodb: how many items a query finds.
+//! aws-dynamodb: the number of items that a query returns.
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::answers::number;
-use crate::aws::{Credentials, Identity, Question, answer, endpoint};
+use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::Web;
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::SharedHttpClient;
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// More pages than this are not read.
+/// Maximum number of pages that are read.
 const PAGES: usize = 100;
 
-/// aws-dynamodb.
-pub const TYPE: Type = Type {
+/// The scaler type `aws-dynamodb`.
+pub const TYPE: ScalerType = ScalerType {
     name: "aws-dynamodb",
     about: "How many items of an Amazon DynamoDB table a query finds.",
     display: "awsDynamoDBScaler",
@@ -32,61 +32,65 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What aws-dynamodb accepts.
+    /// Parameters of aws-dynamodb.
     pub struct Parameters of "error parsing DynamoDb metadata" {
         /// The table.
         table_name: String = "tableName" in [Metadata], required;
         /// The region.
         region: String = "awsRegion" in [Metadata, Authentication], required;
-        /// The condition on the key, e.g. `#status = :open`.
+        /// The key condition, e.g. `#status = :open`.
         condition: String = "keyConditionExpression" in [Metadata], required;
-        /// Its names, e.g. `{"#status": "status"}`.
+        /// Attribute names in the condition, e.g. `{"#status": "status"}`.
         names: String = "expressionAttributeNames" in [Metadata], required;
-        /// Its values, e.g. `{":open": {"S": "open"}}`.
+        /// Attribute values in the condition, e.g. `{":open": {"S": "open"}}`.
         values: String = "expressionAttributeValues" in [Metadata], required;
-        /// The index to ask instead of the table.
+        /// The index to query instead of the table.
         index_name: Option<String> = "indexName" in [Metadata];
-        /// How many items one replica is for.
+        /// Target number of items per replica.
         target_value: Option<i64> = "targetValue" in [Metadata];
-        /// The trigger is active above so many items.
+        /// The trigger is active above this number of items.
         activation_target_value: i64 = "activationTargetValue" in [Metadata], default "0";
-        /// Where DynamoDB is, if not at Amazon.
+        /// Endpoint URL, if not the one of the region.
         endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// Who asks.
-        credentials: Credentials;
+        /// AWS credentials.
+        credentials: AwsCredentials;
     }
 }
 
 struct DynamoDb {
     parameters: Parameters,
-    /// What is asked, but for the page.
+    /// The request body without the page.
     query: Map<String, Value>,
-    identity: Identity,
+    identity: AwsIdentity,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing DynamoDb metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let query = query(&parameters).map_err(|error| error.inside(PREFIX))?;
     if parameters.target_value.is_none() && !trigger.feeds_formula {
-        return Err(Error::new("no targetValue given").inside(PREFIX));
+        return Err(ScalerError::new("no targetValue given").inside(PREFIX));
     }
     let identity = parameters.credentials.identity(trigger).map_err(|error| error.inside(PREFIX))?;
     let name = format!("aws-dynamodb-{}", parameters.table_name);
     let spec = external(trigger, &name, whole(parameters.target_value.unwrap_or(0)));
     let activation = parameters.activation_target_value as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: DynamoDb { parameters, query, identity, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: DynamoDb { parameters, query, identity, within, web },
+    }))
 }
 
-/// The question for a count.
-fn query(of: &Parameters) -> Result<Map<String, Value>, Error> {
+/// The request body for a count.
+fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
     let object = |key: &str, text: &str| {
         let read = serde_json::from_str::<Map<String, Value>>(text);
-        read.map_err(|_| Error::new(format!("error parsing {key}: invalid {key}\ninvalid JSON input")))
+        read.map_err(|_| ScalerError::new(format!("error parsing {key}: invalid {key}\ninvalid JSON input")))
     };
     let names = object("expressionAttributeNames", &of.names)?;
     let values = object("expressionAttributeValues", &of.values)?;
@@ -102,13 +106,13 @@ fn query(of: &Parameters) -> Result<Map<String, Value>, Error> {
     Ok(query)
 }
 
-impl Source for DynamoDb {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for DynamoDb {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { region, endpoint: given, .. } = &self.parameters;
             let (mut query, mut count) = (self.query.clone(), 0.0);
             for _ in 0..PAGES {
-                let question = Question {
+                let question = AwsRequest {
                     endpoint: &endpoint("dynamodb", region, given.as_deref()),
                     region,
                     service: "dynamodb",
@@ -117,7 +121,7 @@ impl Source for DynamoDb {
                     body: Value::from(query.clone()).to_string(),
                 };
                 let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
-                let (status, body) = ask(&self.web, call).await?;
+                let (status, body) = send(&self.web, call).await?;
                 let answer = answer("DynamoDB", status, &body)?;
                 count += number(&answer, "/Count")?;
                 match answer.get("LastEvaluatedKey") {
@@ -125,7 +129,7 @@ impl Source for DynamoDb {
                     _ => return Ok(count),
                 };
             }
-            Err(Error::new(format!("the query has more than {PAGES} pages of items")))
+            Err(ScalerError::new(format!("the query has more than {PAGES} pages of items")))
         })
     }
 }

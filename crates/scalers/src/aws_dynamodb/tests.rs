@@ -1,16 +1,16 @@
 #![allow(clippy::unwrap_used)]
 
-use crate::stage::{Act, build, read, server, texts, trigger};
+use crate::stage::{ServerAction, build, read, server, texts, trigger};
 
 #[tokio::test]
-async fn all_pages_count() {
+async fn all_pages_are_counted() {
     let url = server(|head| {
         assert!(
             head.contains("x-amz-target: DynamoDB_20120810.Query\r\n")
                 && head.contains(r#""Select":"COUNT""#),
             "{head}"
         );
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match head.split_once("ExclusiveStartKey") {
                 None => r#"{"Count":3,"LastEvaluatedKey":{"id":{"S":"x"}}}"#.to_owned(),
@@ -36,8 +36,8 @@ async fn all_pages_count() {
 }
 
 #[tokio::test]
-async fn a_count_that_is_none_is_an_error() {
-    let url = server(|_| Act::Answer(200, r#"{"Count":"3"}"#.to_owned())).await;
+async fn non_numeric_count_is_an_error() {
+    let url = server(|_| ServerAction::Answer(200, r#"{"Count":"3"}"#.to_owned())).await;
     let pairs = [
         ("tableName", "t"),
         ("awsRegion", "r"),

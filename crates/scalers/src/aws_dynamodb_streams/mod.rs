@@ -1,4 +1,4 @@
-//! aws-dynamodb-streams: shards of a table's stream.
+//! aws-dynamodb-streams: the number of shards of a table's stream.
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::answers::kind;
-use crate::aws::{Credentials, Identity, Question, answer, endpoint};
+use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::Web;
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::SharedHttpClient;
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// More pages than this are not read.
+/// Maximum number of pages that are read.
 const PAGES: usize = 100;
 
-/// aws-dynamodb-streams.
-pub const TYPE: Type = Type {
+/// The scaler type `aws-dynamodb-streams`.
+pub const TYPE: ScalerType = ScalerType {
     name: "aws-dynamodb-streams",
     about: "How many shards the stream of an Amazon DynamoDB table has.",
     display: "awsDynamoDBStreamsScaler",
@@ -32,31 +32,31 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What aws-dynamodb-streams accepts.
+    /// Parameters of aws-dynamodb-streams.
     pub struct Parameters of "error parsing dynamodb stream metadata" {
         /// The table.
         table_name: String = "tableName" in [Metadata], required;
         /// The region.
         region: String = "awsRegion" in [Metadata], required;
-        /// How many shards one replica is for.
+        /// Target number of shards per replica.
         shard_count: i64 = "shardCount" in [Metadata], default "2";
-        /// The trigger is active above so many shards.
+        /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
-        /// Where DynamoDB is, if not at Amazon.
+        /// Endpoint URL, if not the one of the region.
         endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// Who asks.
-        credentials: Credentials;
+        /// AWS credentials.
+        credentials: AwsCredentials;
     }
 }
 
 struct Streams {
     parameters: Parameters,
-    identity: Identity,
+    identity: AwsIdentity,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing dynamodb stream metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
@@ -65,13 +65,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, whole(parameters.shard_count));
     let activation = parameters.activation_shard_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: Streams { parameters, identity, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: Streams { parameters, identity, within, web },
+    }))
 }
 
 impl Streams {
-    async fn asked(&self, host: &str, target: &str, body: Value) -> Result<Value, Error> {
+    async fn asked(&self, host: &str, target: &str, body: Value) -> Result<Value, ScalerError> {
         let Parameters { region, endpoint: given, .. } = &self.parameters;
-        let question = Question {
+        let question = AwsRequest {
             endpoint: &endpoint(host, region, given.as_deref()),
             region,
             service: "dynamodb",
@@ -80,22 +84,22 @@ impl Streams {
             body: body.to_string(),
         };
         let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
-        let (status, body) = ask(&self.web, call).await?;
+        let (status, body) = send(&self.web, call).await?;
         answer("DynamoDB", status, &body)
     }
 
     /// The stream of the table.
-    async fn stream(&self) -> Result<String, Error> {
+    async fn stream(&self) -> Result<String, ScalerError> {
         let table = &self.parameters.table_name;
         let body = json!({"TableName": table});
         let answer = self.asked("dynamodb", "DynamoDB_20120810.DescribeTable", body).await?;
         let stream = answer.pointer("/Table/LatestStreamArn").and_then(Value::as_str);
-        stream.map(str::to_owned).ok_or_else(|| Error::new(format!("table {table} has no stream")))
+        stream.map(str::to_owned).ok_or_else(|| ScalerError::new(format!("table {table} has no stream")))
     }
 }
 
-impl Source for Streams {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Streams {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let mut body = json!({"StreamArn": self.stream().await?});
             let mut count = 0;
@@ -105,7 +109,10 @@ impl Source for Streams {
                 let shards = answer.pointer("/StreamDescription/Shards");
                 let some = shards.and_then(Value::as_array).map(Vec::len);
                 count += some.ok_or_else(|| {
-                    Error::new(format!("DynamoDB answered {} at Shards instead of a list", kind(shards)))
+                    ScalerError::new(format!(
+                        "DynamoDB answered {} at Shards instead of a list",
+                        kind(shards)
+                    ))
                 })?;
                 match (answer.pointer("/StreamDescription/LastEvaluatedShardId"), body.as_object_mut()) {
                     (Some(last @ Value::String(_)), Some(body)) => {
@@ -114,7 +121,7 @@ impl Source for Streams {
                     _ => return Ok(count as f64),
                 }
             }
-            Err(Error::new(format!("the stream has more than {PAGES} pages of shards")))
+            Err(ScalerError::new(format!("the stream has more than {PAGES} pages of shards")))
         })
     }
 }

@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[tokio::test]
-async fn all_shards_count() {
+async fn all_shards_are_counted() {
     let url = server(|head| {
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match head {
                 _ if head.contains("DynamoDB_20120810.DescribeTable")

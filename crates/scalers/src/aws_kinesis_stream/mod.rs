@@ -1,4 +1,4 @@
-//! aws-kinesis-stream: open shards of a stream.
+//! aws-kinesis-stream: the number of open shards of a stream.
 
 #[cfg(test)]
 mod tests;
@@ -10,16 +10,16 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::answers::number;
-use crate::aws::{Credentials, Identity, Question, answer, endpoint};
+use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, answer, endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::Web;
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::SharedHttpClient;
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// aws-kinesis-stream.
-pub const TYPE: Type = Type {
+/// The scaler type `aws-kinesis-stream`.
+pub const TYPE: ScalerType = ScalerType {
     name: "aws-kinesis-stream",
     about: "How many open shards a stream of Amazon Kinesis has.",
     display: "awsKinesisStreamScaler",
@@ -29,31 +29,31 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What aws-kinesis-stream accepts.
+    /// Parameters of aws-kinesis-stream.
     pub struct Parameters of "error parsing Kinesis stream metadata" {
         /// The stream.
         stream_name: String = "streamName" in [Metadata], required;
         /// The region.
         region: String = "awsRegion" in [Metadata, Authentication], required;
-        /// How many shards one replica is for.
+        /// Target number of shards per replica.
         shard_count: i64 = "shardCount" in [Metadata], default "2";
-        /// The trigger is active above so many shards.
+        /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
-        /// Where Kinesis is, if not at Amazon.
+        /// Endpoint URL, if not the one of the region.
         endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// Who asks.
-        credentials: Credentials;
+        /// AWS credentials.
+        credentials: AwsCredentials;
     }
 }
 
 struct Kinesis {
     parameters: Parameters,
-    identity: Identity,
+    identity: AwsIdentity,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing Kinesis stream metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
@@ -62,14 +62,18 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, whole(parameters.shard_count));
     let activation = parameters.activation_shard_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: Kinesis { parameters, identity, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: Kinesis { parameters, identity, within, web },
+    }))
 }
 
-impl Source for Kinesis {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Kinesis {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { stream_name, region, endpoint: given, .. } = &self.parameters;
-            let question = Question {
+            let question = AwsRequest {
                 endpoint: &endpoint("kinesis", region, given.as_deref()),
                 region,
                 service: "kinesis",
@@ -78,7 +82,7 @@ impl Source for Kinesis {
                 body: json!({"StreamName": stream_name}).to_string(),
             };
             let call = question.call(self.identity.keys()?, Timestamp::now(), self.within)?;
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             number(&answer("Kinesis", status, &body)?, "/StreamDescriptionSummary/OpenShardCount")
         })
     }

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     for (status, body, expected) in [
         (200, r#"{"StreamDescriptionSummary":{"OpenShardCount":3}}"#, Ok("3")),
         (200, r#"{"StreamDescriptionSummary":{"OpenShardCount":null}}"#, Err("null at")),
@@ -20,7 +20,7 @@ async fn asks() {
                 head.contains("/eu-west-1/kinesis/aws4_request") && head.ends_with(r#"{"StreamName":"s"}"#),
                 "{head}"
             );
-            Act::Answer(status, body.to_owned())
+            ServerAction::Answer(status, body.to_owned())
         })
         .await;
         let pairs = [("streamName", "s"), ("awsRegion", "eu-west-1"), ("awsEndpoint", &*url)];

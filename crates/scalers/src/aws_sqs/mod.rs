@@ -1,4 +1,4 @@
-//! aws-sqs-queue: messages in a queue.
+//! aws-sqs-queue: the number of messages in a queue.
 
 mod query;
 #[cfg(test)]
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::aws::{Credentials, Identity, Question, endpoint};
+use crate::aws::{AwsCredentials, AwsIdentity, AwsRequest, endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{DELAYED, IN_FLIGHT, WAITING};
 
-/// aws-sqs-queue.
-pub const TYPE: Type = Type {
+/// The scaler type `aws-sqs-queue`.
+pub const TYPE: ScalerType = ScalerType {
     name: "aws-sqs-queue",
     about: "How many messages are in a queue of Amazon SQS.",
     display: "awsSqsQueueScaler",
@@ -29,36 +29,36 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What aws-sqs-queue accepts.
+    /// Parameters of aws-sqs-queue.
     pub struct Parameters of "error parsing SQS queue metadata" {
-        /// The address of the queue, or its name.
+        /// The URL of the queue, or its name.
         queue_url: String = "queueURL" in [Metadata, Environment], required;
         /// The region.
         region: String = "awsRegion" in [Metadata, Authentication], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         queue_length: i64 = "queueLength" in [Metadata], default "5";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
-        /// Counts messages that are being worked on, too.
+        /// Also counts messages in flight (received but not deleted).
         scale_on_in_flight: bool = "scaleOnInFlight" in [Metadata], default "true";
-        /// Counts messages that are not due yet, too.
+        /// Also counts delayed messages.
         scale_on_delayed: bool = "scaleOnDelayed" in [Metadata], default "false";
-        /// Where SQS is, if not at Amazon.
+        /// Endpoint URL, if not the one of the region.
         endpoint: Option<String> = "awsEndpoint" in [Metadata];
-        /// Who asks.
-        credentials: Credentials;
+        /// AWS credentials.
+        credentials: AwsCredentials;
     }
 }
 
 struct Sqs {
     parameters: Parameters,
     attributes: Vec<&'static str>,
-    identity: Identity,
+    identity: AwsIdentity,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing SQS queue metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
@@ -70,14 +70,18 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     attributes.extend(parameters.scale_on_delayed.then_some(DELAYED));
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: Sqs { parameters, attributes, identity, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: Sqs { parameters, attributes, identity, within, web },
+    }))
 }
 
 impl Sqs {
-    /// The question at a time.
-    fn call(&self, now: Timestamp) -> Result<Call, Error> {
+    /// The request at the given time.
+    fn call(&self, now: Timestamp) -> Result<HttpCall, ScalerError> {
         let Parameters { queue_url, region, endpoint: given, .. } = &self.parameters;
-        let question = Question {
+        let question = AwsRequest {
             endpoint: &endpoint("sqs", region, given.as_deref()),
             region,
             service: "sqs",
@@ -89,10 +93,10 @@ impl Sqs {
     }
 }
 
-impl Source for Sqs {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Sqs {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let (status, body) = ask(&self.web, self.call(Timestamp::now())?).await?;
+            let (status, body) = send(&self.web, self.call(Timestamp::now())?).await?;
             query::length(status, &body, &self.attributes).map(|length| length as f64)
         })
     }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{DELAYED, IN_FLIGHT, WAITING, length, name};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn names() {
@@ -40,7 +40,7 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks_signed() {
+async fn requests_are_signed() {
     let url = server(|head| {
         assert!(head.starts_with("POST / "), "{head}");
         let text = head.to_lowercase();
@@ -50,7 +50,7 @@ async fn asks_signed() {
         assert!(text.contains("/eu-west-1/sqs/aws4_request, signedheaders=content-type;host;x-amz-date;x-amz-target,"), "{head}");
         let body = r#"{"QueueUrl":"https://sqs/1/q","AttributeNames":["ApproximateNumberOfMessages","ApproximateNumberOfMessagesNotVisible"]}"#;
         assert!(head.ends_with(body), "{head}");
-        Act::Answer(
+        ServerAction::Answer(
             200,
             r#"{"Attributes":{"ApproximateNumberOfMessages":"3","ApproximateNumberOfMessagesNotVisible":"4"}}"#.to_owned(),
         )

@@ -1,4 +1,4 @@
-//! azure-queue: messages in a storage queue.
+//! azure-queue: the number of messages in a storage queue.
 
 mod query;
 #[cfg(test)]
@@ -12,14 +12,14 @@ use jiff::Timestamp;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{Connection, PEEK, Question, VERSION};
 
-/// azure-queue.
-pub const TYPE: Type = Type {
+/// The scaler type `azure-queue`.
+pub const TYPE: ScalerType = ScalerType {
     name: "azure-queue",
     about: "How many messages are in a queue of Azure Storage.",
     display: "azureQueueScaler",
@@ -29,21 +29,21 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What azure-queue accepts.
+    /// Parameters of azure-queue.
     pub struct Parameters of "error parsing azure queue metadata" {
         /// The queue.
         queue_name: String = "queueName" in [Metadata], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         queue_length: i64 = "queueLength" in [Metadata], default "5";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
-        /// Which messages count: `visibleonly` leaves out those that somebody is working on, as long as there are fewer than 32.
+        /// Which messages count: `visibleonly` counts only visible messages, as long as there are fewer than 32.
         strategy: String = "queueLengthStrategy" in [Metadata], default "all", one_of ["all", "visibleonly"];
         /// The connection string.
         connection: Secret = "connection" in [Authentication, Metadata, Environment];
         /// The account, for `azure-workload`.
         account_name: String = "accountName" in [Metadata];
-        /// The end of the host names of a private cloud.
+        /// Suffix of the host names of a private cloud.
         endpoint_suffix: String = "endpointSuffix" in [Metadata];
         /// The cloud.
         cloud: String = "cloud" in [Metadata];
@@ -51,10 +51,10 @@ crate::parameters! {
 }
 
 impl Parameters {
-    /// The connection, or that there is none because of an identity.
-    fn identity(&self, trigger: &Trigger) -> Result<Option<Connection>, Error> {
+    /// The connection; none if a pod identity is used.
+    fn identity(&self, trigger: &Trigger) -> Result<Option<Connection>, ScalerError> {
         const PREFIX: &str = "error parsing azure queue metadata";
-        let wrong = |text: String| Err(Error::new(text).inside(PREFIX));
+        let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
         match &*self.cloud.to_ascii_uppercase() {
             "PRIVATE" if self.endpoint_suffix.is_empty() => {
                 return wrong("endpointSuffix must be provided for Private cloud type".to_owned());
@@ -78,10 +78,10 @@ struct Queue {
     parameters: Parameters,
     connection: Option<Connection>,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing azure queue metadata"))?;
@@ -90,13 +90,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, whole(parameters.queue_length));
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: Queue { parameters, connection, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: Queue { parameters, connection, within, web },
+    }))
 }
 
 impl Queue {
-    fn call(&self, question: Question, date: &str) -> Result<Call, Error> {
-        // The count stands in a header.
-        let call = Call::get(question.url, self.within)
+    fn call(&self, question: Question, date: &str) -> Result<HttpCall, ScalerError> {
+        // The count is in a response header, so the response cannot be shared.
+        let call = HttpCall::get(question.url, self.within)
             .alone()
             .header("x-ms-date", date)?
             .header("x-ms-version", VERSION)?;
@@ -107,17 +111,17 @@ impl Queue {
     }
 }
 
-impl Source for Queue {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Queue {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { queue_name, strategy, .. } = &self.parameters;
             let Some(connection) = &self.connection else {
-                return Err(Error::new(
+                return Err(ScalerError::new(
                     "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
                 ));
             };
             let date = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            let failed = |error: sources::http::HttpError| Error::new(error.to_string());
+            let failed = |error: sources::http::HttpError| ScalerError::new(error.to_string());
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
                 let answer = self.web.ask(call).await.map_err(failed)?;

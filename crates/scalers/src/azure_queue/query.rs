@@ -1,24 +1,24 @@
-//! Storage queues: connection strings, signatures, and how many messages there are.
+//! Azure storage queues: connection strings, signatures, and message counts.
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::excerpt;
 use crate::parameters::Secret;
 use crate::urls;
 use crate::web::path_escaped;
 
-/// So many messages can be looked at.
+/// Maximum number of messages that one request can peek at.
 pub(super) const PEEK: usize = 32;
-/// The version of the API.
+/// Version of the storage API.
 pub(super) const VERSION: &str = "2021-12-02";
 
 /// A connection string.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// Where queues are, without a slash at the end.
+    /// Base URL of the queues, without a trailing slash.
     endpoint: String,
     account: String,
     access: Access,
@@ -26,14 +26,14 @@ pub(super) struct Connection {
 
 #[derive(Clone, Debug)]
 enum Access {
-    /// A key, of which signatures are made.
+    /// An account key, which signs requests.
     Key(Secret),
-    /// A signature that somebody made.
+    /// A shared access signature.
     Signature(Secret),
 }
 
-/// Takes a connection string apart. Errors do not repeat it: it has a key in it.
-pub(super) fn connection(text: &str) -> Result<Connection, Error> {
+/// Parses a connection string. Errors do not quote it, because it contains a key.
+pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
     let field = |wanted: &str| {
         let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
         pairs
@@ -42,7 +42,7 @@ pub(super) fn connection(text: &str) -> Result<Connection, Error> {
             .next_back()
     };
     let bad = || {
-        Error::new(
+        ScalerError::new(
             "connection string is either blank or malformed. The expected connection string should contain key value \
              pairs separated by semicolons. For example 'DefaultEndpointsProtocol=https;AccountName=<accountName>;\
              AccountKey=<accountKey>;EndpointSuffix=core.windows.net'",
@@ -65,25 +65,25 @@ pub(super) fn connection(text: &str) -> Result<Connection, Error> {
     Ok(Connection { endpoint, account, access })
 }
 
-/// A question: where, and with which `Authorization`, if any.
+/// URL and `Authorization` header of a request.
 pub(super) struct Question {
     pub(super) url: String,
     pub(super) authorization: Option<String>,
 }
 
 impl Connection {
-    /// The question for the approximate count.
-    pub(super) fn count(&self, queue: &str, date: &str) -> Result<Question, Error> {
+    /// The request for the approximate message count.
+    pub(super) fn count(&self, queue: &str, date: &str) -> Result<Question, ScalerError> {
         self.question(&format!("/{}", path_escaped(queue)), &[("comp", "metadata")], date)
     }
 
-    /// The question for messages, which stay where they are.
-    pub(super) fn peek(&self, queue: &str, date: &str) -> Result<Question, Error> {
+    /// The request that peeks at messages without dequeuing them.
+    pub(super) fn peek(&self, queue: &str, date: &str) -> Result<Question, ScalerError> {
         let path = format!("/{}/messages", path_escaped(queue));
         self.question(&path, &[("numofmessages", "32"), ("peekonly", "true")], date)
     }
 
-    fn question(&self, path: &str, query: &[(&str, &str)], date: &str) -> Result<Question, Error> {
+    fn question(&self, path: &str, query: &[(&str, &str)], date: &str) -> Result<Question, ScalerError> {
         let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let url = format!("{}{path}?{}", self.endpoint, pairs.join("&"));
         match &self.access {
@@ -91,8 +91,9 @@ impl Connection {
                 Ok(Question { url: format!("{url}&{}", signature.reveal()), authorization: None })
             }
             Access::Key(key) => {
-                let key =
-                    STANDARD.decode(key.reveal()).map_err(|_| Error::new("AccountKey is not base64"))?;
+                let key = STANDARD
+                    .decode(key.reveal())
+                    .map_err(|_| ScalerError::new("AccountKey is not base64"))?;
                 let account = &self.account;
                 let mut text =
                     format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{VERSION}\n");
@@ -108,22 +109,22 @@ impl Connection {
     }
 }
 
-/// The approximate count, which stands in a header.
-pub(super) fn counted(status: u16, header: Option<&str>, body: &[u8]) -> Result<f64, Error> {
+/// The approximate count, which is in a header.
+pub(super) fn counted(status: u16, header: Option<&str>, body: &[u8]) -> Result<f64, ScalerError> {
     checked(status, body)?;
     let count = header.and_then(|text| text.trim().parse::<u64>().ok());
     count
         .map(|count| count as f64)
-        .ok_or_else(|| Error::new("the storage queue does not tell how many messages it has"))
+        .ok_or_else(|| ScalerError::new("the storage queue does not tell how many messages it has"))
 }
 
-/// How many messages could be seen.
-pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, Error> {
+/// The number of peeked messages.
+pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, ScalerError> {
     checked(status, body)?;
-    let text =
-        std::str::from_utf8(body).map_err(|_| Error::new("the answer of the storage queue is not text"))?;
+    let text = std::str::from_utf8(body)
+        .map_err(|_| ScalerError::new("the answer of the storage queue is not text"))?;
     if !text.contains("<QueueMessagesList") {
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "the answer of the storage queue is not a list of messages: {}",
             excerpt(body)
         )));
@@ -131,7 +132,7 @@ pub(super) fn peeked(status: u16, body: &[u8]) -> Result<usize, Error> {
     Ok(text.matches("<QueueMessage>").count())
 }
 
-fn checked(status: u16, body: &[u8]) -> Result<(), Error> {
+fn checked(status: u16, body: &[u8]) -> Result<(), ScalerError> {
     if status == 200 {
         return Ok(());
     }
@@ -139,5 +140,5 @@ fn checked(status: u16, body: &[u8]) -> Result<(), Error> {
     let code =
         text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
     let said = code.map_or_else(|| excerpt(body), |code| excerpt(code.as_bytes()));
-    Err(Error::new(format!("the storage queue returned {status}: {said}")))
+    Err(ScalerError::new(format!("the storage queue returned {status}: {said}")))
 }

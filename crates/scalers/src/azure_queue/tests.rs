@@ -6,8 +6,8 @@ use api::provider::Compat;
 
 use super::query::{connection, counted, peeked};
 use crate::backends::Backends;
-use crate::stage::{Act, read, server, texts, trigger};
-use crate::web::Settings;
+use crate::stage::{ServerAction, read, server, texts, trigger};
+use crate::web::HttpSettings;
 
 #[test]
 fn connections() {
@@ -58,17 +58,17 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.contains("authorization: SharedKey acc:") && head.contains("x-ms-version: "), "{head}");
         if head.starts_with("GET /acc/q/messages?numofmessages=32&peekonly=true ") {
-            return Act::Answer(
+            return ServerAction::Answer(
                 200,
                 "<QueueMessagesList><QueueMessage></QueueMessage></QueueMessagesList>".to_owned(),
             );
         }
         assert!(head.starts_with("GET /acc/q?comp=metadata "), "{head}");
-        Act::Raw(
+        ServerAction::Raw(
             b"HTTP/1.1 200 OK\r\nx-ms-approximate-messages-count: 9\r\ncontent-length: 0\r\n\r\n".to_vec(),
         )
     })
@@ -81,11 +81,11 @@ async fn asks() {
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
 }
 
-/// Those who ask the same at the same moment have the same signature, and each needs the header of the answer.
+/// Concurrent readers send the same signature, but each needs the response header, which is not shared.
 #[tokio::test]
-async fn each_of_many_that_ask_for_the_same_queue_is_told() {
+async fn concurrent_reads_of_one_queue_all_succeed() {
     let url = server(|_| {
-        Act::Raw(
+        ServerAction::Raw(
             b"HTTP/1.1 200 OK\r\nx-ms-approximate-messages-count: 9\r\ncontent-length: 0\r\n\r\n".to_vec(),
         )
     })
@@ -93,7 +93,7 @@ async fn each_of_many_that_ask_for_the_same_queue_is_told() {
     let text = format!("QueueEndpoint={url}/acc;SharedAccessSignature=sig=x");
     let mut trigger = trigger("azure-queue", &[("queueName", "q")]);
     trigger.auth = texts(&[("connection", &text)]);
-    let settings = Settings { fresh: Duration::from_mins(1), ..Settings::default() };
+    let settings = HttpSettings { fresh: Duration::from_mins(1), ..HttpSettings::default() };
     let backends = Backends::without_cluster(settings, Compat::Better);
     for _ in 0..20 {
         let reading = crate::table::build(&trigger, &backends).unwrap().read("m").await;

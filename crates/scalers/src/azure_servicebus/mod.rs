@@ -1,4 +1,4 @@
-//! azure-servicebus: messages in queues and subscriptions.
+//! azure-servicebus: the number of messages in queues and subscriptions.
 
 mod query;
 #[cfg(test)]
@@ -13,21 +13,21 @@ use regex::{Regex, RegexBuilder};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{Connection, Entity, PAGE};
 
-/// A namespace has at most so many queues, and a topic so many subscriptions.
+/// Maximum number of queues in a namespace, and of subscriptions of a topic.
 const ENTITIES: usize = 10_000;
-/// Patterns larger than this are not compiled.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN: usize = 1 << 20;
-/// How long a signature is good at least; those who ask within the same span share it.
+/// Minimum validity of a signature, in seconds; requests within the same span share a signature.
 const SPAN: i64 = 600;
 
-/// azure-servicebus.
-pub const TYPE: Type = Type {
+/// The scaler type `azure-servicebus`.
+pub const TYPE: ScalerType = ScalerType {
     name: "azure-servicebus",
     about: "How many active messages are in queues or subscriptions of Azure Service Bus.",
     display: "azureServiceBusScaler",
@@ -37,29 +37,29 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What azure-servicebus accepts: a queue, or a topic and a subscription.
+    /// Parameters of azure-servicebus: a queue, or a topic and a subscription.
     pub struct Parameters of "error parsing azure service bus metadata" {
-        /// The queue; with `useRegex`, a pattern that whole names must fit.
+        /// The queue; with `useRegex`, a regular expression that must match the whole name.
         queue_name: String = "queueName" in [Metadata];
         /// The topic.
         topic_name: String = "topicName" in [Metadata];
-        /// The subscription of the topic; with `useRegex`, a pattern that whole names must fit.
+        /// The subscription of the topic; with `useRegex`, a regular expression that must match the whole name.
         subscription_name: String = "subscriptionName" in [Metadata];
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         message_count: i64 = "messageCount" in [Metadata], default "5";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_message_count: i64 = "activationMessageCount" in [Metadata], default "0";
-        /// Counts all queues or subscriptions that fit a pattern.
+        /// Counts all queues or subscriptions that match the regular expression.
         use_regex: bool = "useRegex" in [Metadata], default "false";
-        /// What their counts become.
+        /// How the counts are aggregated.
         operation: String = "operation" in [Metadata], default "sum", one_of ["sum", "max", "avg"];
-        /// The connection string, with a key that may manage.
+        /// The connection string, with a key that has the Manage right.
         connection: Secret = "connection" in [Authentication, Environment];
         /// The namespace of Service Bus, for `azure-workload`.
         namespace: String = "namespace" in [Metadata];
         /// The cloud, for `azure-workload`.
         cloud: String = "cloud" in [Metadata];
-        /// The end of the host names of a private cloud, for `azure-workload`.
+        /// Suffix of the host names of a private cloud, for `azure-workload`.
         endpoint_suffix: String = "endpointSuffix" in [Metadata];
     }
     check Parameters::check
@@ -92,35 +92,35 @@ impl Parameters {
         Ok(())
     }
 
-    /// The connection string, or that there is none because of an identity.
-    fn identity(&self, trigger: &Trigger) -> Result<Option<Secret>, Error> {
+    /// The connection string; none if a pod identity is used.
+    fn identity(&self, trigger: &Trigger) -> Result<Option<Secret>, ScalerError> {
         match &*trigger.identity.provider {
             "" | "none" if self.connection.reveal().is_empty() => {
-                Err(Error::new("no connection setting given"))
+                Err(ScalerError::new("no connection setting given"))
             }
             "" | "none" => Ok(Some(self.connection.clone())),
             "azure-workload" => {
                 if self.namespace.is_empty() {
-                    return Err(Error::new("namespace are required when using pod identity"));
+                    return Err(ScalerError::new("namespace are required when using pod identity"));
                 }
                 match &*self.cloud.to_ascii_uppercase() {
                     "PRIVATE" if self.endpoint_suffix.is_empty() => {
-                        Err(Error::new("endpointSuffix must be provided for Private cloud type"))
+                        Err(ScalerError::new("endpointSuffix must be provided for Private cloud type"))
                     }
                     "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {
                         Ok(None)
                     }
-                    _ => Err(Error::new(format!("invalid cloud environment {}", self.cloud))),
+                    _ => Err(ScalerError::new(format!("invalid cloud environment {}", self.cloud))),
                 }
             }
-            other => Err(Error::new(format!("azure service bus doesn't support pod identity {other}"))),
+            other => Err(ScalerError::new(format!("azure service bus doesn't support pod identity {other}"))),
         }
     }
 }
 
-/// A pattern that whole names must fit.
+/// A regular expression that must match whole names.
 fn whole_name(pattern: &str) -> Result<Regex, regex::Error> {
-    // On its own first: it must not end the group that it is put into.
+    // Compiled alone first, so that an unbalanced parenthesis cannot close the group around it.
     Regex::new(pattern)?;
     RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(PATTERN).build()
 }
@@ -130,10 +130,10 @@ struct ServiceBus {
     connection: Option<Secret>,
     pattern: Option<Regex>,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing azure service bus metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
@@ -154,27 +154,28 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let activation = parameters.activation_message_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
     let source = ServiceBus { parameters, connection, pattern, within, web };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl ServiceBus {
-    fn connection(&self) -> Result<Connection, Error> {
+    fn connection(&self) -> Result<Connection, ScalerError> {
         let Some(text) = &self.connection else {
-            return Err(Error::new(
+            return Err(ScalerError::new(
                 "pod identity azure-workload is not supported yet: give a connection in a TriggerAuthentication",
             ));
         };
         query::connection(text.reveal())
     }
 
-    async fn get(&self, connection: &Connection, url: String) -> Result<(u16, bytes::Bytes), Error> {
+    async fn get(&self, connection: &Connection, url: String) -> Result<(u16, bytes::Bytes), ScalerError> {
         let until = (Timestamp::now().as_second() / SPAN + 2) * SPAN;
-        let call = Call::get(url, self.within).header("authorization", &connection.authorization(until))?;
-        ask(&self.web, call).await
+        let call =
+            HttpCall::get(url, self.within).header("authorization", &connection.authorization(until))?;
+        send(&self.web, call).await
     }
 
-    /// All entities whose names fit.
-    async fn fitting(&self, connection: &Connection, pattern: &Regex) -> Result<Vec<Entity>, Error> {
+    /// All entities whose names match.
+    async fn fitting(&self, connection: &Connection, pattern: &Regex) -> Result<Vec<Entity>, ScalerError> {
         let mut found = Vec::new();
         for skip in (0..ENTITIES).step_by(PAGE) {
             let url = match &*self.parameters.topic_name {
@@ -189,11 +190,11 @@ impl ServiceBus {
                 return Ok(found);
             }
         }
-        Err(Error::new(format!("there are more than {ENTITIES} queues or subscriptions")))
+        Err(ScalerError::new(format!("there are more than {ENTITIES} queues or subscriptions")))
     }
 }
 
-/// Counts as one; the average is a whole number.
+/// Aggregates counts; the average is rounded down.
 fn operated(operation: &str, counts: &[u64]) -> u64 {
     let sum = counts.iter().copied().fold(0, u64::saturating_add);
     match operation {
@@ -203,8 +204,8 @@ fn operated(operation: &str, counts: &[u64]) -> u64 {
     }
 }
 
-impl Source for ServiceBus {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for ServiceBus {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let connection = self.connection()?;
             let Parameters { queue_name, topic_name, subscription_name, operation, .. } = &self.parameters;

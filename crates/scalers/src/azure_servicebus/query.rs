@@ -4,12 +4,12 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::excerpt;
 use crate::parameters::Secret;
 use crate::web::{escaped, path_escaped};
 
-/// So many entities come at once.
+/// Number of entities per page.
 pub(super) const PAGE: usize = 100;
 const VERSION: &str = "api-version=2021-05";
 
@@ -21,24 +21,24 @@ pub(super) struct Connection {
     pub(super) access: Access,
 }
 
-/// How we show who we are.
+/// Credentials of the client.
 #[derive(Clone, Debug)]
 pub(super) enum Access {
-    /// A key, of which signatures are made.
+    /// An account key, which signs requests.
     Key { name: String, key: Secret },
-    /// A signature that somebody made.
+    /// A shared access signature.
     Signature(Secret),
 }
 
-/// Where messages wait.
+/// A queue or subscription and its active messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entity {
     pub(super) name: String,
     pub(super) active: u64,
 }
 
-/// Takes a connection string apart. Errors do not repeat it: it has a key in it.
-pub(super) fn connection(text: &str) -> Result<Connection, Error> {
+/// Parses a connection string. Errors do not quote it, because it contains a key.
+pub(super) fn connection(text: &str) -> Result<Connection, ScalerError> {
     let (mut endpoint, mut name, mut key, mut signature) = (None, None, None, None);
     for part in text.split(';') {
         let Some((field, value)) = part.split_once('=') else { continue };
@@ -51,9 +51,9 @@ pub(super) fn connection(text: &str) -> Result<Connection, Error> {
         };
         *place = Some(value.trim());
     }
-    let bad = |what: &str| Error::new(format!("the connection string of Service Bus has no {what}"));
+    let bad = |what: &str| ScalerError::new(format!("the connection string of Service Bus has no {what}"));
     let endpoint = endpoint.ok_or_else(|| bad("Endpoint"))?;
-    // The emulator, and only it, is asked without TLS.
+    // Only the emulator is reached without TLS.
     let local = text.to_ascii_lowercase().contains("usedevelopmentemulator=true");
     let scheme = if local { "http" } else { "https" };
     let host = endpoint.split_once("://").map_or(endpoint, |(_, host)| host).trim_end_matches('/');
@@ -69,7 +69,7 @@ pub(super) fn connection(text: &str) -> Result<Connection, Error> {
 }
 
 impl Connection {
-    /// The header of a request: a signature that is good until then, in seconds since 1970.
+    /// The `Authorization` header: a signature that expires at the given Unix time in seconds.
     pub(super) fn authorization(&self, until: i64) -> String {
         match &self.access {
             Access::Signature(signature) => signature.reveal().to_owned(),
@@ -86,71 +86,74 @@ impl Connection {
         }
     }
 
-    /// The address of a queue.
+    /// The URL of a queue.
     pub(super) fn queue(&self, queue: &str) -> String {
         format!("{}/{}?{VERSION}", self.server, path_of(queue))
     }
 
-    /// The address of a subscription.
+    /// The URL of a subscription.
     pub(super) fn subscription(&self, topic: &str, subscription: &str) -> String {
         format!("{}/{}/subscriptions/{}?{VERSION}", self.server, path_of(topic), path_escaped(subscription))
     }
 
-    /// The address of a page of queues.
+    /// The URL of a page of queues.
     pub(super) fn queues(&self, skip: usize) -> String {
         format!("{}/$Resources/queues?$skip={skip}&$top={PAGE}&{VERSION}", self.server)
     }
 
-    /// The address of a page of subscriptions.
+    /// The URL of a page of subscriptions.
     pub(super) fn subscriptions(&self, topic: &str, skip: usize) -> String {
         format!("{}/{}/subscriptions?$skip={skip}&$top={PAGE}&{VERSION}", self.server, path_of(topic))
     }
 }
 
-/// Entities may be in folders.
+/// Escapes each segment of a name, because entities may be in folders.
 fn path_of(name: &str) -> String {
     name.split('/').map(path_escaped).collect::<Vec<_>>().join("/")
 }
 
-/// The one entity that was asked for. Service Bus answers with an empty feed if there is none.
-pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, Error> {
+/// The requested entity. Service Bus responds with an empty feed if it does not exist.
+pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, ScalerError> {
     match <[Entity; 1]>::try_from(entities(status, body)?) {
         Ok([entity]) => Ok(entity),
-        Err(none) if none.is_empty() => Err(Error::new("there is no such queue or subscription")),
-        Err(_) => Err(Error::new("Service Bus named several entities instead of one")),
+        Err(none) if none.is_empty() => Err(ScalerError::new("there is no such queue or subscription")),
+        Err(_) => Err(ScalerError::new("Service Bus named several entities instead of one")),
     }
 }
 
-/// All entities of an answer.
-pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, Error> {
+/// All entities in a response.
+pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerError> {
     if status != 200 {
         let text = String::from_utf8_lossy(body);
         let said =
             element(&text, "Detail").map_or_else(|| excerpt(body), |detail| excerpt(detail.as_bytes()));
-        return Err(Error::new(format!("Service Bus returned {status}: {said}")));
+        return Err(ScalerError::new(format!("Service Bus returned {status}: {said}")));
     }
-    let text = std::str::from_utf8(body).map_err(|_| Error::new("the answer of Service Bus is not text"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer of Service Bus is not text"))?;
     if element(text, "feed").is_none() && element(text, "entry").is_none() {
-        return Err(Error::new(format!("the answer of Service Bus is not a feed: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("the answer of Service Bus is not a feed: {}", excerpt(body))));
     }
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((entry, after)) = next(rest, "entry") {
         rest = after;
-        let name = element(entry, "title").map(plain).ok_or_else(|| Error::new("an entity has no title"))?;
+        let name =
+            element(entry, "title").map(plain).ok_or_else(|| ScalerError::new("an entity has no title"))?;
         let count = element(entry, "ActiveMessageCount").and_then(|count| count.trim().parse().ok());
-        let active = count.ok_or_else(|| Error::new(format!("entity {name} has no ActiveMessageCount")))?;
+        let active =
+            count.ok_or_else(|| ScalerError::new(format!("entity {name} has no ActiveMessageCount")))?;
         found.push(Entity { name, active });
     }
     Ok(found)
 }
 
-/// What is inside the first element of a name, whatever its prefix.
+/// The content of the first element with this local name.
 fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     next(xml, name).map(|(inside, _)| inside)
 }
 
-/// What is inside the first element of a name, and what follows it.
+/// The content of the first element with this local name, and the text after it.
 fn next<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let mut rest = xml;
     loop {
@@ -164,13 +167,13 @@ fn next<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
         if head.ends_with('/') {
             return Some(("", after));
         }
-        // Elements of these names do not nest.
+        // Elements with these names do not nest.
         let close = format!("</{full}>");
         return after.split_once(&*close);
     }
 }
 
-/// Text without entities.
+/// Replaces the XML entities in a text.
 fn plain(xml: &str) -> String {
     let text =
         xml.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");

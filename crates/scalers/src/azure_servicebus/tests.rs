@@ -2,7 +2,7 @@
 
 use super::operated;
 use super::query::{connection, entities, entity};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 fn entry(name: &str, active: &str) -> String {
     format!(
@@ -104,14 +104,14 @@ fn local(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn asks_for_a_queue_and_for_a_subscription() {
+async fn reads_queue_and_subscription() {
     let url = server(|head| {
         assert!(head.contains("authorization: SharedAccessSignature sr=http%3a%2f%2f127.0.0.1%3a"), "{head}");
         if head.starts_with("GET /q?api-version=2021-05 ") {
-            return Act::Answer(200, entry("q", "3"));
+            return ServerAction::Answer(200, entry("q", "3"));
         }
         assert!(head.starts_with("GET /t/subscriptions/s?api-version=2021-05 "), "{head}");
-        Act::Answer(200, entry("s", "4"))
+        ServerAction::Answer(200, entry("s", "4"))
     })
     .await;
     let mut queue = trigger("azure-servicebus", &[("queueName", "q")]);
@@ -128,7 +128,7 @@ async fn all_pages_are_read() {
         let page = |from: usize, to: usize| {
             feed(&(from..to).map(|number| entry(&format!("q{number}"), "1")).collect::<Vec<_>>())
         };
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match head {
                 _ if head.starts_with("GET /$Resources/queues?$skip=0&$top=100&") => page(0, 100),
@@ -141,13 +141,13 @@ async fn all_pages_are_read() {
     trigger.auth = texts(&[("connection", &local(&url))]);
     // q1, q10 to q19, q100 to q129.
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "41");
-    // The whole name must fit.
+    // The whole name must match.
     trigger.metadata.insert("queueName".into(), "1|q2".into());
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
 }
 
 #[tokio::test]
-async fn identities_come_later() {
+async fn pod_identity_is_not_supported_yet() {
     let mut trigger = trigger("azure-servicebus", &[("queueName", "q"), ("namespace", "n")]);
     trigger.identity.provider = "azure-workload".into();
     assert!(read(&trigger).await.unwrap_err().0.contains("not supported yet"));

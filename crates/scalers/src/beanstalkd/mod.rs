@@ -1,4 +1,4 @@
-//! beanstalkd: jobs in a tube.
+//! beanstalkd: the number of jobs in a tube.
 
 mod query;
 #[cfg(test)]
@@ -13,17 +13,17 @@ use tokio::time::timeout;
 
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
-use crate::single::{Single, Source};
-use crate::table::Type;
+use crate::single::{SingleMetricScaler, ValueSource};
+use crate::table::ScalerType;
 use crate::web::escaped;
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{AT_MOST, Heard};
 
-/// How long KEDA waits if nobody says: too short for many networks.
+/// KEDA's default timeout, which is too short for many networks.
 const SHORT: Duration = Duration::from_millis(30);
 
-/// beanstalkd.
-pub const TYPE: Type = Type {
+/// The scaler type `beanstalkd`.
+pub const TYPE: ScalerType = ScalerType {
     name: "beanstalkd",
     about: "How many jobs are in a tube of beanstalkd.",
     display: "BeanstalkdScaler",
@@ -33,19 +33,19 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What beanstalkd accepts.
+    /// Parameters of beanstalkd.
     pub struct Parameters of "error parsing beanstalkd metadata" {
         /// Host and port, e.g. `beanstalkd.shop:11300`.
         server: String = "server" in [Metadata], required;
         /// The tube.
         tube: String = "tube" in [Metadata], required;
-        /// How many jobs one replica is for: those that are ready, and those that are being done.
+        /// Target number of jobs per replica; counts ready and reserved jobs.
         value: f64 = "value" in [Metadata], required;
-        /// The trigger is active above so many jobs.
+        /// The trigger is active above this number of jobs.
         activation_value: f64 = "activationValue" in [Metadata], default "0";
-        /// Counts jobs that are not due yet, too.
+        /// Also counts delayed jobs.
         include_delayed: bool = "includeDelayed" in [Metadata], default "false";
-        /// How long the answer may take; by default as long as that of an HTTP server.
+        /// Timeout of the request; by default that of HTTP requests.
         timeout: Option<Duration> = "timeout" in [Metadata];
     }
 }
@@ -57,7 +57,7 @@ struct Beanstalkd {
     within: Duration,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing beanstalkd metadata"))?;
@@ -66,13 +66,17 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &format!("beanstalkd-{}", escaped(&tube)), milli(value));
     let usual = if backends.compat.is_strict() { SHORT } else { trigger.http_timeout };
     let within = timeout.filter(|time| !time.is_zero()).unwrap_or(usual);
-    Ok(Arc::new(Single { spec, activation, source: Beanstalkd { server, tube, include_delayed, within } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: Beanstalkd { server, tube, include_delayed, within },
+    }))
 }
 
 impl Beanstalkd {
-    async fn jobs(&self) -> Result<u64, Error> {
+    async fn jobs(&self) -> Result<u64, ScalerError> {
         let command = query::command(&self.tube)?;
-        let failed = |error: std::io::Error| Error::new(error.to_string());
+        let failed = |error: std::io::Error| ScalerError::new(error.to_string());
         let mut stream = TcpStream::connect(&self.server).await.map_err(failed)?;
         stream.write_all(command.as_bytes()).await.map_err(failed)?;
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
@@ -81,9 +85,9 @@ impl Beanstalkd {
             bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
             match query::heard(&bytes, self.include_delayed)? {
                 Heard::Jobs(jobs) => return Ok(jobs),
-                Heard::More if read == 0 => return Err(Error::new("the connection broke off")),
+                Heard::More if read == 0 => return Err(ScalerError::new("the connection broke off")),
                 Heard::More if bytes.len() > AT_MOST + 64 => {
-                    return Err(Error::new("the answer is too large"));
+                    return Err(ScalerError::new("the answer is too large"));
                 }
                 Heard::More => {}
             }
@@ -91,10 +95,10 @@ impl Beanstalkd {
     }
 }
 
-impl Source for Beanstalkd {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Beanstalkd {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let late = |_| Error::new(format!("timed out after {:?}", self.within));
+            let late = |_| ScalerError::new(format!("timed out after {:?}", self.within));
             let jobs = timeout(self.within, self.jobs()).await.map_err(late).and_then(|jobs| jobs);
             jobs.map(|jobs| jobs as f64).map_err(|error| error.inside(&self.server))
         })

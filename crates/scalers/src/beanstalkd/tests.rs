@@ -27,7 +27,7 @@ fn answers() {
     assert_eq!(heard(whole.as_bytes(), false), Ok(Heard::Jobs(7)));
     assert_eq!(heard(whole.as_bytes(), true), Ok(Heard::Jobs(11)));
     assert_eq!(heard(b"NOT_FOUND\r\n", false), Ok(Heard::Jobs(0)));
-    // Whatever is missing at the end is waited for; the last two bytes say nothing.
+    // A truncated response is incomplete, except for its last two bytes, which carry no data.
     for end in 0..whole.len() - 2 {
         assert_eq!(heard(whole.as_bytes().get(..end).unwrap(), false), Ok(Heard::More), "{end}");
     }
@@ -46,7 +46,7 @@ fn answers() {
     );
 }
 
-/// A server that says this to whoever connects, and closes.
+/// A server that sends this to every client and closes the connection.
 async fn server(says: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -63,7 +63,7 @@ async fn server(says: String) -> String {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let good = server(answer(STATISTICS)).await;
     let reading =
         read(&trigger("beanstalkd", &[("server", &good), ("tube", "t"), ("value", "4")])).await.unwrap();

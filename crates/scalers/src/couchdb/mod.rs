@@ -1,4 +1,4 @@
-//! couchdb: how many documents a query finds.
+//! couchdb: the number of documents that a query returns.
 
 mod query;
 #[cfg(test)]
@@ -10,14 +10,14 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
 use crate::urls::is_request_uri;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// couchdb.
-pub const TYPE: Type = Type {
+/// The scaler type `couchdb`.
+pub const TYPE: ScalerType = ScalerType {
     name: "couchdb",
     about: "How many documents of a CouchDB database a query finds.",
     display: "couchDBScaler",
@@ -27,15 +27,15 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What couchdb accepts.
+    /// Parameters of couchdb.
     pub struct Parameters of "error parsing couchdb metadata" {
-        /// The address with user and password, instead of host, port, username and password.
+        /// The URL including user and password; replaces host, port, username and password.
         connection_string: Secret = "connectionString" in [Authentication, Environment];
-        /// The host, or its address if it is to be asked over HTTPS.
+        /// The host; as a URL for HTTPS.
         host: String = "host" in [Metadata, Authentication];
         /// The port.
         port: String = "port" in [Metadata, Authentication];
-        /// User.
+        /// User name.
         username: String = "username" in [Metadata, Authentication];
         /// Password.
         password: Secret = "password" in [Authentication, Environment];
@@ -43,9 +43,9 @@ crate::parameters! {
         db_name: String = "dbName" in [Metadata, Authentication];
         /// The query, e.g. `{"selector": {"feet": {"$gt": 0}}, "fields": ["_id"]}`.
         query: String = "query" in [Metadata];
-        /// How many documents one replica is for.
+        /// Target number of documents per replica.
         query_value: i64 = "queryValue" in [Metadata];
-        /// The trigger is active above so many documents.
+        /// The trigger is active above this number of documents.
         activation_query_value: i64 = "activationQueryValue" in [Metadata], default "0";
     }
     check Parameters::check
@@ -74,46 +74,48 @@ struct CouchDb {
     parameters: Parameters,
     first_page: bool,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing couchdb metadata"))?;
-    // The formula has a target of its own. The name is KEDA's.
+    // A formula has its own target. The spelling of the metric name is KEDA's.
     let target = if trigger.feeds_formula { 0 } else { parameters.query_value };
     let spec = external(trigger, &format!("coucdb-{}", parameters.db_name), whole(target));
     let activation = parameters.activation_query_value as f64;
     let (first_page, within) = (backends.compat.is_strict(), trigger.http_timeout);
     let source = CouchDb { parameters, first_page, within, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for CouchDb {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for CouchDb {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { connection_string, host, port, username, password, db_name, query, .. } =
                 &self.parameters;
             let body = query::body(query, self.first_page)?;
             let call = match connection_string.reveal() {
                 "" if host.contains("://") => {
-                    Call::post(query::url(&format!("{host}:{port}"), db_name), body, self.within)
+                    HttpCall::post(query::url(&format!("{host}:{port}"), db_name), body, self.within)
                 }
-                "" => Call::post(query::url(&format!("http://{host}:{port}"), db_name), body, self.within),
+                "" => {
+                    HttpCall::post(query::url(&format!("http://{host}:{port}"), db_name), body, self.within)
+                }
                 given if given.starts_with("http") && is_request_uri(given) => {
-                    Call::post(query::url(given, db_name), body, self.within)
+                    HttpCall::post(query::url(given, db_name), body, self.within)
                 }
-                // Not repeated: there is a password in it.
+                // The value is not quoted, because it contains a password.
                 _ => {
-                    return Err(Error::new(
+                    return Err(ScalerError::new(
                         "connectionString is not a URL such as http://USER:PASSWORD@HOST:5984",
                     ));
                 }
             };
             let call =
                 if connection_string.reveal().is_empty() { call.basic(username, password) } else { call };
-            let (status, body) = ask(&self.web, call.header("content-type", "application/json")?).await?;
+            let (status, body) = send(&self.web, call.header("content-type", "application/json")?).await?;
             query::found(status, &body)
         })
     }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{body, found};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn questions() {
@@ -33,13 +33,13 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(
             head.starts_with("POST /animals/_find ") && head.contains("authorization: Basic dTpw\r\n"),
             "{head}"
         );
-        Act::Answer(200, r#"{"docs":[{}]}"#.to_owned())
+        ServerAction::Answer(200, r#"{"docs":[{}]}"#.to_owned())
     })
     .await;
     let (host, port) = url.strip_prefix("http://").unwrap().split_once(':').unwrap();

@@ -1,4 +1,4 @@
-//! cpu and memory: numbers that the HPA has from metrics-server.
+//! cpu and memory: resource metrics, which the HPA reads from metrics-server.
 
 #[cfg(test)]
 mod tests;
@@ -10,11 +10,11 @@ use quantity::Quantity;
 
 use crate::backends::Backends;
 use crate::parameters::Removed;
-use crate::table::Type;
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::table::ScalerType;
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// cpu.
-pub const CPU: Type = Type {
+/// The scaler type `cpu`.
+pub const CPU: ScalerType = ScalerType {
     name: "cpu",
     about: "The CPU that the pods of the target use; the HPA has it from metrics-server.",
     display: "cpuMemoryScaler",
@@ -23,38 +23,38 @@ pub const CPU: Type = Type {
     build,
 };
 
-/// memory.
-pub const MEMORY: Type = Type {
+/// The scaler type `memory`.
+pub const MEMORY: ScalerType = ScalerType {
     name: "memory",
     about: "The memory that the pods of the target use; the HPA has it from metrics-server.",
     ..CPU
 };
 
 crate::parameters! {
-    /// What cpu and memory accept. The trigger's `metricType` says what `value` is: `Utilization` (percent of what the pods
+    /// Parameters of cpu and memory. The trigger's `metricType` decides what `value` is: `Utilization` (percent of what the pods
     /// request) or `AverageValue` (a quantity).
     pub struct Parameters {
-        /// What to aim for: a percentage if `metricType` is `Utilization`, a quantity such as `500m` if it is `AverageValue`.
+        /// The target: a percentage if `metricType` is `Utilization`, a quantity such as `500m` if it is `AverageValue`.
         value: String = "value" in [Metadata], required;
-        /// The container that counts, if not all do.
+        /// The container to measure; by default all containers.
         container: Option<String> = "containerName" in [Metadata];
-        /// `metricType` of the trigger replaced it.
+        /// Replaced by `metricType` of the trigger.
         type_: Removed = "type" in [Metadata],
             removed "The 'type' setting is DEPRECATED and is removed in v2.18 - Use 'metricType' instead.";
     }
 }
 
-/// Has no numbers of its own: it only tells the HPA which it wants.
+/// A resource metric: it only yields a spec for the HPA and has no values of its own.
 struct Resource(MetricSpec);
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     match spec(trigger) {
         Ok(spec) => Ok(Arc::new(Resource(spec))),
         Err(error) => Err(error.inside(format!("error parsing {} metadata", trigger.type_))),
     }
 }
 
-fn spec(trigger: &Trigger) -> Result<MetricSpec, Error> {
+fn spec(trigger: &Trigger) -> Result<MetricSpec, ScalerError> {
     let Parameters { value, container, .. } = Parameters::read(trigger)?;
     let target = target(&trigger.metric_type, &value)?;
     let name = trigger.type_.clone();
@@ -72,12 +72,12 @@ fn spec(trigger: &Trigger) -> Result<MetricSpec, Error> {
     })
 }
 
-fn target(metric_type: &str, value: &str) -> Result<MetricTarget, Error> {
+fn target(metric_type: &str, value: &str) -> Result<MetricTarget, ScalerError> {
     let type_ = metric_type.to_owned();
     match metric_type {
         "Utilization" => {
             let percent = value.parse().map_err(|_| {
-                Error::new(format!(
+                ScalerError::new(format!(
                     "value {value:?} must be a whole percentage, such as 60, for metricType Utilization"
                 ))
             })?;
@@ -85,24 +85,24 @@ fn target(metric_type: &str, value: &str) -> Result<MetricTarget, Error> {
         }
         "AverageValue" => {
             let average = Quantity::parse(value).map_err(|_| {
-                Error::new(format!(
+                ScalerError::new(format!(
                     "value {value:?} must be a quantity, such as 500m, for metricType AverageValue"
                 ))
             })?;
             Ok(MetricTarget { type_, average_value: Some(average), ..MetricTarget::default() })
         }
-        other => Err(Error::new(format!(
+        other => Err(ScalerError::new(format!(
             "unknown metric type: {other}, allowed values are 'Utilization' or 'AverageValue'"
         ))),
     }
 }
 
 impl Scaler for Resource {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.0.clone()]) })
     }
 
-    fn read<'a>(&'a self, _: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, _: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async { Ok(Reading { values: Vec::new(), active: true }) })
     }
 }

@@ -1,39 +1,39 @@
-//! What the HPA is told.
+//! Metric specs of the resource scalers.
 #![allow(clippy::unwrap_used)]
 
 use futures::FutureExt as _;
 use serde_json::json;
 
 use crate::stage::{build, read, trigger};
-use crate::{Error, Trigger};
+use crate::{ScalerError, Trigger};
 
 fn with(metric_type: &str, metadata: &[(&str, &str)]) -> Trigger {
     Trigger { metric_type: metric_type.to_owned(), ..trigger("memory", metadata) }
 }
 
-fn spec(trigger: &Trigger) -> Result<serde_json::Value, Error> {
+fn spec(trigger: &Trigger) -> Result<serde_json::Value, ScalerError> {
     let scaler = build(trigger)?;
-    // Nobody is asked, so it is there at once.
+    // No request is sent, so the future is ready at once.
     let specs = scaler.specs().now_or_never().unwrap()?;
     Ok(serde_json::to_value(specs).unwrap())
 }
 
 #[test]
-fn a_share_of_what_is_requested() {
+fn utilization_target() {
     let wanted = json!([{"type": "Resource", "resource": {
         "name": "memory", "target": {"type": "Utilization", "averageUtilization": 60}}}]);
     assert_eq!(spec(&with("Utilization", &[("value", " 60 ")])), Ok(wanted));
 }
 
 #[test]
-fn a_quantity_of_one_container() {
+fn container_resource_target() {
     let wanted = json!([{"type": "ContainerResource", "containerResource": {
         "name": "memory", "container": "web", "target": {"type": "AverageValue", "averageValue": "1Gi"}}}]);
     assert_eq!(spec(&with("AverageValue", &[("value", "1Gi"), ("containerName", "web")])), Ok(wanted));
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn invalid_targets_are_errors() {
     for (metric_type, value, text) in [
         ("Utilization", "60%", "must be a whole percentage"),
         ("Utilization", "2147483648", "must be a whole percentage"),
@@ -52,7 +52,7 @@ fn what_makes_no_sense_is_an_error() {
 }
 
 #[tokio::test]
-async fn it_has_no_numbers_and_is_active() {
+async fn resource_scaler_has_no_values_and_is_active() {
     let read = read(&with("Utilization", &[("value", "60")])).await.unwrap();
     assert!(read.active && read.values.is_empty());
 }

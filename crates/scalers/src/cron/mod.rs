@@ -1,4 +1,4 @@
-//! cron: so many replicas between two times of the day.
+//! cron: a number of replicas between two times of day.
 
 pub mod schedule;
 #[cfg(test)]
@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
 use jiff::Timestamp;
-use schedule::Schedule;
+use schedule::CronSchedule;
 
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type, whole};
-use crate::table::Type;
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::table::ScalerType;
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// cron.
-pub const TYPE: Type = Type {
+/// The scaler type `cron`.
+pub const TYPE: ScalerType = ScalerType {
     name: "cron",
     about: "So many replicas between two times of the day, in a time zone.",
     display: "cronScaler",
@@ -26,15 +26,15 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What cron accepts.
+    /// Parameters of cron.
     pub struct Parameters of "error parsing cron metadata" {
-        /// When the time begins: minute, hour, day of month, month, day of week, e.g. `0 8 * * 1-5`.
+        /// Start of the period: minute, hour, day of month, month, day of week, e.g. `0 8 * * 1-5`.
         start: String = "start" in [Metadata], required;
-        /// When it ends, likewise.
+        /// End of the period, in the same format.
         end: String = "end" in [Metadata], required;
         /// The time zone of both, e.g. `Europe/Berlin`.
         timezone: String = "timezone" in [Metadata], required;
-        /// How many replicas there are in between.
+        /// Number of replicas during the period.
         desired_replicas: i64 = "desiredReplicas" in [Metadata], required;
     }
     check Parameters::check
@@ -42,8 +42,8 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), String> {
-        Schedule::parse(&self.start).map_err(|error| format!("error parsing start schedule: {error}"))?;
-        Schedule::parse(&self.end).map_err(|error| format!("error parsing end schedule: {error}"))?;
+        CronSchedule::parse(&self.start).map_err(|error| format!("error parsing start schedule: {error}"))?;
+        CronSchedule::parse(&self.end).map_err(|error| format!("error parsing end schedule: {error}"))?;
         if self.start == self.end {
             return Err("start and end can not have exactly same time input".to_owned());
         }
@@ -54,18 +54,18 @@ impl Parameters {
     }
 }
 
-/// A trigger, ready to be asked at any time.
-pub struct Cron {
+/// The scaler of a cron trigger.
+pub struct CronScaler {
     spec: MetricSpec,
-    start: Schedule,
-    end: Schedule,
+    start: CronSchedule,
+    end: CronSchedule,
     timezone: String,
     desired_replicas: i64,
 }
 
-impl Cron {
-    /// Reads it.
-    pub fn new(trigger: &Trigger) -> Result<Self, Error> {
+impl CronScaler {
+    /// Reads the parameters of a trigger.
+    pub fn new(trigger: &Trigger) -> Result<Self, ScalerError> {
         target_type(trigger)?;
         let Parameters { start, end, timezone, desired_replicas } = Parameters::read(trigger)?;
         let plain = |text: &str| {
@@ -74,8 +74,8 @@ impl Cron {
         let name = format!("cron-{timezone}-{}-{}", plain(&start), plain(&end));
         Ok(Self {
             spec: external(trigger, &name, whole(1)),
-            start: Schedule::parse(&start).map_err(Error::new)?,
-            end: Schedule::parse(&end).map_err(Error::new)?,
+            start: CronSchedule::parse(&start).map_err(ScalerError::new)?,
+            end: CronSchedule::parse(&end).map_err(ScalerError::new)?,
             timezone,
             desired_replicas,
         })
@@ -86,36 +86,36 @@ impl Cron {
         &self.spec
     }
 
-    /// Whether a time is between start and end: whether the next end comes no later than the next start.
-    pub fn is_open(&self, now: Timestamp) -> Result<bool, Error> {
+    /// Whether a time is between start and end: the next end is not later than the next start.
+    pub fn is_open(&self, now: Timestamp) -> Result<bool, ScalerError> {
         let zone = schedule::zone(&self.timezone).ok_or_else(|| {
-            Error::new(format!("unable to load timezone: unknown time zone {}", self.timezone))
+            ScalerError::new(format!("unable to load timezone: unknown time zone {}", self.timezone))
         })?;
         let start = self.start.next(now, &zone);
         let end = self.end.next(now, &zone);
-        // What never comes is later than everything else.
+        // A time that never comes counts as the latest.
         let late = |time: Option<Timestamp>| time.unwrap_or(Timestamp::MAX);
         Ok(late(end) <= late(start))
     }
 
-    /// What there is at a time.
-    pub fn at(&self, metric: &str, now: Timestamp) -> Result<Reading, Error> {
+    /// The reading at a time.
+    pub fn at(&self, metric: &str, now: Timestamp) -> Result<Reading, ScalerError> {
         let open = self.is_open(now)?;
         let replicas = if open { self.desired_replicas as f64 } else { 0.0 };
         Ok(Reading::one(metric, milli(replicas), open))
     }
 }
 
-fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, Error> {
-    Ok(Arc::new(Cron::new(trigger)?))
+fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    Ok(Arc::new(CronScaler::new(trigger)?))
 }
 
-impl Scaler for Cron {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+impl Scaler for CronScaler {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move { self.at(metric, Timestamp::now()) })
     }
 }

@@ -1,29 +1,29 @@
-//! Schedules in five fields, and when they come next (as robfig/cron v3 has it, on which people's schedules rely).
+//! Schedules in five fields and their next times, compatible with robfig/cron v3, which KEDA uses.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
-/// Days and hours are looked through for so many years; what does not come by then never comes.
+/// Number of years that are searched for the next time.
 const YEARS: i16 = 5;
 
 /// Minute, hour, day of month, month, day of week.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct CronSchedule {
     minutes: Field,
     hours: Field,
     days: Field,
     months: Field,
     weekdays: Field,
-    /// The zone that stood in front of it, which outranks the trigger's.
+    /// Time zone given in the schedule, which overrides that of the trigger.
     zone: Option<TimeZone>,
 }
 
-/// Numbers of one field.
+/// The numbers that one field matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Field {
     bits: u64,
-    /// Whether it is any number, which matters for days.
+    /// Whether the field is `*`, which changes how days of month and week combine.
     any: bool,
 }
 
@@ -37,15 +37,15 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// A zone by its exact name.
+/// A time zone by its exact name.
 pub fn zone(name: &str) -> Option<TimeZone> {
     let zone = TimeZone::get(name).ok()?;
-    // The database does not care for capitals; KEDA does.
+    // The time zone database ignores case, KEDA does not.
     (zone.iana_name() == Some(name)).then_some(zone)
 }
 
-impl Schedule {
-    /// Reads five fields, after `TZ=zone` if there is one.
+impl CronSchedule {
+    /// Parses five fields, optionally after `TZ=zone`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut rest, mut own) = (text.trim(), None);
         if let Some(named) = rest.strip_prefix("TZ=").or_else(|| rest.strip_prefix("CRON_TZ=")) {
@@ -74,9 +74,9 @@ impl Schedule {
         })
     }
 
-    /// The first time after `now` that it comes; none if it does not come for years.
+    /// The first time after `now` that matches; none if there is none within [`SEARCHED_YEARS`].
     ///
-    /// Local times that a change of clocks skips do not come; those that come twice count the first time they are met.
+    /// Local times that a clock change skips never match; of local times that occur twice the first matches.
     pub fn next(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_ref().unwrap_or(zone);
         let mut at = Moment { second: now.as_second().checked_add(1)?, zone };
@@ -143,7 +143,7 @@ impl Schedule {
         }
     }
 
-    /// Days of the month and of the week: both must fit if one of them is any, else one is enough.
+    /// Whether the day matches: both day fields must match if one of them is `*`, otherwise one is enough.
     fn has_day(&self, local: DateTime) -> bool {
         let day = self.days.has(local.day());
         let weekday = self.weekdays.has(local.weekday().to_sunday_zero_offset());
@@ -151,7 +151,7 @@ impl Schedule {
     }
 }
 
-/// A second, seen in a zone.
+/// A Unix time in seconds, in a time zone.
 #[derive(Clone, Copy)]
 struct Moment<'a> {
     second: i64,
@@ -164,8 +164,8 @@ impl Moment<'_> {
         Some(self.zone.to_datetime(instant))
     }
 
-    /// The second that is called so here. A time that was skipped, or comes twice, is taken with the offset that holds where
-    /// the offset at the same time in UTC leads: Go does it so, and schedules around changes of clocks rest on it.
+    /// The time with this local date and time. For local times that are skipped or occur twice, the offset is found as Go
+    /// finds it: the offset in effect at the UTC time obtained with the first guess of the offset.
     fn set(self, local: DateTime) -> Option<Self> {
         let plain = Offset::UTC.to_timestamp(local).ok()?.as_second();
         let offset = |second: i64| {
@@ -176,7 +176,7 @@ impl Moment<'_> {
         Some(Self { second, ..self })
     }
 
-    /// The same day and time in the next month; it is always the first of a month.
+    /// The same day and time in the next month; only called for the first of a month.
     fn next_month(self) -> Option<Self> {
         let local = self.local()?;
         let (year, month) = match local.month() {
@@ -188,7 +188,7 @@ impl Moment<'_> {
         self.set(first.checked_add(days).ok()?.to_datetime(local.time()))
     }
 
-    /// The same time on the next day, moved back to midnight if a change of clocks lies between them.
+    /// The same time on the next day, corrected to midnight if a clock change lies between.
     fn next_day(self) -> Option<Self> {
         let local = self.local()?;
         let mut next = self.set(local.date().tomorrow().ok()?.to_datetime(local.time()))?;
@@ -201,7 +201,7 @@ impl Moment<'_> {
     }
 }
 
-/// Numbers, ranges and steps, with commas between them.
+/// Parses numbers, ranges and steps, separated by commas.
 fn field(text: &str, least: u64, most: u64, names: &[&str]) -> Result<Field, String> {
     let mut all = Field::default();
     for range in text.split(',').filter(|range| !range.is_empty()) {
@@ -263,7 +263,7 @@ fn named(text: &str, least: u64, names: &[&str]) -> Result<u64, String> {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    // Larger numbers than these do not exist in Go.
+    // Go parses these as int64.
     let number =
         text.parse::<i64>().map_err(|_| format!("failed to parse int from {text}: it is no whole number"))?;
     u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))

@@ -1,16 +1,16 @@
-//! When a schedule comes next.
+//! Next times of schedules.
 #![allow(clippy::unwrap_used)]
 
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::Cron;
-use super::schedule::{Schedule, zone};
+use super::CronScaler;
+use super::schedule::{CronSchedule, zone};
 use crate::stage::trigger;
 
 fn next(schedule: &str, zone_name: &str, now: &str) -> Option<String> {
     let now: Timestamp = now.parse().unwrap();
-    let next = Schedule::parse(schedule).unwrap().next(now, &zone(zone_name).unwrap());
+    let next = CronSchedule::parse(schedule).unwrap().next(now, &zone(zone_name).unwrap());
     next.map(|next| next.to_string())
 }
 
@@ -26,19 +26,19 @@ fn the_next_time_is_later_than_now() {
 }
 
 #[test]
-fn either_day_will_do_if_both_are_given() {
-    // The 13th is a Friday in June; any Friday, or any 13th.
+fn day_of_month_or_week_matches_if_both_are_given() {
+    // Friday 13 June: the schedule matches any Friday and any 13th.
     let at = |schedule: &str, now: &str| next(schedule, "UTC", now).unwrap();
     assert_eq!(at("0 0 13 * 5", "2025-06-01T00:00:00Z"), "2025-06-06T00:00:00Z");
     assert_eq!(at("0 0 13 * *", "2025-06-01T00:00:00Z"), "2025-06-13T00:00:00Z");
-    // A step is not any day.
+    // A field with a step does not count as `*`.
     assert_eq!(at("0 0 */10 * 5", "2025-06-01T00:00:00Z"), "2025-06-06T00:00:00Z");
     assert_eq!(at("0 0 ? * 1", "2025-06-01T00:00:00Z"), "2025-06-02T00:00:00Z");
 }
 
 #[test]
-fn clocks_change() {
-    // 02:30 does not exist on that day in Berlin; 02:30 comes twice in autumn and counts once met.
+fn clock_changes() {
+    // In Berlin 02:30 does not exist on that day in spring, and occurs twice in autumn.
     let at = |schedule: &str, now: &str| next(schedule, "Europe/Berlin", now).unwrap();
     assert_eq!(at("30 2 * * *", "2025-03-30T00:00:00Z"), "2025-03-31T00:30:00Z");
     assert_eq!(at("30 2 * * *", "2025-10-25T22:00:00Z"), "2025-10-26T00:30:00Z");
@@ -50,12 +50,12 @@ fn a_schedule_may_have_its_own_zone() {
     let tokyo = next("TZ=Asia/Tokyo 0 8 * * *", "UTC", "2025-06-03T00:00:00Z");
     assert_eq!(tokyo.as_deref(), Some("2025-06-03T23:00:00Z"));
     for bad in ["TZ=UTC", "TZ=Mars/Phobos 0 8 * * *", "TZ= 0 8 * * *"] {
-        assert!(Schedule::parse(bad).is_err(), "{bad}");
+        assert!(CronSchedule::parse(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
-fn what_is_no_schedule_is_refused() {
+fn invalid_schedules_are_refused() {
     for bad in [
         "",
         "* * * *",
@@ -77,7 +77,7 @@ fn what_is_no_schedule_is_refused() {
         "99999999999999999999 * * * *",
         "0 8 L * *",
     ] {
-        assert!(Schedule::parse(bad).is_err(), "{bad}");
+        assert!(CronSchedule::parse(bad).is_err(), "{bad}");
     }
 }
 
@@ -92,10 +92,10 @@ fn zones_have_exact_names() {
 }
 
 #[test]
-fn open_between_start_and_end() {
+fn active_between_start_and_end() {
     let metadata =
         [("start", "0 8 * * *"), ("end", "0 18 * * *"), ("timezone", "UTC"), ("desiredReplicas", "4")];
-    let cron = Cron::new(&trigger("cron", &metadata)).unwrap();
+    let cron = CronScaler::new(&trigger("cron", &metadata)).unwrap();
     let at = |now: &str| {
         let read = cron.at("m", now.parse().unwrap()).unwrap();
         (read.values.first().unwrap().value.to_string(), read.active)
@@ -112,7 +112,7 @@ proptest! {
         text in "[0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-9*/,?-]{1,6} [0-6*/,?-]{1,4}",
         second in -10_000_000_000_i64..10_000_000_000,
     ) {
-        if let Ok(schedule) = Schedule::parse(&text) {
+        if let Ok(schedule) = CronSchedule::parse(&text) {
             let now = Timestamp::from_second(second).unwrap();
             let zone = zone("America/Sao_Paulo").unwrap();
             if let Some(next) = schedule.next(now, &zone) {
@@ -124,6 +124,6 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,60}") {
-        let _ = Schedule::parse(&text);
+        let _ = CronSchedule::parse(&text);
     }
 }

@@ -1,4 +1,4 @@
-//! datadog: a query to Datadog, or a metric that its cluster agent serves.
+//! datadog: the result of a Datadog query, or a metric served by the cluster agent.
 
 mod query;
 #[cfg(test)]
@@ -13,14 +13,14 @@ use sources::http::Auth;
 use crate::backends::Backends;
 use crate::metric::{external, external_named, milli, target_type};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Aggregator;
 
-/// datadog.
-pub const TYPE: Type = Type {
+/// The scaler type `datadog`.
+pub const TYPE: ScalerType = ScalerType {
     name: "datadog",
     about: "The value of a Datadog query, or of a DatadogMetric that the cluster agent serves.",
     display: "datadogScaler",
@@ -30,32 +30,32 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What datadog accepts. With `useClusterAgentProxy` the cluster agent is asked for a DatadogMetric, otherwise Datadog is
-    /// asked a query.
+    /// Parameters of datadog. With `useClusterAgentProxy` the value is a DatadogMetric read from the cluster agent, otherwise
+    /// the result of a query to the Datadog API.
     pub struct Parameters {
-        /// Asks the cluster agent instead of Datadog, which limits how often it may be asked.
+        /// Queries the cluster agent instead of the Datadog API, which has a rate limit.
         use_cluster_agent: bool = "useClusterAgentProxy" in [Metadata], default "false";
-        /// The query, e.g. `sum:trace.redis.command.hits{env:none}.as_count()`; several with commas between them.
+        /// The query, e.g. `sum:trace.redis.command.hits{env:none}.as_count()`; several are separated by commas.
         query: String = "query" in [Metadata];
-        /// What the results of several queries become.
+        /// How the results of several queries are aggregated.
         aggregator: Option<String> = "queryAggregator" in [Metadata], one_of ["average", "max"];
-        /// The value that one replica is for.
+        /// Target value per replica.
         target: Option<f64> = "targetValue" | "queryValue" in [Metadata];
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_query_value: f64 = "activationQueryValue" in [Metadata], default "0";
-        /// The same, for the cluster agent.
+        /// The trigger is active above this value, with the cluster agent.
         activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// How many seconds the query is about.
+        /// Length of the queried time window, in seconds.
         age: isize = "age" in [Metadata], default "90";
-        /// How many seconds ago the time that the query is about ends.
+        /// How many seconds ago the queried time window ends.
         time_window_offset: isize = "timeWindowOffset" in [Metadata], default "0";
-        /// How many points before the last one the value is.
+        /// How many points before the last one the value is taken from.
         last_available_point_offset: isize = "lastAvailablePointOffset" in [Metadata], default "0";
-        /// The value if there is none; otherwise that is an error.
+        /// The value to use if the query returns none; without it that is an error.
         metric_unavailable_value: Option<f64> = "metricUnavailableValue" in [Metadata];
-        /// `metricType` of the trigger replaced it.
+        /// Replaced by `metricType` of the trigger.
         type_: Option<String> = "type" in [Metadata];
-        /// How long the answer may take.
+        /// Timeout of the request.
         timeout: Option<Duration> = "timeout" in [Metadata];
         /// API key.
         api_key: Secret = "apiKey" in [Authentication];
@@ -63,19 +63,19 @@ crate::parameters! {
         app_key: Secret = "appKey" in [Authentication];
         /// The site of Datadog.
         site: String = "datadogSite" in [Authentication], default "datadoghq.com";
-        /// The DatadogMetric that the cluster agent is asked for.
+        /// The DatadogMetric to read from the cluster agent.
         metric_name: String = "datadogMetricName" in [Metadata];
         /// Its namespace.
         metric_namespace: String = "datadogMetricNamespace" in [Metadata];
         /// The namespace of the cluster agent.
         agent_namespace: String = "datadogNamespace" in [Authentication];
-        /// The service of the cluster agent's metrics.
+        /// The metrics service of the cluster agent.
         agent_service: String = "datadogMetricsService" in [Authentication];
         /// Its port.
         agent_port: isize = "datadogMetricsServicePort" in [Authentication], default "8443";
-        /// How to show the cluster agent who we are.
+        /// Authentication mode for the cluster agent.
         auth_mode: String = "authMode" in [Authentication, Metadata];
-        /// The token of `bearer`.
+        /// The bearer token of `bearer`.
         token: Secret = "token" in [Authentication];
         /// Accepts any certificate of the cluster agent.
         unsafe_ssl: bool = "unsafeSsl" in [Authentication], default "false";
@@ -85,25 +85,25 @@ crate::parameters! {
 struct Datadog {
     parameters: Parameters,
     aggregator: Option<Aggregator>,
-    /// Where Datadog, or the metric at its cluster agent, is.
+    /// Base URL of the Datadog API, or URL of the metric at the cluster agent.
     url: String,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing Datadog metadata";
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
-    // KEDA says this without any word in front.
+    // KEDA reports this error without a prefix.
     check_type(&parameters, trigger)?;
     let agent = parameters.use_cluster_agent;
     if agent && parameters.agent_namespace.is_empty() {
-        return Err(Error::new("datadog namespace is required"));
+        return Err(ScalerError::new("datadog namespace is required"));
     }
     let checked = if agent { check_agent(&parameters) } else { check_api(&parameters) };
     checked.map_err(|error| error.inside(PREFIX))?;
     if parameters.target.is_none() && !trigger.feeds_formula {
-        return Err(Error::new("no targetValue or queryValue given").inside(PREFIX));
+        return Err(ScalerError::new("no targetValue or queryValue given").inside(PREFIX));
     }
     target_type(trigger)?;
     let target = milli(parameters.target.unwrap_or(0.0));
@@ -125,77 +125,79 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     });
     let within = parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout);
     let source = Datadog { parameters, aggregator, url, within, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), Error> {
+fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), ScalerError> {
     match parameters.type_.as_deref() {
         Some(_) if !trigger.metric_type.is_empty() => {
-            Err(Error::new("only one of trigger.metadata.type or trigger.metricType should be defined"))
+            Err(ScalerError::new("only one of trigger.metadata.type or trigger.metricType should be defined"))
         }
         None | Some("global" | "average") => Ok(()),
-        Some(_) => Err(Error::new("type has to be global or average")),
+        Some(_) => Err(ScalerError::new("type has to be global or average")),
     }
 }
 
-fn check_api(parameters: &Parameters) -> Result<(), Error> {
+fn check_api(parameters: &Parameters) -> Result<(), ScalerError> {
     if parameters.app_key.reveal().is_empty() {
-        return Err(Error::new("missing AppKey"));
+        return Err(ScalerError::new("missing AppKey"));
     }
     if parameters.api_key.reveal().is_empty() {
-        return Err(Error::new("missing APIKey"));
+        return Err(ScalerError::new("missing APIKey"));
     }
     query::metric(&parameters.query).map(|_| ())
 }
 
-fn check_agent(parameters: &Parameters) -> Result<(), Error> {
+fn check_agent(parameters: &Parameters) -> Result<(), ScalerError> {
     let there = [
         (&parameters.agent_service, "datadog metrics service is required"),
         (&parameters.metric_name, "datadog metric name is required"),
         (&parameters.metric_namespace, "datadog metric namespace is required"),
     ];
     if let Some((_, missing)) = there.into_iter().find(|(value, _)| value.is_empty()) {
-        return Err(Error::new(missing));
+        return Err(ScalerError::new(missing));
     }
     match &*parameters.auth_mode {
-        "" | "bearer" if parameters.token.reveal().is_empty() => Err(Error::new("BearerToken is required")),
+        "" | "bearer" if parameters.token.reveal().is_empty() => {
+            Err(ScalerError::new("BearerToken is required"))
+        }
         "" | "bearer" => Ok(()),
-        other => Err(Error::new(format!("err incorrect value for authMode is given: {other}"))),
+        other => Err(ScalerError::new(format!("err incorrect value for authMode is given: {other}"))),
     }
 }
 
 impl Datadog {
-    /// The question at a time.
-    fn call(&self, now: Timestamp) -> Result<Call, Error> {
+    /// The request at the given time.
+    fn call(&self, now: Timestamp) -> Result<HttpCall, ScalerError> {
         let Parameters { api_key, app_key, query, age, time_window_offset, .. } = &self.parameters;
         let to = now.as_second().saturating_sub(*time_window_offset as i64);
         let from = to.saturating_sub(*age as i64);
-        let call = Call::get(query::url(&self.url, query, from, to), self.within);
-        // The time is when it is asked, which does not make it another question.
+        let call = HttpCall::get(query::url(&self.url, query, from, to), self.within);
+        // The time window moves with every request; requests that differ only in it share a response.
         let same_as = format!("{}#{age}#{time_window_offset}", query::url(&self.url, query, 0, 0));
         let call = call.header("DD-API-KEY", api_key.reveal())?;
         Ok(call.header("DD-APPLICATION-KEY", app_key.reveal())?.same_as(same_as))
     }
 
-    async fn found(&self) -> Result<Option<f64>, Error> {
+    async fn found(&self) -> Result<Option<f64>, ScalerError> {
         let Parameters { use_cluster_agent, unsafe_ssl, token, last_available_point_offset, .. } =
             &self.parameters;
         if *use_cluster_agent {
-            let mut call = Call::get(&self.url, self.within).unsafe_ssl(*unsafe_ssl);
+            let mut call = HttpCall::get(&self.url, self.within).unsafe_ssl(*unsafe_ssl);
             call.access.auth = Auth::Token(token.clone());
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             return query::agent_value(status, &body);
         }
         let back = usize::try_from(*last_available_point_offset).unwrap_or(0);
-        let (status, body) = ask(&self.web, self.call(Timestamp::now())?).await?;
+        let (status, body) = send(&self.web, self.call(Timestamp::now())?).await?;
         query::value(status, &body, self.aggregator, back)
     }
 }
 
-impl Source for Datadog {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Datadog {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let none = || Error::new("no Datadog metrics returned for the given time window");
+            let none = || ScalerError::new("no Datadog metrics returned for the given time window");
             self.found().await?.or(self.parameters.metric_unavailable_value).ok_or_else(none)
         })
     }

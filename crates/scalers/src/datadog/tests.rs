@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::query::{Aggregator, agent_url, agent_value, metric, value};
 use super::{Datadog, Parameters};
-use crate::single::Source as _;
-use crate::stage::{Act, Ground, backends, server, texts, trigger};
+use crate::single::ValueSource as _;
+use crate::stage::{FakeCluster, ServerAction, backends, server, texts, trigger};
 
 const SERIES: &str =
     r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
@@ -63,12 +63,12 @@ fn answers_of_the_agent() {
 
 fn source(url: String, parameters: Parameters) -> Datadog {
     let aggregator = Some(Aggregator::Max);
-    let web = Arc::clone(&backends(Ground::default()).web);
+    let web = Arc::clone(&backends(FakeCluster::default()).web);
     Datadog { parameters, aggregator, url, within: Duration::from_secs(10), web }
 }
 
 #[tokio::test]
-async fn asks_datadog() {
+async fn reads_from_datadog_api() {
     let url = server(|head| {
         assert!(head.starts_with("GET /api/v1/query?from="), "{head}");
         assert!(head.contains("&query=sum%3Ax%7Ba%7D "), "{head}");
@@ -78,7 +78,7 @@ async fn asks_datadog() {
             rest.split(['&', ' ']).next().unwrap().parse().unwrap()
         };
         assert_eq!(number("to=") - number("from="), 120, "{head}");
-        Act::Answer(200, SERIES.to_owned())
+        ServerAction::Answer(200, SERIES.to_owned())
     })
     .await;
     let mut trigger = trigger("datadog", &[("query", "sum:x{a}"), ("queryValue", "7"), ("age", "120")]);
@@ -88,10 +88,10 @@ async fn asks_datadog() {
 }
 
 #[tokio::test]
-async fn asks_the_agent() {
+async fn reads_from_cluster_agent() {
     let url = server(|head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
-        Act::Answer(200, r#"{"items":[]}"#.to_owned())
+        ServerAction::Answer(200, r#"{"items":[]}"#.to_owned())
     })
     .await;
     let mut trigger = trigger("datadog", &[("useClusterAgentProxy", "true")]);

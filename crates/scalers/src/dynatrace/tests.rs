@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::query::{Progress, progress, selected, selector_url};
-use crate::stage::{Act, build, read, server, texts, trigger};
+use crate::stage::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
 fn selectors() {
@@ -53,10 +53,10 @@ fn queries() {
 }
 
 #[tokio::test]
-async fn asks_for_a_selector() {
+async fn reads_metric_selector() {
     let url = server(|head| {
         assert!(head.contains("authorization: Api-Token t\r\n"), "{head}");
-        Act::Answer(200, r#"{"result":[{"data":[{"values":[9]}]}]}"#.to_owned())
+        ServerAction::Answer(200, r#"{"result":[{"data":[{"values":[9]}]}]}"#.to_owned())
     })
     .await;
     let mut trigger = trigger("dynatrace", &[("host", &url), ("metricSelector", "x"), ("threshold", "3")]);
@@ -67,16 +67,16 @@ async fn asks_for_a_selector() {
 }
 
 #[tokio::test]
-async fn asks_until_a_query_is_done() {
+async fn polls_until_query_is_done() {
     let looks = AtomicUsize::new(0);
     let url = server(move |head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         if head.starts_with("POST /platform/storage/query/v1/query:execute ") {
             assert!(head.ends_with(r#"{"query":"fetch logs","fetchTimeoutSeconds":10}"#), "{head}");
-            return Act::Answer(202, r#"{"state":"RUNNING","requestToken":"a b"}"#.to_owned());
+            return ServerAction::Answer(202, r#"{"state":"RUNNING","requestToken":"a b"}"#.to_owned());
         }
         assert!(head.starts_with("GET /platform/storage/query/v1/query:poll?request-token=a+b "), "{head}");
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match looks.fetch_add(1, Ordering::SeqCst) {
                 0 => r#"{"state":"RUNNING"}"#.to_owned(),

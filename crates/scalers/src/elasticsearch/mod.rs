@@ -1,4 +1,4 @@
-//! elasticsearch: a number in what a search finds.
+//! elasticsearch: a number in the result of a search.
 
 mod query;
 #[cfg(test)]
@@ -11,12 +11,12 @@ use sources::http::{Auth, Endpoint};
 use crate::backends::Backends;
 use crate::metric::target_type;
 use crate::parameters::Secret;
-use crate::search::{Access, Searched};
-use crate::table::Type;
-use crate::{Error, Scaler, Trigger};
+use crate::search::{SearchAccess, SearchParameters};
+use crate::table::ScalerType;
+use crate::{Scaler, ScalerError, Trigger};
 
-/// elasticsearch.
-pub const TYPE: Type = Type {
+/// The scaler type `elasticsearch`.
+pub const TYPE: ScalerType = ScalerType {
     name: "elasticsearch",
     about: "A number in what an Elasticsearch search finds.",
     display: "elasticsearchScaler",
@@ -26,13 +26,13 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What elasticsearch accepts: addresses with user and password, or a cloud id with an API key.
+    /// Parameters of elasticsearch: addresses with user and password, or a cloud id with an API key.
     pub struct Parameters of "error parsing elasticsearch metadata" {
-        /// Where Elasticsearch is, e.g. `https://es-0.search:9200,https://es-1.search:9200`; the first that answers counts.
+        /// URLs of Elasticsearch, e.g. `https://es-0.search:9200,https://es-1.search:9200`; the first that responds is used.
         addresses: Vec<String> = "addresses" in [Authentication, Metadata];
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Metadata];
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata];
@@ -40,9 +40,9 @@ crate::parameters! {
         cloud_id: String = "cloudID" in [Authentication, Metadata];
         /// Its API key.
         api_key: Secret = "apiKey" in [Authentication, Metadata];
-        /// What is searched, and which number counts.
-        searched: Searched;
-        /// Has no effect any more.
+        /// The search, and the location of the value.
+        searched: SearchParameters;
+        /// Has no effect.
         metric_name: Option<String> = "metricName" in [Metadata];
     }
     check Parameters::check
@@ -69,7 +69,7 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let Parameters { addresses, unsafe_ssl, username, password, cloud_id, api_key, searched, .. } =
         Parameters::read(trigger)?;
@@ -81,7 +81,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         Some(_) => Auth::None,
         None => Auth::Basic { user: username, password },
     };
-    let access = Access {
+    let access = SearchAccess {
         product: "elasticsearch",
         addresses,
         endpoint: Endpoint { insecure: unsafe_ssl, auth, ..Endpoint::default() },

@@ -1,14 +1,17 @@
-//! Where Elastic Cloud has a deployment.
+//! URLs of Elastic Cloud deployments.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::Error;
+use crate::ScalerError;
 
-/// The address that a cloud id stands for: `name:base64(domain$elasticsearch$kibana)`.
-pub(super) fn cloud(id: &str) -> Result<String, Error> {
-    let bad =
-        || Error::new("cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is");
+/// The URL encoded in a cloud id: `name:base64(domain$elasticsearch$kibana)`.
+pub(super) fn cloud(id: &str) -> Result<String, ScalerError> {
+    let bad = || {
+        ScalerError::new(
+            "cloudID cannot be read: it must be copied from the console of Elastic Cloud as it is",
+        )
+    };
     let coded = id.rsplit_once(':').map_or(id, |(_, coded)| coded);
     let text = STANDARD.decode(coded.trim()).map_err(|_| bad())?;
     let text = String::from_utf8(text).map_err(|_| bad())?;

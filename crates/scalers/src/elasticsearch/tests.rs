@@ -1,22 +1,25 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::cloud;
-use crate::search::{Question, Searched, value};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::search::{SearchParameters, SearchRequest, value};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn searches() {
-    let plain =
-        Searched { indexes: vec!["a".into(), "b*".into()], query: "{}".into(), ..Searched::default() };
-    let plain = Question::new(&plain);
+    let plain = SearchParameters {
+        indexes: vec!["a".into(), "b*".into()],
+        query: "{}".into(),
+        ..SearchParameters::default()
+    };
+    let plain = SearchRequest::new(&plain);
     assert_eq!((&*plain.path, &*plain.body), ("/a,b%2A/_search", "{}"));
-    let template = Searched {
+    let template = SearchParameters {
         indexes: vec!["a".into()],
         template: "t".into(),
         parameters: vec!["x:1".into(), "y: a:b".into(), "z".into()],
-        ..Searched::default()
+        ..SearchParameters::default()
     };
-    let template = Question::new(&template);
+    let template = SearchRequest::new(&template);
     assert_eq!(template.path, "/a/_search/template");
     assert_eq!(template.body, r#"{"id":"t","params":{"x":"1","y":"a:b"}}"#);
 }
@@ -55,13 +58,13 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks_the_first_that_is_there() {
+async fn uses_first_reachable_address() {
     let url = server(|head| {
         assert!(
             head.starts_with("POST /i/_search ") && head.contains("authorization: Basic dTpw\r\n"),
             "{head}"
         );
-        Act::Answer(200, r#"{"v":3}"#.to_owned())
+        ServerAction::Answer(200, r#"{"v":3}"#.to_owned())
     })
     .await;
     let addresses = format!("http://127.0.0.1:1,{url}");

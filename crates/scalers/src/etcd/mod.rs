@@ -1,4 +1,4 @@
-//! etcd: a number under a key, through the JSON gateway.
+//! etcd: the number stored under a key, read through the JSON gateway.
 
 mod query;
 #[cfg(test)]
@@ -12,13 +12,13 @@ use sources::http::Endpoint;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// etcd.
-pub const TYPE: Type = Type {
+/// The scaler type `etcd`.
+pub const TYPE: ScalerType = ScalerType {
     name: "etcd",
     about: "A number under a key of etcd.",
     display: "etcdScaler",
@@ -28,31 +28,31 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What etcd accepts.
+    /// Parameters of etcd.
     pub struct Parameters of "error parsing redis metadata" {
-        /// Where etcd is, e.g. `http://etcd-0.etcd:2379,http://etcd-1.etcd:2379`; the first that answers counts.
+        /// URLs of etcd, e.g. `http://etcd-0.etcd:2379,http://etcd-1.etcd:2379`; the first that responds is used.
         endpoints: Vec<String> = "endpoints" in [Metadata], required;
         /// The key.
         watch_key: String = "watchKey" in [Metadata], required;
-        /// The number that one replica is for.
+        /// Target value per replica.
         value: f64 = "value" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_value: f64 = "activationValue" in [Metadata], default "0";
-        /// Has no effect: etcd is asked, not watched.
+        /// Has no effect: etcd is polled, not watched.
         watch_progress_notify_interval: isize = "watchProgressNotifyInterval" in [Metadata], default "600";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Metadata, Environment];
         /// Password.
         password: Secret = "password" in [Authentication, Environment];
-        /// Speaks TLS with our certificate.
+        /// Uses TLS with the client certificate.
         tls: String = "tls" in [Authentication], default "disable", one_of ["enable", "disable"];
-        /// Our certificate (PEM).
+        /// Client certificate (PEM).
         certificate: String = "cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The password of the key; keys must not be encrypted here.
+        /// Password of the private key; encrypted keys are refused.
         key_password: Secret = "keyPassword" in [Authentication];
-        /// The authority that the server's certificate must be of (PEM).
+        /// CA certificate that must have signed the server certificate (PEM).
         authority: String = "ca" in [Authentication];
     }
     check Parameters::check
@@ -71,7 +71,7 @@ impl Parameters {
         }
     }
 
-    /// Trust and certificate.
+    /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
         let own = self.tls == "enable" && !self.certificate.is_empty();
         let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
@@ -88,17 +88,17 @@ impl Parameters {
 struct Etcd {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)
         .map_err(|error| error.inside("error parsing kubernetes workload metadata"))?;
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
     let source = Etcd { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl Etcd {
@@ -108,21 +108,21 @@ impl Etcd {
         path: &str,
         body: String,
         token: &str,
-    ) -> Result<(u16, bytes::Bytes), Error> {
+    ) -> Result<(u16, bytes::Bytes), ScalerError> {
         let scheme = if self.parameters.tls == "enable" { "https" } else { "http" };
         let endpoint = endpoint.trim_end_matches('/');
         let url = match endpoint.split_once("://") {
             Some(_) => format!("{endpoint}{path}"),
             None => format!("{scheme}://{endpoint}{path}"),
         };
-        let mut call = Call::post(url, body, self.within).access(self.parameters.trust());
+        let mut call = HttpCall::post(url, body, self.within).access(self.parameters.trust());
         if !token.is_empty() {
             call = call.header("authorization", token)?;
         }
-        ask(&self.web, call).await
+        send(&self.web, call).await
     }
 
-    async fn read(&self, endpoint: &str) -> Result<f64, Error> {
+    async fn read(&self, endpoint: &str) -> Result<f64, ScalerError> {
         let Parameters { watch_key, username, password, .. } = &self.parameters;
         let mut token = String::new();
         if !username.is_empty() {
@@ -135,10 +135,10 @@ impl Etcd {
     }
 }
 
-impl Source for Etcd {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Etcd {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let mut failed = Error::new("no endpoints are given");
+            let mut failed = ScalerError::new("no endpoints are given");
             for endpoint in &self.parameters.endpoints {
                 match self.read(endpoint).await {
                     Ok(value) => return Ok(value),

@@ -1,52 +1,52 @@
-//! What the JSON gateway is asked, and what it answers. Keys and values are in base64.
+//! Requests to the JSON gateway and their responses. Keys and values are base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind, parsed};
 
-/// A question for one key.
+/// The request body for one key.
 pub(super) fn range(key: &str) -> String {
     json!({"key": STANDARD.encode(key)}).to_string()
 }
 
-/// A question for a token.
+/// The request body for a token.
 pub(super) fn credentials(user: &str, password: &str) -> String {
     json!({"name": user, "password": password}).to_string()
 }
 
-/// The token in an answer, which errors do not repeat.
-pub(super) fn token(status: u16, body: &[u8]) -> Result<String, Error> {
+/// The token in a response; errors do not quote the body, because it may contain the token.
+pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     let answer = successful(status, body)?;
     let token = answer.get("token").and_then(Value::as_str);
-    token.map(str::to_owned).ok_or_else(|| Error::new("etcd answered without a token"))
+    token.map(str::to_owned).ok_or_else(|| ScalerError::new("etcd answered without a token"))
 }
 
-/// The number under a key.
-pub(super) fn value(status: u16, body: &[u8], key: &str) -> Result<f64, Error> {
+/// The number stored under a key.
+pub(super) fn value(status: u16, body: &[u8], key: &str) -> Result<f64, ScalerError> {
     let answer = successful(status, body)?;
     let Some(pair) = answer.pointer("/kvs/0") else {
-        return Err(Error::new(format!("watchKey {key} doesn't exist")));
+        return Err(ScalerError::new(format!("watchKey {key} doesn't exist")));
     };
-    // An empty value is not written at all.
+    // The gateway omits empty values.
     let coded = pair.get("value").and_then(Value::as_str).unwrap_or_default();
     let text = STANDARD.decode(coded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let number = text.as_deref().and_then(parsed);
-    number.ok_or_else(|| Error::new(format!("the value of watchKey {key} is not a number")))
+    number.ok_or_else(|| ScalerError::new(format!("the value of watchKey {key} is not a number")))
 }
 
-fn successful(status: u16, body: &[u8]) -> Result<Value, Error> {
+fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     let answer = read(body);
     if status == 200 {
         let answer = answer?;
         if answer.is_object() {
             return Ok(answer);
         }
-        return Err(Error::new(format!("etcd answered {} instead of an object", kind(Some(&answer)))));
+        return Err(ScalerError::new(format!("etcd answered {} instead of an object", kind(Some(&answer)))));
     }
     let said = answer.ok().and_then(|answer| answer.get("error").and_then(Value::as_str).map(str::to_owned));
     let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(Error::new(format!("etcd returned {status}: {said}")))
+    Err(ScalerError::new(format!("etcd returned {status}: {said}")))
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{token, value};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -30,15 +30,15 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks_with_a_token() {
+async fn reads_with_token() {
     let url = server(|head| {
         if head.starts_with("POST /v3/auth/authenticate ") {
             assert!(head.ends_with(r#"{"name":"u","password":"p"}"#), "{head}");
-            return Act::Answer(200, r#"{"token":"t"}"#.to_owned());
+            return ServerAction::Answer(200, r#"{"token":"t"}"#.to_owned());
         }
         assert!(head.starts_with("POST /v3/kv/range ") && head.contains("authorization: t\r\n"), "{head}");
         assert!(head.ends_with(r#"{"key":"L2E="}"#), "{head}");
-        Act::Answer(200, r#"{"kvs":[{"value":"Nw=="}]}"#.to_owned())
+        ServerAction::Answer(200, r#"{"kvs":[{"value":"Nw=="}]}"#.to_owned())
     })
     .await;
     let endpoints = format!("http://127.0.0.1:1,{url}");

@@ -1,4 +1,4 @@
-//! Channels, shared by every trigger that asks the same server in the same way.
+//! gRPC channels, shared by all triggers with the same server and TLS settings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -16,32 +16,33 @@ use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 
 use super::query::{self, Place};
-use crate::Error;
-use crate::tls::Tls;
+use crate::ScalerError;
+use crate::tls::TlsSettings;
 use crate::urls::shown;
 
-/// How long an answer may take, the connection included. KEDA sets no limit: a server that hangs blocks its object.
+/// Timeout of a call, including the connection. KEDA has none, so that a server that hangs blocks its object.
 pub(super) const WITHIN: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
-/// How long a connection may take.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long nobody tries to connect after it failed: many triggers may want the same server.
+/// Pause after a failed connection attempt, because many triggers may use the same server.
 const REST: Duration = Duration::from_secs(1);
-/// Dead streams are noticed by TCP: servers written in Go close connections that are pinged more often than every 5 minutes.
+/// Interval of TCP keepalive, which detects dead streams. HTTP/2 pings are no option, because servers in Go close
+/// connections that ping more often than every 5 minutes.
 const ALIVE: Duration = Duration::from_secs(30);
 
-/// A server, and how to speak with it.
+/// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    /// As the trigger writes it.
+    /// The address as written in the trigger.
     pub(super) address: String,
-    /// None for plain text.
-    pub(super) tls: Option<Tls>,
+    /// TLS settings; none for plain text.
+    pub(super) tls: Option<TlsSettings>,
 }
 
-/// The connection to a server.
+/// The connection to a server, and the result of the last attempt.
 pub(super) struct Channel {
     destination: Destination,
-    /// Held while connecting: one connects, the others wait.
+    /// Held while connecting, so that only one caller connects.
     state: tokio::sync::Mutex<State>,
 }
 
@@ -50,27 +51,27 @@ enum State {
     #[default]
     New,
     Connected(transport::Channel),
-    Failed(Error, Instant),
+    Failed(ScalerError, Instant),
 }
 
 static CHANNELS: LazyLock<Mutex<HashMap<Destination, Weak<Channel>>>> = LazyLock::new(Mutex::default);
 
-/// How one of the questions is asked.
+/// Sends one kind of request.
 type Ask<Q, T> = fn(
     ExternalScalerClient<transport::Channel>,
     Request<Q>,
 ) -> BoxFuture<'static, Result<tonic::Response<T>, Status>>;
 
-/// Why a call has no answer.
+/// Why a call failed.
 enum Fault {
-    /// The server said so.
-    Said(Error),
-    /// The connection broke.
-    Broke(Error),
+    /// The server returned an error.
+    Said(ScalerError),
+    /// The connection was lost.
+    Broke(ScalerError),
 }
 
 impl Channel {
-    /// The channel of a destination; nothing is connected yet.
+    /// The channel of a destination; it connects on first use.
     pub(super) fn of(destination: Destination) -> Arc<Self> {
         let mut channels = CHANNELS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(channel) = channels.get(&destination).and_then(Weak::upgrade) {
@@ -83,26 +84,29 @@ impl Channel {
         channel
     }
 
-    /// As the trigger writes it, for errors.
+    /// The address as written in the trigger, without credentials, for errors.
     pub(super) fn address(&self) -> String {
         shown(&self.destination.address)
     }
 
-    pub(super) async fn metric_spec(&self, object: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Error> {
+    pub(super) async fn metric_spec(
+        &self,
+        object: &ScaledObjectRef,
+    ) -> Result<GetMetricSpecResponse, ScalerError> {
         self.call("GetMetricSpec", object, |mut client, request| {
             Box::pin(async move { client.get_metric_spec(request).await })
         })
         .await
     }
 
-    pub(super) async fn metrics(&self, asked: &GetMetricsRequest) -> Result<GetMetricsResponse, Error> {
+    pub(super) async fn metrics(&self, asked: &GetMetricsRequest) -> Result<GetMetricsResponse, ScalerError> {
         self.call("GetMetrics", asked, |mut client, request| {
             Box::pin(async move { client.get_metrics(request).await })
         })
         .await
     }
 
-    pub(super) async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Error> {
+    pub(super) async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, ScalerError> {
         let answer = self
             .call("IsActive", object, |mut client, request| {
                 Box::pin(async move { client.is_active(request).await })
@@ -111,16 +115,16 @@ impl Channel {
         Ok(answer.result)
     }
 
-    /// Passes on what the server tells until it ends the stream; an error if it did not do so in order.
+    /// Forwards activity from the server until the stream ends; an error if it does not end cleanly.
     pub(super) async fn listen(
         &self,
         object: &ScaledObjectRef,
         tell: &mpsc::Sender<bool>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ScalerError> {
         let name = "StreamIsActive";
         let (channel, _) = timeout(WITHIN, self.connected()).await.map_err(|_| self.late(name))??;
         let mut client = ExternalScalerClient::new(channel);
-        // Servers answer when they have something to tell, which may take for ever; that they live, the connection shows.
+        // Servers respond with the first activity, which may take forever; TCP keepalive detects dead servers meanwhile.
         let answer = tokio::select! {
             answer = client.stream_is_active(object.clone()) => answer,
             () = tell.closed() => return Ok(()),
@@ -153,15 +157,15 @@ impl Channel {
         }
     }
 
-    /// Asks; once more if the connection turns out to be dead.
-    async fn call<Q: Clone, T>(&self, name: &str, message: &Q, ask: Ask<Q, T>) -> Result<T, Error> {
+    /// Sends a request, and once more if a reused connection turns out to be dead.
+    async fn call<Q: Clone, T>(&self, name: &str, message: &Q, ask: Ask<Q, T>) -> Result<T, ScalerError> {
         let begun = Instant::now();
         let attempts = async {
             loop {
                 let (channel, used) = self.connected().await?;
                 let left = WITHIN.saturating_sub(begun.elapsed());
                 let mut request = Request::new(message.clone());
-                // So that the server knows how long somebody waits; our own clock ends it.
+                // Tells the server the deadline; the timeout below enforces it.
                 request.set_timeout(left + WITHIN / 10);
                 let answer = ask(ExternalScalerClient::new(channel), request).await;
                 match answer.map_err(|status| self.fault(name, &status)) {
@@ -179,15 +183,15 @@ impl Channel {
         if let Ok(answer) = timeout(WITHIN, attempts).await {
             return answer;
         }
-        // Perhaps nobody is there any more; who connects at this moment will find out.
+        // The server may be gone, so the next call reconnects. If the lock is taken, a caller is connecting already.
         if let Ok(mut state) = self.state.try_lock() {
             *state = State::New;
         }
         Err(self.late(name))
     }
 
-    /// A connection, and whether it was there before.
-    async fn connected(&self) -> Result<(transport::Channel, bool), Error> {
+    /// A connection, and whether it is reused.
+    async fn connected(&self) -> Result<(transport::Channel, bool), ScalerError> {
         let mut state = self.state.lock().await;
         match &*state {
             State::Connected(channel) => return Ok((channel.clone(), true)),
@@ -206,7 +210,7 @@ impl Channel {
                 Ok((channel, false))
             }
             Err(reason) => {
-                let error = Error::new(format!("external scaler {}: {reason}", self.address()));
+                let error = ScalerError::new(format!("external scaler {}: {reason}", self.address()));
                 *state = State::Failed(error.clone(), Instant::now());
                 Err(error)
             }
@@ -217,16 +221,18 @@ impl Channel {
         *self.state.lock().await = State::New;
     }
 
-    fn late(&self, name: &str) -> Error {
-        Error::new(format!("external scaler {}: no answer to {name} within {WITHIN:?}", self.address()))
+    fn late(&self, name: &str) -> ScalerError {
+        ScalerError::new(format!("external scaler {}: no answer to {name} within {WITHIN:?}", self.address()))
     }
 
     fn fault(&self, name: &str, status: &Status) -> Fault {
         let address = self.address();
-        // What the transport says about itself has a source, what the server says has none.
+        // Errors of the transport have a source, statuses returned by the server have none.
         if let Some(source) = std::error::Error::source(status) {
             let cause = HttpErrorCause::classify(source);
-            return Fault::Broke(Error::new(format!("external scaler {address}: {name} failed: {cause}")));
+            return Fault::Broke(ScalerError::new(format!(
+                "external scaler {address}: {name} failed: {cause}"
+            )));
         }
         let words = query::words(status.message());
         let text = match status.code() {
@@ -234,7 +240,7 @@ impl Channel {
             code if words.is_empty() => format!("external scaler {address} refused {name}: {code:?}"),
             code => format!("external scaler {address} refused {name}: {words} ({code:?})"),
         };
-        Fault::Said(Error::new(text))
+        Fault::Said(ScalerError::new(text))
     }
 }
 
@@ -254,7 +260,7 @@ impl Destination {
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         let mut config = ClientTlsConfig::new();
         if !tls.certificate.is_empty() || !tls.key.reveal().is_empty() {
-            // Whether it can be used is said in our words.
+            // Validates the certificate first, for a clearer error than tonic's.
             tls.config(&[]).map_err(|error| error.0)?;
             config = config.identity(Identity::from_pem(&tls.certificate, tls.key.reveal()));
         }

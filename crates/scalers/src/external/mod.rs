@@ -1,8 +1,8 @@
-//! external and external-push: scalers that others wrote, over gRPC (spec section 6).
+//! external and external-push: custom scalers over gRPC (docs/spec/keda.md 6).
 //!
 //! ```text
 //! query    addresses, metadata, specs, values and delays, without IO
-//! client   channels, shared by every trigger that asks the same server in the same way
+//! client   gRPC channels, shared by triggers with the same server and TLS settings
 //! ```
 
 mod client;
@@ -23,14 +23,14 @@ use tokio::time::Instant;
 
 use crate::backends::Backends;
 use crate::parameters::Secret;
-use crate::table::Type;
-use crate::tls::{Belief, Tls};
-use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+use crate::table::ScalerType;
+use crate::tls::{CertificateCheck, TlsSettings};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
 
 use client::{Channel, Destination};
 
-/// external.
-pub const TYPE: Type = Type {
+/// The scaler type `external`.
+pub const TYPE: ScalerType = ScalerType {
     name: "external",
     about: "Whatever a scaler of your own measures, asked over gRPC.",
     display: "externalScaler",
@@ -39,8 +39,8 @@ pub const TYPE: Type = Type {
     build: |trigger, backends| External::build(trigger, backends, false),
 };
 
-/// external-push.
-pub const PUSH: Type = Type {
+/// The scaler type `external-push`.
+pub const PUSH: ScalerType = ScalerType {
     name: "external-push",
     about: "Whatever a scaler of your own measures, asked over gRPC; it also tells of activity the moment it begins.",
     display: "externalPushScaler",
@@ -50,27 +50,27 @@ pub const PUSH: Type = Type {
 };
 
 crate::parameters! {
-    /// Where a scaler is, and how to speak with it. All of the trigger's metadata is sent to it.
+    /// Address and TLS settings of an external scaler. All metadata of the trigger is sent to it.
     pub struct Parameters of "error parsing external scaler metadata: error parsing external scaler metadata" {
-        /// Where it is: `host:port`, or `dns:///host:port`.
+        /// Address of the scaler: `host:port`, or `dns:///host:port`.
         address: String = "scalerAddress" in [Metadata], required;
-        /// Whether it speaks TLS. It does in any case if there is a `caCert` or a client certificate.
+        /// Uses TLS. TLS is always used with a `caCert` or a client certificate.
         enable_tls: bool = "enableTLS" in [Metadata];
-        /// Whether any certificate of the server will do.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// An authority that is trusted besides the system's (PEM).
+        /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "caCert" in [Authentication];
-        /// Our certificate (PEM).
+        /// Client certificate (PEM).
         certificate: String = "tlsClientCert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "tlsClientKey" in [Authentication];
     }
 }
 
-/// How long specs are believed without asking again: a poll and the queries around it ask once.
+/// How long metric specs are cached: a poll and the queries around it request them once.
 const SPECS_FRESH: Duration = Duration::from_secs(10);
 
-/// A scaler that somebody else wrote.
+/// An external scaler.
 struct External {
     trigger: Trigger,
     object: ScaledObjectRef,
@@ -81,20 +81,20 @@ struct External {
 }
 
 impl External {
-    fn build(trigger: &Trigger, backends: &Backends, push: bool) -> Result<Arc<dyn Scaler>, Error> {
+    fn build(trigger: &Trigger, backends: &Backends, push: bool) -> Result<Arc<dyn Scaler>, ScalerError> {
         let parameters = Parameters::read(trigger)?;
-        metric::target_type(trigger).map_err(|Error(text)| {
-            Error::new(text.replacen("error getting scaler", "error getting external scaler", 1))
+        metric::target_type(trigger).map_err(|ScalerError(text)| {
+            ScalerError::new(text.replacen("error getting scaler", "error getting external scaler", 1))
         })?;
         let tls = parameters.enable_tls
             || !parameters.ca.is_empty()
             || !(parameters.certificate.is_empty() || parameters.key.reveal().is_empty());
-        let belief = if parameters.unsafe_ssl { Belief::Anything } else { Belief::Full };
+        let belief = if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
         let destination = Destination {
-            // As it was written: KEDA does not trim it, and what it could not reach we do not reach either.
+            // The address is used untrimmed, because KEDA does not trim it either.
             address: trigger.metadata.get("scalerAddress").cloned().unwrap_or_default(),
             tls: tls.then(|| {
-                let own = Tls {
+                let own = TlsSettings {
                     authorities: parameters.ca,
                     certificate: parameters.certificate,
                     key: parameters.key,
@@ -113,7 +113,7 @@ impl External {
         }))
     }
 
-    async fn ask_specs(&self) -> Result<Vec<MetricSpec>, Error> {
+    async fn ask_specs(&self) -> Result<Vec<MetricSpec>, ScalerError> {
         let answer = self.channel.metric_spec(&self.object).await?;
         Ok(answer.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect())
     }
@@ -125,9 +125,9 @@ impl External {
 }
 
 impl Scaler for External {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move {
-            // KEDA asks each time, and takes a server that does not answer for one that has no metrics.
+            // KEDA requests specs each time, and treats an unreachable server as one without metrics.
             if self.compat.is_strict() {
                 return Ok(self.ask_specs().await.unwrap_or_default());
             }
@@ -141,7 +141,7 @@ impl Scaler for External {
         })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let asked = GetMetricsRequest {
                 scaled_object_ref: Some(self.object.clone()),
@@ -149,7 +149,7 @@ impl Scaler for External {
             };
             let answer = self.channel.metrics(&asked).await?;
             let values = query::values(metric, &answer.metric_values, self.compat).map_err(|reason| {
-                Error::new(format!("external scaler {}: {reason}", self.channel.address()))
+                ScalerError::new(format!("external scaler {}: {reason}", self.channel.address()))
             })?;
             let active = self.channel.is_active(&self.object).await?;
             Ok(Reading { values, active })
@@ -161,7 +161,7 @@ impl Scaler for External {
     }
 }
 
-/// Hears of activity until it is dropped.
+/// Forwards activity until the future is dropped.
 async fn listen(scaler: Arc<External>, tell: mpsc::Sender<bool>) {
     let mut delay = query::FIRST_DELAY;
     loop {

@@ -10,25 +10,25 @@ use external_scaler::protocol::{MetricSpec, MetricValue};
 use crate::urls::shown;
 use crate::{Trigger, metric};
 
-/// How long to wait after a stream ended for the first time; it doubles each time.
+/// Delay before the first reconnection of a stream; it doubles each time.
 pub(super) const FIRST_DELAY: Duration = Duration::from_secs(2);
-/// How long to wait at most.
+/// Maximum delay.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
-/// The port of addresses without one, as gRPC has it.
+/// Default port, as in gRPC.
 const PORT: u16 = 443;
-/// More of what a server says than this does not help anybody.
+/// Maximum length in characters of a server's error message.
 const WORDS: usize = 300;
 
-/// Where a scaler is.
+/// Address of an external scaler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// `host:port`; an IPv6 address is in brackets.
     Host(String),
-    /// A socket in the file system.
+    /// Path of a Unix domain socket.
     Socket(String),
 }
 
-/// The place of an address as gRPC writes them: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
+/// Parses an address of gRPC: `host`, `host:port`, `dns:///host:port`, `unix:/path`.
 pub(super) fn place(address: &str) -> Result<Place, String> {
     if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("the address has spaces in it".to_owned());
@@ -38,7 +38,7 @@ pub(super) fn place(address: &str) -> Result<Place, String> {
         return Ok(Place::Socket(path.to_owned()));
     }
     let host = match address.split_once("://") {
-        // Between the slashes stands a name server; we ask the system's.
+        // The authority names a DNS server, which is ignored: the system's resolver is used.
         Some(("dns" | "passthrough", rest)) => rest.split_once('/').map_or("", |(_, host)| host),
         Some((scheme @ ("http" | "https" | "grpc" | "grpcs"), rest)) => {
             let rest = shown(rest.split('/').next().unwrap_or_default());
@@ -60,7 +60,7 @@ fn with_port(host: &str) -> Result<String, String> {
             Some((name, port)) if port.starts_with(':') => (format!("[{name}]"), port.get(1..)),
             _ => return bad("a bracket is not closed"),
         },
-        // More than one colon: an IPv6 address that nobody put into brackets.
+        // More than one colon: an IPv6 address without brackets.
         None if host.matches(':').count() > 1 => (format!("[{host}]"), None),
         None => match host.split_once(':') {
             Some((name, port)) => (name.to_owned(), Some(port)),
@@ -80,7 +80,7 @@ fn with_port(host: &str) -> Result<String, String> {
     }
 }
 
-/// What the server is told: all of the metadata; of keys that end in `FromEnv` the variable's value, under the same key.
+/// The reference sent to the server: all metadata, where keys that end in `FromEnv` have the value of the variable.
 pub(super) fn object(trigger: &Trigger) -> ScaledObjectRef {
     let metadata = trigger.metadata.iter().filter_map(|(key, value)| {
         let value = if key.ends_with("FromEnv") {
@@ -97,7 +97,7 @@ pub(super) fn object(trigger: &Trigger) -> ScaledObjectRef {
     }
 }
 
-/// A metric of the server as it stands in an HPA. Its name stays as it is.
+/// The metric spec for the HPA. The server's metric name is not escaped.
 pub(super) fn spec(trigger: &Trigger, spec: &MetricSpec) -> v2::MetricSpec {
     let target = if spec.target_size_float > 0.0 {
         metric::milli(spec.target_size_float)
@@ -107,19 +107,19 @@ pub(super) fn spec(trigger: &Trigger, spec: &MetricSpec) -> v2::MetricSpec {
     metric::external_named(trigger, format!("s{}-{}", trigger.index, spec.metric_name), target)
 }
 
-/// What the server calls a metric.
+/// The server's name of a metric.
 pub(super) fn own_name(index: usize, metric: &str) -> &str {
     metric.strip_prefix(&*format!("s{index}-")).unwrap_or(metric)
 }
 
-/// Its values, under the name that was asked for.
+/// The values, under the requested name.
 pub(super) fn values(
     asked: &str,
     values: &[MetricValue],
     compat: Compat,
 ) -> Result<Vec<crate::MetricValue>, String> {
     let one = |value: &MetricValue| {
-        // KEDA makes a zero of infinity, and a zero scales away what is needed.
+        // KEDA turns infinity into 0, which would scale the target in.
         if value.metric_value_float.is_infinite() && !compat.is_strict() {
             return Err(format!("the value of {asked} is infinite"));
         }
@@ -133,15 +133,15 @@ pub(super) fn values(
     values.iter().map(one).collect()
 }
 
-/// How long to wait now that a stream ended, and how long after the next end. A clean end, or a stream that lived longer than
-/// any wait, begins anew.
+/// The delay before reconnecting, and the delay after the next end. It starts over after a clean end, or after a stream that
+/// lasted longer than the maximum delay.
 pub(super) fn reconnect(delay: Duration, clean: bool, lived: Duration) -> (Duration, Duration) {
     let wait = if clean || lived > LONGEST_DELAY { FIRST_DELAY } else { delay };
     let next = if clean { FIRST_DELAY } else { (wait * 2).min(LONGEST_DELAY) };
     (wait, next)
 }
 
-/// What a server said, cut to a length that fits into an event.
+/// A server's error message, shortened to fit into an event.
 pub(super) fn words(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match text.char_indices().nth(WORDS) {

@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 
 use super::query::{self, Place};
 use super::*;
-use crate::web::Settings;
+use crate::web::HttpSettings;
 
-/// A scaler whose metadata say what it answers.
+/// An external scaler whose responses are scripted in the metadata.
 #[derive(Clone, Default)]
 struct Play {
     asked: Arc<AtomicUsize>,
@@ -56,7 +56,7 @@ impl ExternalScaler for Play {
     async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let count = self.streams.fetch_add(1, Ordering::SeqCst);
         if object.text("stream").is_ok_and(|stream| stream == "late") {
-            // Longer than an answer may take: servers in Go say nothing at all before they have something to tell.
+            // Longer than the timeout: servers in Go send no headers before the first message.
             tokio::time::sleep(client::WITHIN + client::WITHIN / 4).await;
         }
         let end = object.text("stream").unwrap_or("eof") == "eof";
@@ -88,7 +88,7 @@ async fn served() -> (String, Play, oneshot::Sender<()>) {
     (address, play, end)
 }
 
-/// A server that does this with every connection.
+/// A server that runs this for every connection.
 async fn odd<F: Future<Output = ()> + Send + 'static>(
     what: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> String {
@@ -111,7 +111,7 @@ fn trigger(address: &str, metadata: &[(&str, &str)]) -> Trigger {
 }
 
 fn built(compat: Compat, trigger: &Trigger) -> Arc<dyn Scaler> {
-    let backends = Backends::without_cluster(Settings::default(), compat);
+    let backends = Backends::without_cluster(HttpSettings::default(), compat);
     (if trigger.type_ == "external" { TYPE } else { PUSH }.build)(trigger, &backends).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn texts(reading: &Reading) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn specs_and_values_are_asked_for_and_named_as_the_hpa_names_them() {
+async fn specs_and_values_have_hpa_names() {
     let (address, play, _end) = served().await;
     let mut trigger = trigger(&address, &[("float", "1.25"), ("pwFromEnv", "PW"), ("goneFromEnv", "GONE")]);
     trigger.environment.insert("PW".into(), "secret".into());
@@ -147,7 +147,7 @@ async fn specs_and_values_are_asked_for_and_named_as_the_hpa_names_them() {
 }
 
 #[tokio::test]
-async fn specs_are_asked_once_in_a_while_and_each_time_if_strict() {
+async fn specs_are_cached_except_in_strict_mode() {
     let (address, play, _end) = served().await;
     let scaler = better(&address, &[]);
     for _ in 0..3 {
@@ -162,7 +162,7 @@ async fn specs_are_asked_once_in_a_while_and_each_time_if_strict() {
 }
 
 #[tokio::test]
-async fn refusals_are_errors_with_the_servers_words_and_strictly_no_metrics() {
+async fn refusals_are_errors_with_the_servers_message() {
     let (address, _play, _end) = served().await;
     let refused = better(&address, &[("specs", "refuse")]).specs().await.unwrap_err();
     assert_eq!(
@@ -176,7 +176,7 @@ async fn refusals_are_errors_with_the_servers_words_and_strictly_no_metrics() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_costs_its_deadline() {
+async fn hanging_server_times_out() {
     let (address, _play, _end) = served().await;
     let late = better(&address, &[("specs", "hang")]).specs().await.unwrap_err();
     assert_eq!(late.0, format!("external scaler {address}: no answer to GetMetricSpec within 2s"));
@@ -191,7 +191,7 @@ async fn a_server_that_hangs_costs_its_deadline() {
 }
 
 #[tokio::test]
-async fn servers_that_close_or_talk_nonsense_are_errors_that_name_the_server() {
+async fn broken_servers_are_errors_that_name_the_server() {
     let closing = odd(|stream| async move { drop(stream) }).await;
     let error = better(&closing, &[]).read("s3-letters").await.unwrap_err();
     assert!(error.0.starts_with(&format!("external scaler {closing}: ")), "{error}");
@@ -211,7 +211,7 @@ async fn servers_that_close_or_talk_nonsense_are_errors_that_name_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_asked_again() {
+async fn restarted_server_is_reconnected() {
     let (listener, address) = listener().await;
     let play = Play::default();
     let (end, task) = serve_on(listener, &play);
@@ -230,7 +230,7 @@ async fn a_server_that_comes_back_is_asked_again() {
 }
 
 #[tokio::test]
-async fn pushes_arrive_and_an_ended_stream_is_opened_again() {
+async fn pushes_arrive_and_stream_is_reopened() {
     let (address, play, _end) = served().await;
     let mut trigger = trigger(&address, &[("stream", "eof")]);
     assert!(built(Compat::Better, &trigger).push(mpsc::channel(1).0).is_none());
@@ -247,7 +247,7 @@ async fn pushes_arrive_and_an_ended_stream_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_stream_stays_open_however_long_there_is_nothing_to_tell() {
+async fn idle_stream_stays_open() {
     let (address, play, _server) = served().await;
     let mut trigger = trigger(&address, &[("stream", "late")]);
     trigger.type_ = "external-push".into();
@@ -265,7 +265,7 @@ async fn channels_are_shared_by_equal_destinations_only() {
     let channel = Channel::of(plain("shared:1"));
     assert!(Arc::ptr_eq(&channel, &Channel::of(plain("shared:1"))));
     assert!(!Arc::ptr_eq(&channel, &Channel::of(plain("shared:2"))));
-    let tls = Destination { address: "shared:1".into(), tls: Some(Tls::default()) };
+    let tls = Destination { address: "shared:1".into(), tls: Some(TlsSettings::default()) };
     assert!(!Arc::ptr_eq(&channel, &Channel::of(tls)));
 }
 
@@ -291,7 +291,7 @@ fn addresses_are_those_of_grpc() {
 }
 
 #[test]
-fn the_float_counts_only_above_zero_and_nothing_is_negative() {
+fn float_value_wins_if_positive_and_values_are_not_negative() {
     let read = |whole, float, compat| {
         let value = MetricValue { metric_name: "x".into(), metric_value: whole, metric_value_float: float };
         let values = query::values("s0-x", &[value], compat)?;
@@ -308,7 +308,7 @@ fn the_float_counts_only_above_zero_and_nothing_is_negative() {
 }
 
 #[test]
-fn streams_are_opened_again_after_longer_and_longer_waits() {
+fn reconnect_delay_grows() {
     let seconds = Duration::from_secs;
     let mut delay = query::FIRST_DELAY;
     let mut waits = Vec::new();
@@ -323,7 +323,7 @@ fn streams_are_opened_again_after_longer_and_longer_waits() {
 }
 
 #[test]
-fn words_of_servers_are_cut() {
+fn server_messages_are_shortened() {
     assert_eq!(query::words("a\nb"), "a b");
     assert_eq!(query::words(&"é".repeat(1000)).chars().count(), 301);
 }

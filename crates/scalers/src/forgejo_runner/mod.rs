@@ -1,4 +1,4 @@
-//! forgejo-runner: jobs that wait for a runner.
+//! forgejo-runner: the number of jobs that wait for a runner.
 
 mod query;
 #[cfg(test)]
@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// forgejo-runner.
-pub const TYPE: Type = Type {
+/// The scaler type `forgejo-runner`.
+pub const TYPE: ScalerType = ScalerType {
     name: "forgejo-runner",
     about: "How many jobs of Forgejo Actions wait for a runner with some labels.",
     display: "forgejoRunnerScaler",
@@ -26,12 +26,12 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What forgejo-runner accepts. Jobs are those of a repository (`owner` and `repo`), of an organisation (`org`), of the
+    /// Parameters of forgejo-runner. Jobs are those of a repository (`owner` and `repo`), of an organization (`org`), of the
     /// whole instance (`global`), or else of the token's user.
     pub struct Parameters of "error parsing forgejo metadata" {
         /// The token of the API.
         token: Secret = "token" in [Authentication, Environment], required;
-        /// Where Forgejo is, e.g. `https://code.example.org`.
+        /// URL of Forgejo, e.g. `https://code.example.org`.
         address: String = "address" in [Metadata], required;
         /// The name of the runner; has no effect.
         name: Option<String> = "name" in [Metadata];
@@ -41,7 +41,7 @@ crate::parameters! {
         global: bool = "global" in [Metadata], default "false";
         /// The owner of the repository.
         owner: String = "owner" in [Metadata];
-        /// The organisation.
+        /// The organization.
         org: String = "org" in [Metadata];
         /// The repository.
         repo: String = "repo" in [Metadata];
@@ -52,10 +52,10 @@ struct Forgejo {
     url: String,
     token: Secret,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing Forgejo Runner metadata"))?;
@@ -66,15 +66,15 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         within: trigger.http_timeout,
         web: Arc::clone(&backends.web),
     };
-    Ok(Arc::new(Single { spec: external(trigger, "forgejo", whole(1)), activation: 0.0, source }))
+    Ok(Arc::new(SingleMetricScaler { spec: external(trigger, "forgejo", whole(1)), activation: 0.0, source }))
 }
 
-impl Source for Forgejo {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Forgejo {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let call = Call::get(&self.url, self.within);
+            let call = HttpCall::get(&self.url, self.within);
             let call = call.header("authorization", &format!("token {}", self.token.reveal()))?;
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             query::jobs(status, &body)
         })
     }

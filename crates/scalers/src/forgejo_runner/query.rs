@@ -1,13 +1,13 @@
-//! The address of waiting jobs, and how many there are.
+//! The URL of waiting jobs, and their number.
 
 use serde_json::Value;
 
 use super::Parameters;
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind};
 use crate::web::{escaped, path_escaped};
 
-/// The address of the jobs that runners with these labels could do.
+/// The URL of the jobs that runners with these labels can run.
 pub(super) fn url(of: &Parameters) -> String {
     let Parameters { address, labels, owner, org, repo, .. } = of;
     let place = if of.global {
@@ -22,16 +22,17 @@ pub(super) fn url(of: &Parameters) -> String {
     format!("{}/api/v1/{place}/runners/jobs?labels={}", address.trim_end_matches('/'), escaped(labels))
 }
 
-/// How many jobs there are. Forgejo writes none as null.
-pub(super) fn jobs(status: u16, body: &[u8]) -> Result<f64, Error> {
+/// The number of jobs. Forgejo encodes an empty list as null.
+pub(super) fn jobs(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("Forgejo returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("Forgejo returned {status}: {}", excerpt(body))));
     }
     match json(body)? {
         Value::Null => Ok(0.0),
         Value::Array(jobs) => Ok(jobs.len() as f64),
-        other => {
-            Err(Error::new(format!("Forgejo answered {} instead of a list of jobs", kind(Some(&other)))))
-        }
+        other => Err(ScalerError::new(format!(
+            "Forgejo answered {} instead of a list of jobs",
+            kind(Some(&other))
+        ))),
     }
 }

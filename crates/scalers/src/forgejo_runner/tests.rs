@@ -2,7 +2,7 @@
 
 use super::Parameters;
 use super::query::{jobs, url};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn addresses() {
@@ -29,10 +29,10 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.contains("authorization: token t\r\n"), "{head}");
-        Act::Answer(200, "[{}]".to_owned())
+        ServerAction::Answer(200, "[{}]".to_owned())
     })
     .await;
     let mut trigger = trigger("forgejo-runner", &[("address", &url), ("labels", "a")]);

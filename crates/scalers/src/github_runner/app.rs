@@ -1,4 +1,4 @@
-//! Applications of GitHub: a token of an installation for an assertion that the application's key signed (RFC 7519).
+//! GitHub Apps: an installation token is requested with a JWT signed by the app's key (RFC 7519).
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::query;
-use crate::Error;
+use crate::ScalerError;
 use crate::parameters::Secret;
-use crate::single::ask;
-use crate::web::{Call, Web};
+use crate::single::send;
+use crate::web::{HttpCall, SharedHttpClient};
 
-/// Tokens are good for an hour.
+/// How long a token is used; GitHub's tokens are valid for an hour.
 const GOOD: Duration = Duration::from_mins(50);
 
-/// An application, and the token of its installation.
+/// A GitHub App, and the cached token of its installation.
 pub(super) struct App {
     pub(super) id: i64,
     pub(super) installation: i64,
@@ -29,14 +29,14 @@ pub(super) struct App {
 }
 
 impl App {
-    /// The token, a new one if need be. `now` is in seconds since 1970.
+    /// The cached token, or a new one. `now` is a Unix time in seconds.
     pub(super) async fn token(
         &self,
-        web: &Web,
+        web: &SharedHttpClient,
         api: &str,
         within: Duration,
         now: i64,
-    ) -> Result<Secret, Error> {
+    ) -> Result<Secret, ScalerError> {
         let mut kept = self.token.lock().await;
         if let Some((token, until)) = &*kept
             && Instant::now() < *until
@@ -44,19 +44,19 @@ impl App {
             return Ok(token.clone());
         }
         let assertion = assertion(self.id, self.key.reveal(), now)?;
-        let call = Call::post(query::token_url(api, self.installation), "", within)
+        let call = HttpCall::post(query::token_url(api, self.installation), "", within)
             .header("authorization", &format!("Bearer {assertion}"))?
             .header("accept", "application/vnd.github+json")?;
-        let (status, body) = ask(web, call).await?;
+        let (status, body) = send(web, call).await?;
         let token = Secret::new(query::token(status, &body)?);
         *kept = Some((token.clone(), Instant::now() + GOOD));
         Ok(token)
     }
 }
 
-/// What the application says of itself, signed.
-pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, Error> {
-    let bad = || Error::new("appKey is no RSA private key in PEM form");
+/// The signed JWT of the app.
+pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, ScalerError> {
+    let bad = || ScalerError::new("appKey is no RSA private key in PEM form");
     let pair = match PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| bad())? {
         PrivateKeyDer::Pkcs1(key) => RsaKeyPair::from_der(key.secret_pkcs1_der()),
         PrivateKeyDer::Pkcs8(key) => RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()),
@@ -64,7 +64,7 @@ pub(super) fn assertion(id: i64, key: &str, now: i64) -> Result<String, Error> {
     };
     let pair = pair.map_err(|_| bad())?;
     let head = URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","typ":"JWT"}"#);
-    // Clocks differ: it begins a little earlier.
+    // Issued a little in the past, because clocks differ.
     let claims = format!(r#"{{"iat":{},"exp":{},"iss":"{id}"}}"#, now - 60, now + 540);
     let signed = format!("{head}.{}", URL_SAFE_NO_PAD.encode(claims));
     let mut signature = vec![0; pair.public_modulus_len()];

@@ -1,4 +1,4 @@
-//! github-runner: jobs that wait for a runner or are being done by one.
+//! github-runner: the number of queued and running jobs.
 
 mod app;
 mod query;
@@ -15,20 +15,20 @@ use tokio::sync::Mutex;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use app::App;
 use query::{Labels, PAGE};
 
-/// So much is asked at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// More pages than this are not read.
+/// Maximum number of pages that are read.
 const PAGES: usize = 50;
 
-/// github-runner.
-pub const TYPE: Type = Type {
+/// The scaler type `github-runner`.
+pub const TYPE: ScalerType = ScalerType {
     name: "github-runner",
     about: "How many jobs of GitHub Actions wait for self-hosted runners, or are being done by them.",
     display: "githubRunnerScaler",
@@ -38,33 +38,33 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What github-runner accepts. The trigger is active as soon as there are as many jobs as one replica is for.
+    /// Parameters of github-runner. The trigger is active if there are at least as many jobs as the target per replica.
     pub struct Parameters of "error parsing github runner metadata" {
-        /// Where GitHub's API is.
+        /// Base URL of GitHub's API.
         api: String = "githubApiURL" in [Metadata, Environment], default "https://api.github.com";
         /// The owner of the repositories.
         owner: String = "owner" in [Metadata, Environment], required;
-        /// Whose runners they are: of an organisation, an enterprise or repositories.
+        /// Scope of the runners: an organization, an enterprise or repositories.
         runner_scope: String = "runnerScope" in [Metadata, Environment], required, one_of ["org", "ent", "repo"];
-        /// A token of a person.
+        /// A personal access token.
         personal_access_token: Secret = "personalAccessToken" in [Authentication];
-        /// The repositories, e.g. `shop,site`; by default all of the owner.
+        /// The repositories, e.g. `shop,site`; by default all repositories of the owner.
         repos: Vec<String> = "repos" in [Metadata, Environment];
         /// The labels of the runners, e.g. `gpu,large`.
         labels: Vec<String> = "labels" in [Metadata, Environment];
-        /// Whether the runners do not have the labels `self-hosted`, `linux` and `x64`.
+        /// Does not assume the labels `self-hosted`, `linux` and `x64`.
         no_default_labels: bool = "noDefaultLabels" in [Metadata, Environment], default "false";
-        /// Has no effect: answers are shared for a few seconds anyway.
+        /// Has no effect: responses are always shared for a few seconds.
         enable_etags: bool = "enableEtags" in [Metadata, Environment], default "false";
-        /// Has no effect: a source that fails is asked less often anyway.
+        /// Has no effect: failing sources are always polled less often.
         enable_backoff: bool = "enableBackoff" in [Metadata, Environment], default "false";
-        /// Whether jobs without labels are for runners without labels.
+        /// Jobs without labels match only runners without labels.
         match_unlabeled: bool = "matchUnlabeledJobsWithUnlabeledRunners" in [Metadata, Environment], default "false";
-        /// How many jobs one replica is for.
+        /// Target number of jobs per replica.
         target: i64 = "targetWorkflowQueueLength" in [Metadata, Environment], default "1";
-        /// An application, instead of a token.
+        /// Id of a GitHub App; replaces the token.
         application_id: Option<i64> = "applicationID" in [Metadata, Environment];
-        /// Its installation.
+        /// Id of its installation.
         installation_id: Option<i64> = "installationID" in [Metadata, Environment];
         /// Its private key (PEM).
         app_key: Secret = "appKey" in [Authentication];
@@ -97,16 +97,16 @@ struct GitHub {
     labels: Labels,
     app: Option<App>,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing GitHub Runner metadata"))?;
     let name = format!("github-runner-{}", parameters.owner);
     let spec = external(trigger, &name, whole(parameters.target));
-    // As many as the target are enough, and jobs are whole.
+    // A count equal to the target is active; counts are whole numbers.
     let activation = parameters.target as f64 - 1.0;
     let app = match (parameters.application_id, parameters.installation_id) {
         (Some(id), Some(installation)) => {
@@ -116,19 +116,23 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     };
     let labels = Labels::new(&parameters.labels, !parameters.no_default_labels, parameters.match_unlabeled);
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
-    Ok(Arc::new(Single { spec, activation, source: GitHub { parameters, labels, app, within, web } }))
+    Ok(Arc::new(SingleMetricScaler {
+        spec,
+        activation,
+        source: GitHub { parameters, labels, app, within, web },
+    }))
 }
 
 impl GitHub {
-    async fn get(&self, url: String, token: &Secret) -> Result<(u16, bytes::Bytes), Error> {
-        let call = Call::get(url, self.within)
+    async fn get(&self, url: String, token: &Secret) -> Result<(u16, bytes::Bytes), ScalerError> {
+        let call = HttpCall::get(url, self.within)
             .header("authorization", &format!("Bearer {}", token.reveal()))?
             .header("accept", "application/vnd.github+json")?
             .header("x-github-api-version", "2022-11-28")?;
-        ask(&self.web, call).await
+        send(&self.web, call).await
     }
 
-    async fn token(&self) -> Result<Secret, Error> {
+    async fn token(&self) -> Result<Secret, ScalerError> {
         match &self.app {
             Some(app) => {
                 app.token(&self.web, &self.parameters.api, self.within, Timestamp::now().as_second()).await
@@ -137,7 +141,7 @@ impl GitHub {
         }
     }
 
-    async fn repositories(&self, token: &Secret) -> Result<Vec<String>, Error> {
+    async fn repositories(&self, token: &Secret) -> Result<Vec<String>, ScalerError> {
         let Parameters { api, owner, runner_scope, repos, .. } = &self.parameters;
         if !repos.is_empty() {
             return Ok(repos.clone());
@@ -156,8 +160,8 @@ impl GitHub {
         Ok(all)
     }
 
-    /// How many jobs of a repository wait or are being done.
-    async fn jobs(&self, repository: &str, token: &Secret) -> Result<usize, Error> {
+    /// The number of queued and running jobs of a repository.
+    async fn jobs(&self, repository: &str, token: &Secret) -> Result<usize, ScalerError> {
         let Parameters { api, owner, .. } = &self.parameters;
         let mut runs = Vec::new();
         for state in ["queued", "in_progress"] {
@@ -172,7 +176,7 @@ impl GitHub {
                 }
             }
         }
-        // One that was queued may be in progress a moment later.
+        // A run may move from queued to in progress between the requests, so runs are deduplicated.
         runs.sort_unstable();
         runs.dedup();
         let mut count = 0;
@@ -187,8 +191,8 @@ impl GitHub {
     }
 }
 
-impl Source for GitHub {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for GitHub {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let token = self.token().await?;
             let mut count = 0;

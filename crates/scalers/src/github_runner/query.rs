@@ -1,23 +1,23 @@
-//! Addresses of GitHub's API, and what it answers.
+//! URLs of GitHub's API, and its responses.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind};
 use crate::web::path_escaped;
 
-/// So many items come at once.
+/// Number of items per page.
 pub(super) const PAGE: usize = 100;
 
-/// Where the repositories of an owner are listed.
+/// The URL that lists the repositories of an owner.
 pub(super) fn repositories_url(api: &str, scope: &str, owner: &str, page: usize) -> String {
     let whose = if scope == "repo" { "users" } else { "orgs" };
     format!("{}/{whose}/{}/repos?per_page={PAGE}&page={page}", base(api), path_escaped(owner))
 }
 
-/// Where the runs of a repository are listed that have a status.
+/// The URL that lists the runs of a repository with a status.
 pub(super) fn runs_url(api: &str, owner: &str, repository: &str, status: &str, page: usize) -> String {
     let (owner, repository) = (path_escaped(owner), path_escaped(repository));
     format!(
@@ -26,13 +26,13 @@ pub(super) fn runs_url(api: &str, owner: &str, repository: &str, status: &str, p
     )
 }
 
-/// Where the jobs of a run are listed.
+/// The URL that lists the jobs of a run.
 pub(super) fn jobs_url(api: &str, owner: &str, repository: &str, run: u64) -> String {
     let (owner, repository) = (path_escaped(owner), path_escaped(repository));
     format!("{}/repos/{owner}/{repository}/actions/runs/{run}/jobs?per_page={PAGE}", base(api))
 }
 
-/// Where an application asks for a token.
+/// The URL that issues tokens for an app.
 pub(super) fn token_url(api: &str, installation: i64) -> String {
     format!("{}/app/installations/{installation}/access_tokens", base(api))
 }
@@ -42,10 +42,10 @@ fn base(api: &str) -> &str {
 }
 
 /// Names of repositories.
-pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Error> {
+pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, ScalerError> {
     let answer = successful(status, body)?;
     let Some(list) = answer.as_array() else {
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "GitHub answered {} instead of a list of repositories",
             kind(Some(&answer))
         )));
@@ -54,27 +54,27 @@ pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Erro
 }
 
 /// Ids of runs.
-pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, Error> {
+pub(super) fn runs(status: u16, body: &[u8]) -> Result<Vec<u64>, ScalerError> {
     let answer = successful(status, body)?;
     let id = |run: &Value| {
         let found = run.get("id");
         found
             .and_then(Value::as_u64)
-            .ok_or_else(|| Error::new(format!("GitHub answered {} as id", kind(found))))
+            .ok_or_else(|| ScalerError::new(format!("GitHub answered {} as id", kind(found))))
     };
     list(&answer, "workflow_runs")?.iter().map(id).collect()
 }
 
-/// What runners of a trigger can do.
+/// The labels of a trigger's runners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Labels {
     known: BTreeSet<String>,
-    /// Whether jobs without labels are for runners without labels.
+    /// Jobs without labels match only runners without labels.
     bare: bool,
 }
 
 impl Labels {
-    /// Labels of the trigger, and those that every runner has unless this is said otherwise.
+    /// The labels of the trigger, and the default labels unless they are disabled.
     pub(super) fn new(labels: &[String], defaults: bool, match_unlabelled: bool) -> Self {
         let own = labels.iter().filter(|label| !label.is_empty()).map(|label| label.to_lowercase());
         let mut known: BTreeSet<String> = own.collect();
@@ -85,7 +85,7 @@ impl Labels {
         Self { known, bare }
     }
 
-    /// Whether a job is for these runners.
+    /// Whether these runners can run a job.
     fn take(&self, job: &Value) -> bool {
         let labels =
             job.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -97,38 +97,40 @@ impl Labels {
     }
 }
 
-/// How many jobs of a run wait or are being done by such runners.
-pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, Error> {
+/// The number of queued and running jobs of a run that these runners can run.
+pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, ScalerError> {
     let answer = successful(status, body)?;
     let open = |job: &&Value| ["queued", "in_progress"].contains(&text(job, "status").unwrap_or_default());
     Ok(list(&answer, "jobs")?.iter().filter(open).filter(|job| labels.take(job)).count())
 }
 
-/// The token of an installation, which errors do not repeat.
-pub(super) fn token(status: u16, body: &[u8]) -> Result<String, Error> {
+/// The token of an installation; errors do not quote the body, because it may contain the token.
+pub(super) fn token(status: u16, body: &[u8]) -> Result<String, ScalerError> {
     let answer = successful(status, body)?;
-    text(&answer, "token").map(str::to_owned).map_err(|_| Error::new("GitHub answered without a token"))
+    text(&answer, "token").map(str::to_owned).map_err(|_| ScalerError::new("GitHub answered without a token"))
 }
 
-fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, Error> {
+fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, ScalerError> {
     let found = of.get(key);
     found
         .and_then(Value::as_str)
-        .ok_or_else(|| Error::new(format!("GitHub answered {} as {key}", kind(found))))
+        .ok_or_else(|| ScalerError::new(format!("GitHub answered {} as {key}", kind(found))))
 }
 
-fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], Error> {
+fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], ScalerError> {
     let found = of.get(key);
     let list = found.and_then(Value::as_array).map(Vec::as_slice);
-    list.ok_or_else(|| Error::new(format!("GitHub answered {} at {key} instead of a list", kind(found))))
+    list.ok_or_else(|| {
+        ScalerError::new(format!("GitHub answered {} at {key} instead of a list", kind(found)))
+    })
 }
 
-fn successful(status: u16, body: &[u8]) -> Result<Value, Error> {
+fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     if (200..300).contains(&status) {
         return json(body);
     }
     let said = json(body).ok();
     let said = said.as_ref().and_then(|answer| answer.get("message")).and_then(Value::as_str);
     let said = said.map_or_else(|| excerpt(body), |said| excerpt(said.as_bytes()));
-    Err(Error::new(format!("the GitHub REST API returned {status}: {said}")))
+    Err(ScalerError::new(format!("the GitHub REST API returned {status}: {said}")))
 }

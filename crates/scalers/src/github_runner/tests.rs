@@ -5,10 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::app::assertion;
 use super::query::{Labels, jobs, repositories, runs, token};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn whose_jobs() {
+fn jobs_match_labels() {
     let count =
         |list: &str, labels: &Labels| jobs(200, format!(r#"{{"jobs":{list}}}"#).as_bytes(), labels).unwrap();
     let plain = Labels::new(&[], true, false);
@@ -43,11 +43,11 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         let path = head.split(' ').nth(1).unwrap();
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match path {
                 "/orgs/o/repos?per_page=100&page=1" => r#"[{"name":"r"}]"#.to_owned(),
@@ -68,7 +68,7 @@ async fn asks() {
     let mut trigger =
         trigger("github-runner", &[("githubApiURL", &url), ("owner", "o"), ("runnerScope", "org")]);
     trigger.auth = texts(&[("personalAccessToken", "t")]);
-    // As many as the target are enough.
+    // A count equal to the target is active.
     trigger.metadata.insert("targetWorkflowQueueLength".into(), "2".into());
     let reading = read(&trigger).await.unwrap();
     assert_eq!(reading.values.first().unwrap().value.canonical(), "2");

@@ -1,29 +1,29 @@
-//! The question, and the answer: one series.
+//! The request and its response: one series.
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind};
 use crate::web::escaped;
 
-/// The address of a query.
+/// The URL of a query.
 pub(super) fn url(server: &str, query: &str, from: &str) -> String {
     let server = server.trim_end_matches('/');
     format!("{server}/render?from={}&target={}&format=json", escaped(from), escaped(query))
 }
 
 /// The newest value of the series; `None` if there is none.
-pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
+pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
         let body = excerpt(body);
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "graphite query api returned error. status: {status} response: {body}"
         )));
     }
     let answer = json(body)?;
     let series = match answer.as_array().map(Vec::as_slice) {
         None => {
-            return Err(Error::new(format!(
+            return Err(ScalerError::new(format!(
                 "the answer is {} instead of a list of series",
                 kind(Some(&answer))
             )));
@@ -32,20 +32,27 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
         Some([one]) => one,
         Some(many) => {
             let count = many.len();
-            return Err(Error::new(format!("graphite query returned {count} series, only one is supported")));
+            return Err(ScalerError::new(format!(
+                "graphite query returned {count} series, only one is supported"
+            )));
         }
     };
     let points = series.get("datapoints");
     let Some(points) = points.and_then(Value::as_array) else {
-        return Err(Error::new(format!("the series has {} at datapoints instead of a list", kind(points))));
+        return Err(ScalerError::new(format!(
+            "the series has {} at datapoints instead of a list",
+            kind(points)
+        )));
     };
     for point in points.iter().rev() {
         match point.get(0) {
             Some(Value::Null) => {}
             Some(Value::Number(number)) => return Ok(number.as_f64()),
-            other => return Err(Error::new(format!("a datapoint has {} instead of a value", kind(other)))),
+            other => {
+                return Err(ScalerError::new(format!("a datapoint has {} instead of a value", kind(other))));
+            }
         }
     }
-    // All that was measured in this time is nothing.
+    // All points in the time range are null.
     Ok(None)
 }

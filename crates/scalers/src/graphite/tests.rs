@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{url, value};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn address() {
@@ -34,11 +34,11 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("GET /render?from=-10Minutes&target=stats.x&format=json "), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
-        Act::Answer(200, r#"[{"datapoints":[[7,1]]}]"#.to_owned())
+        ServerAction::Answer(200, r#"[{"datapoints":[[7,1]]}]"#.to_owned())
     })
     .await;
     let mut trigger =

@@ -1,4 +1,4 @@
-//! ibmmq: how deep queues are.
+//! ibmmq: the depth of queues.
 
 mod query;
 #[cfg(test)]
@@ -13,17 +13,17 @@ use sources::http::Endpoint;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
 use crate::urls::{is_request_uri, shown};
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// So many queues are asked for at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// ibmmq.
-pub const TYPE: Type = Type {
+/// The scaler type `ibmmq`.
+pub const TYPE: ScalerType = ScalerType {
     name: "ibmmq",
     about: "How many messages are in queues of IBM MQ.",
     display: "ibmmqScaler",
@@ -33,31 +33,31 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What ibmmq accepts.
+    /// Parameters of ibmmq.
     pub struct Parameters of "error parsing IBM MQ metadata" {
         /// The administrative REST endpoint, e.g. `https://mq.shop:9443/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc`.
         host: String = "host" in [Metadata], required;
-        /// The queue; several with commas between them.
+        /// The queues, separated by commas.
         queues: Vec<String> = "queueName" | "queueNames" in [Metadata], required;
-        /// What several depths become.
+        /// How the depths of several queues are aggregated.
         operation: String = "operation" in [Metadata], default "max", one_of ["max", "avg", "sum"];
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         queue_depth: i64 = "queueDepth" in [Metadata], default "20";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_queue_depth: i64 = "activationQueueDepth" in [Metadata], default "0";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Environment, Metadata], required;
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata], required;
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// The authority that the server's certificate must be of (PEM).
+        /// CA certificate that must have signed the server certificate (PEM).
         authority: String = "ca" in [Authentication];
-        /// Our certificate (PEM).
+        /// Client certificate (PEM).
         certificate: String = "cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The password of the key; keys must not be encrypted here.
+        /// Password of the private key; encrypted keys are refused.
         key_password: Secret = "keyPassword" in [Authentication];
     }
     check Parameters::check
@@ -71,7 +71,7 @@ impl Parameters {
         Err(format!("invalid URL: {:?} is not an address", shown(&self.host)))
     }
 
-    /// Trust and certificate.
+    /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
         let own = !self.certificate.is_empty();
         let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
@@ -89,35 +89,35 @@ impl Parameters {
 struct IbmMq {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let first = parameters.queues.first().map_or("", String::as_str);
     let spec = external(trigger, &format!("ibmmq-{first}"), whole(parameters.queue_depth));
     let activation = parameters.activation_queue_depth as f64;
     let source = IbmMq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl IbmMq {
-    async fn depth(&self, queue: &str) -> Result<f64, Error> {
+    async fn depth(&self, queue: &str) -> Result<f64, ScalerError> {
         let Parameters { host, username, password, .. } = &self.parameters;
-        let call = Call::post(host, query::command(queue), self.within)
+        let call = HttpCall::post(host, query::command(queue), self.within)
             .access(self.parameters.trust())
             .basic(username, password)
             .header("content-type", "application/json")?
-            // Any value will do; that it is there shows that no browser was led astray.
+            // Required CSRF header; its value does not matter.
             .header("ibm-mq-rest-csrf-token", "value")?;
-        let (status, body) = ask(&self.web, call).await?;
+        let (status, body) = send(&self.web, call).await?;
         query::depth(status, &body, queue)
     }
 }
 
-impl Source for IbmMq {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for IbmMq {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let mut depths = Vec::new();
             for some in self.parameters.queues.chunks(AT_ONCE) {

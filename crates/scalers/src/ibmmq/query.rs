@@ -1,8 +1,8 @@
-//! The MQSC command, and its answer.
+//! The MQSC command, and its response.
 
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind};
 
 /// The command that displays the depth of a queue.
@@ -18,14 +18,17 @@ pub(super) fn command(queue: &str) -> String {
 }
 
 /// The depth of a queue.
-pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Error> {
+pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("IBM MQ returned {status} for queue {queue}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!(
+            "IBM MQ returned {status} for queue {queue}: {}",
+            excerpt(body)
+        )));
     }
     let answer = read(body)?;
     let found = answer.get("commandResponse");
     let Some(first) = found.and_then(|list| list.get(0)) else {
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "IBM MQ answered {} at commandResponse for queue {queue}",
             kind(found)
         )));
@@ -44,6 +47,6 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Error>
         } else {
             excerpt(said.join(" ").as_bytes())
         };
-        Error::new(format!("IBM MQ does not tell the depth of queue {queue}: {said}"))
+        ScalerError::new(format!("IBM MQ does not tell the depth of queue {queue}: {said}"))
     })
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::depth;
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -25,13 +25,16 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks_for_each_queue() {
+async fn reads_each_queue() {
     let url = server(|head| {
         assert!(head.starts_with("POST /ibmmq/rest/v2/admin/action/qmgr/QM/mqsc "), "{head}");
         assert!(head.contains("ibm-mq-rest-csrf-token: value\r\n"), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
         let depth = if head.contains(r#""name":"A""#) { 1 } else { 4 };
-        Act::Answer(200, format!(r#"{{"commandResponse":[{{"parameters":{{"curdepth":{depth}}}}}]}}"#))
+        ServerAction::Answer(
+            200,
+            format!(r#"{{"commandResponse":[{{"parameters":{{"curdepth":{depth}}}}}]}}"#),
+        )
     })
     .await;
     let host = format!("{url}/ibmmq/rest/v2/admin/action/qmgr/QM/mqsc");

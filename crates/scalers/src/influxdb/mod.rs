@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::{Removed, Secret};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// influxdb.
-pub const TYPE: Type = Type {
+/// The scaler type `influxdb`.
+pub const TYPE: ScalerType = ScalerType {
     name: "influxdb",
     about: "The result of a query to InfluxDB, version 2 or 3.",
     display: "influxDBScaler",
@@ -26,24 +26,24 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What influxdb accepts.
+    /// Parameters of influxdb.
     pub struct Parameters of "error parsing influxdb metadata" {
-        /// `authToken` must not stand in plain sight.
+        /// Refused in metadata: the token must come from authentication or the environment.
         plain_token: Removed = "authToken" in [Metadata],
             removed "The 'authToken' setting from triggerMetadata is DEPRECATED and is removed in v2.20 - Use 'authToken' from resolvedEnv or authParams instead";
         /// The token.
         token: Secret = "authToken" in [Environment, Authentication];
-        /// Where InfluxDB is, e.g. `http://influxdb.monitoring:8086`.
+        /// URL of InfluxDB, e.g. `http://influxdb.monitoring:8086`.
         server_url: String = "serverURL" in [Metadata, Authentication], required;
         /// The query: Flux for version 2, SQL or InfluxQL for version 3.
         query: String = "query" in [Metadata], required;
-        /// The value that one replica is for.
+        /// Target value per replica.
         threshold: Option<f64> = "thresholdValue" in [Metadata];
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_threshold: f64 = "activationThresholdValue" in [Metadata], default "0";
         /// The version of InfluxDB.
         version: String = "influxVersion" in [Metadata], default "2", one_of ["2", "3"];
-        /// The organisation (version 2).
+        /// The organization (version 2).
         organization: String = "organizationName" in [Metadata, Environment, Authentication];
         /// The database (version 3).
         database: String = "database" in [Metadata, Authentication];
@@ -51,7 +51,7 @@ crate::parameters! {
         metric_key: String = "metricKey" in [Metadata];
         /// The language (version 3): `InfluxQL`, or `FlightSQL` for SQL.
         query_type: String = "queryType" in [Metadata], default "InfluxQL";
-        /// Accepts any certificate of the server (version 2).
+        /// Accepts any server certificate (version 2).
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
     }
     check Parameters::check
@@ -82,29 +82,29 @@ impl Parameters {
 struct InfluxDb {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing influxdb metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.threshold.is_none() && !trigger.feeds_formula {
-        return Err(Error::new("no threshold value given").inside(PREFIX));
+        return Err(ScalerError::new("no threshold value given").inside(PREFIX));
     }
     let three = parameters.is_three();
     if three && parameters.token.reveal().is_empty() {
-        return Err(Error::new("error creating influxdb v3 client: no token specified"));
+        return Err(ScalerError::new("error creating influxdb v3 client: no token specified"));
     }
     let name = format!("influxdb-{}", if three { &parameters.database } else { &parameters.organization });
     let spec = external(trigger, &name, milli(parameters.threshold.unwrap_or(0.0)));
     let activation = parameters.activation_threshold;
     let source = InfluxDb { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for InfluxDb {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for InfluxDb {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { server_url, query, organization, database, metric_key, query_type, .. } =
                 &self.parameters;
@@ -114,7 +114,7 @@ impl Source for InfluxDb {
             } else {
                 query::flux_question(server_url, organization, query)
             };
-            let mut call = Call::post(url, body, self.within)
+            let mut call = HttpCall::post(url, body, self.within)
                 .unsafe_ssl(self.parameters.unsafe_ssl && !three)
                 .header("content-type", "application/json")?;
             let token = self.parameters.token.reveal();
@@ -122,7 +122,7 @@ impl Source for InfluxDb {
                 let scheme = if three { "Bearer" } else { "Token" };
                 call = call.header("authorization", &format!("{scheme} {token}"))?;
             }
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             if three { query::rows(status, &body, metric_key) } else { query::table(status, &body) }
         })
     }

@@ -1,19 +1,19 @@
-//! Questions in Flux and SQL, and what comes back: a table as CSV, or rows as JSON.
+//! Requests in Flux and SQL, and their responses: a CSV table, or JSON rows.
 
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind, parsed};
 use crate::web::escaped;
 
-/// A question in Flux.
+/// The request body of a Flux query.
 pub(super) fn flux_question(server: &str, organization: &str, query: &str) -> (String, String) {
     let url = format!("{}/api/v2/query?org={}", server.trim_end_matches('/'), escaped(organization));
     let dialect = json!({"header": true, "delimiter": ",", "annotations": ["datatype"]});
     (url, json!({"query": query, "type": "flux", "dialect": dialect}).to_string())
 }
 
-/// A question in SQL or InfluxQL.
+/// The request body of an SQL or InfluxQL query.
 pub(super) fn rows_question(server: &str, database: &str, query: &str, language: &str) -> (String, String) {
     let language = if language.eq_ignore_ascii_case("flightsql") { "sql" } else { "influxql" };
     let url = format!("{}/api/v3/query_{language}", server.trim_end_matches('/'));
@@ -21,11 +21,12 @@ pub(super) fn rows_question(server: &str, database: &str, query: &str, language:
 }
 
 /// The value of the first record of a table.
-pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, Error> {
+pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
         return Err(refused(status, body));
     }
-    let text = std::str::from_utf8(body).map_err(|_| Error::new("the answer of InfluxDB is not text"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer of InfluxDB is not text"))?;
     let (mut types, mut header): (Vec<String>, Option<Vec<String>>) = (Vec::new(), None);
     for line in records(text) {
         match (line.first().map(String::as_str), &header) {
@@ -36,50 +37,53 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, Error> {
                 let Some(at) = header.iter().position(|name| name == "_value") else {
                     if header.iter().any(|name| name == "error") {
                         let said = excerpt(line.join(" ").as_bytes());
-                        return Err(Error::new(format!("InfluxDB answered with an error: {said}")));
+                        return Err(ScalerError::new(format!("InfluxDB answered with an error: {said}")));
                     }
-                    return Err(Error::new("the first record has no _value"));
+                    return Err(ScalerError::new("the first record has no _value"));
                 };
                 let type_ = types.get(at).map_or("", String::as_str);
                 let value = line.get(at).and_then(|text| parsed(text));
                 return match type_ {
                     "double" | "long" | "unsignedLong" | "" => {
-                        value.ok_or_else(|| Error::new("the value of the first record is not a number"))
+                        value.ok_or_else(|| ScalerError::new("the value of the first record is not a number"))
                     }
-                    other => Err(Error::new(format!(
+                    other => Err(ScalerError::new(format!(
                         "the value of the first record is a {other} instead of a number"
                     ))),
                 };
             }
         }
     }
-    Err(Error::new("no results found from query"))
+    Err(ScalerError::new("no results found from query"))
 }
 
-/// The column of the last row; no rows are 0.
-pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, Error> {
+/// The value of the column in the last row; 0 without rows.
+pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, ScalerError> {
     if status != 200 {
         return Err(refused(status, body));
     }
     let answer = read(body)?;
     let Some(rows) = answer.as_array() else {
-        return Err(Error::new(format!("the answer is {} instead of a list of rows", kind(Some(&answer)))));
+        return Err(ScalerError::new(format!(
+            "the answer is {} instead of a list of rows",
+            kind(Some(&answer))
+        )));
     };
     let Some(last) = rows.last() else { return Ok(0.0) };
     let value = last.get(column);
     value
         .and_then(Value::as_f64)
-        .ok_or_else(|| Error::new(format!("the last row has {} as {column}", kind(value))))
+        .ok_or_else(|| ScalerError::new(format!("the last row has {} as {column}", kind(value))))
 }
 
-fn refused(status: u16, body: &[u8]) -> Error {
+fn refused(status: u16, body: &[u8]) -> ScalerError {
     let answer = read(body).ok();
     let said = answer.as_ref().and_then(|answer| answer.get("message").or_else(|| answer.get("error")));
     let said = said.and_then(Value::as_str).map_or_else(|| excerpt(body), |text| excerpt(text.as_bytes()));
-    Error::new(format!("InfluxDB returned {status}: {said}"))
+    ScalerError::new(format!("InfluxDB returned {status}: {said}"))
 }
 
-/// Records of CSV (RFC 4180); empty lines are none.
+/// Parses CSV records (RFC 4180); empty lines are skipped.
 fn records(text: &str) -> impl Iterator<Item = Vec<String>> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{rows, table};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 const CSV: &str = "#datatype,string,long,dateTime:RFC3339,double,string\r\n,result,table,_time,_value,_field\r\n\
                    ,_result,0,2020-01-01T00:00:00Z,2.5,\"a \"\"b\"\", c\"\r\n,_result,0,2020-01-01T00:00:01Z,9,x\r\n\r\n";
@@ -27,7 +27,7 @@ fn tables() {
         let error = table(status, bad.as_bytes()).unwrap_err().0;
         assert!(error.contains(why), "{why}: {error}");
     }
-    // However it is cut, it neither hangs nor panics.
+    // No truncated body hangs or panics.
     for end in 0..CSV.len() {
         let _ = table(200, CSV.as_bytes().get(..end).unwrap());
     }
@@ -44,14 +44,14 @@ fn last_rows() {
 }
 
 #[tokio::test]
-async fn asks_version_two() {
+async fn reads_version_two() {
     let url = server(|head| {
         assert!(head.starts_with("POST /api/v2/query?org=my+org "), "{head}");
         assert!(
             head.contains("authorization: Token t\r\n") && head.contains(r#""query":"from(x)""#),
             "{head}"
         );
-        Act::Answer(200, CSV.to_owned())
+        ServerAction::Answer(200, CSV.to_owned())
     })
     .await;
     let pairs =
@@ -62,14 +62,14 @@ async fn asks_version_two() {
 }
 
 #[tokio::test]
-async fn asks_version_three() {
+async fn reads_version_three() {
     let url = server(|head| {
         assert!(
             head.starts_with("POST /api/v3/query_sql ") && head.contains("authorization: Bearer t\r\n"),
             "{head}"
         );
         assert!(head.ends_with(r#"{"db":"d","q":"SELECT 1 AS v","format":"json"}"#), "{head}");
-        Act::Answer(200, r#"[{"v":4}]"#.to_owned())
+        ServerAction::Answer(200, r#"[{"v":4}]"#.to_owned())
     })
     .await;
     let pairs = [

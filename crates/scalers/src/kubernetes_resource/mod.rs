@@ -6,14 +6,14 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::backends::{Backends, Cluster, Holder};
+use crate::backends::{Backends, Cluster, ConfigSource};
 use crate::metric::{external, milli, target_type};
-use crate::single::{Single, Source};
-use crate::table::Type;
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource};
+use crate::table::ScalerType;
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// kubernetes-resource.
-pub const TYPE: Type = Type {
+/// The scaler type `kubernetes-resource`.
+pub const TYPE: ScalerType = ScalerType {
     name: "kubernetes-resource",
     about: "A number in a ConfigMap or Secret of the same namespace.",
     display: "kubernetesResourceScaler",
@@ -23,23 +23,23 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What kubernetes-resource accepts.
+    /// Parameters of kubernetes-resource.
     pub struct Parameters of "error parsing kubernetes resource metadata" {
-        /// What holds the number.
+        /// Kind of the object.
         resource_kind: String = "resourceKind" in [Metadata], required, one_of ["ConfigMap", "Secret"];
         /// Its name.
         resource_name: String = "resourceName" in [Metadata], required;
         /// The key in its data.
         key: String = "key" in [Metadata], required;
-        /// The number that one replica is for; more than 0 unless a formula has its own target.
+        /// Target value per replica; greater than 0 unless the trigger is part of a formula, which has its own target.
         target_value: f64 = "targetValue" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// What stands under the key.
+        /// Format of the value.
         format: String = "format" in [Metadata], default "number", one_of ["number", "json", "yaml"];
-        /// Where the number is in JSON (a path of GJSON) or YAML (names and numbers with dots between them).
+        /// Path of the number in JSON (GJSON syntax) or YAML (names and indexes separated by dots).
         value_location: Option<String> = "valueLocation" in [Metadata];
-        /// How the number is written.
+        /// Number format.
         value_type: String = "valueType" in [Metadata], default "float64", one_of ["float64", "int64", "quantity"];
     }
     check Parameters::check
@@ -66,7 +66,7 @@ struct Resource {
     cluster: Arc<dyn Cluster>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)
         .map_err(|error| error.inside("error parsing kubernetes resource metadata"))?;
@@ -76,18 +76,19 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let activation = parameters.activation_target_value;
     let namespace = trigger.owner.namespace.clone();
     let source = Resource { parameters, namespace, cluster: Arc::clone(&backends.cluster) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for Resource {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Resource {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { resource_kind, resource_name, key, .. } = &self.parameters;
-            let holder = if resource_kind == "Secret" { Holder::Secret } else { Holder::ConfigMap };
+            let holder =
+                if resource_kind == "Secret" { ConfigSource::Secret } else { ConfigSource::ConfigMap };
             let place = format!("{resource_kind} {resource_name}, key {key}");
             let entry = self.cluster.entry(holder, &self.namespace, resource_name, key).await;
-            let entry = entry.map_err(|error| Error::new(error).inside(&place))?;
-            let bytes = entry.ok_or_else(|| Error::new("there is no such key").inside(&place))?;
+            let entry = entry.map_err(|error| ScalerError::new(error).inside(&place))?;
+            let bytes = entry.ok_or_else(|| ScalerError::new("there is no such key").inside(&place))?;
             query::value(&bytes, &self.parameters).map_err(|error| error.inside(&place))
         })
     }

@@ -1,35 +1,35 @@
-//! The number in a text.
+//! The number in a value.
 
 use quantity::Quantity;
 use serde_json::Value;
 
 use super::Parameters;
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{json, kind, parsed};
 use crate::metrics_api::query::json::{find, walk};
 use crate::metrics_api::query::yaml;
 
-/// The number in what stands under the key. The text is not repeated in errors: it may be from a Secret.
-pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, Error> {
+/// The number in the value of the key. Errors do not quote the value, because it may come from a Secret.
+pub(super) fn value(bytes: &[u8], parameters: &Parameters) -> Result<f64, ScalerError> {
     let Parameters { format, value_location, value_type, .. } = parameters;
     let location = value_location.as_deref().unwrap_or_default();
-    let text = std::str::from_utf8(bytes).map_err(|_| Error::new("the value is not text"))?;
-    let nowhere = || Error::new(format!("valueLocation {location:?} not found"));
+    let text = std::str::from_utf8(bytes).map_err(|_| ScalerError::new("the value is not text"))?;
+    let nowhere = || ScalerError::new(format!("valueLocation {location:?} not found"));
     match &**format {
         "json" => {
-            let tree = json(bytes).map_err(|_| Error::new("the value is not JSON"))?;
+            let tree = json(bytes).map_err(|_| ScalerError::new("the value is not JSON"))?;
             number(find(&tree, location)?.ok_or_else(nowhere)?.as_ref(), value_type, location)
         }
         "yaml" => {
-            let tree = yaml(text).map_err(|_| Error::new("the value is not YAML"))?;
+            let tree = yaml(text).map_err(|_| ScalerError::new("the value is not YAML"))?;
             number(walk(&tree, location).ok_or_else(nowhere)?, value_type, location)
         }
         _ => read(text.trim(), value_type)
-            .ok_or_else(|| Error::new(format!("the value is not a {value_type}"))),
+            .ok_or_else(|| ScalerError::new(format!("the value is not a {value_type}"))),
     }
 }
 
-fn number(value: &Value, type_: &str, location: &str) -> Result<f64, Error> {
+fn number(value: &Value, type_: &str, location: &str) -> Result<f64, ScalerError> {
     let found = match value {
         Value::String(text) => read(text.trim(), type_),
         Value::Number(number) => read(&number.to_string(), type_),
@@ -37,11 +37,11 @@ fn number(value: &Value, type_: &str, location: &str) -> Result<f64, Error> {
     };
     found.ok_or_else(|| {
         let kind = kind(Some(value));
-        Error::new(format!("valueLocation {location:?} must point to a {type_}, but there is {kind}"))
+        ScalerError::new(format!("valueLocation {location:?} must point to a {type_}, but there is {kind}"))
     })
 }
 
-/// A number as its type writes it.
+/// Parses a number of the given type.
 fn read(text: &str, type_: &str) -> Option<f64> {
     match type_ {
         "int64" => text.parse::<i64>().ok().map(|number| number as f64),

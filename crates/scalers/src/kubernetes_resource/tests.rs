@@ -7,10 +7,10 @@ use api::selector::Selector;
 
 use super::Parameters;
 use super::query::value;
-use crate::backends::{Backends, Cluster, FromCluster, Holder, PodView};
+use crate::backends::{Backends, Cluster, ClusterFuture, ConfigSource, PodView};
 use crate::stage::trigger;
 use crate::table;
-use crate::web::Settings;
+use crate::web::HttpSettings;
 
 fn parameters(format: &str, location: Option<&str>, type_: &str) -> Parameters {
     Parameters {
@@ -57,9 +57,9 @@ fn places() {
     assert!(yaml("a: [", "a").is_err());
 }
 
-/// What is in a Secret stays there.
+/// Errors do not quote Secrets.
 #[test]
-fn errors_do_not_tell() {
+fn errors_do_not_quote_values() {
     for format in ["number", "json", "yaml"] {
         let error = value(b"hunter2: [", &parameters(format, Some("a"), "float64")).unwrap_err().0;
         assert!(!error.contains("hunter2"), "{error}");
@@ -69,22 +69,22 @@ fn errors_do_not_tell() {
 struct Shelf;
 
 impl Cluster for Shelf {
-    fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> FromCluster<'a, Vec<PodView>> {
+    fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> FromCluster<'a, Vec<(String, Option<u16>)>> {
+    fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
     fn entry<'a>(
         &'a self,
-        holder: Holder,
+        holder: ConfigSource,
         namespace: &'a str,
         name: &'a str,
         key: &'a str,
-    ) -> FromCluster<'a, Option<Vec<u8>>> {
-        assert_eq!((holder, namespace), (Holder::ConfigMap, "ns"));
+    ) -> ClusterFuture<'a, Option<Vec<u8>>> {
+        assert_eq!((holder, namespace), (ConfigSource::ConfigMap, "ns"));
         Box::pin(async move {
             match (name, key) {
                 ("there", "k") => Ok(Some(b"6".to_vec())),
@@ -96,8 +96,8 @@ impl Cluster for Shelf {
 }
 
 #[tokio::test]
-async fn asks_the_cluster() {
-    let backends = Backends::new(Arc::new(Shelf), Settings::default(), Compat::default());
+async fn reads_from_cluster() {
+    let backends = Backends::new(Arc::new(Shelf), HttpSettings::default(), Compat::default());
     let read = async |name: &str, key: &str| {
         let pairs =
             [("resourceKind", "ConfigMap"), ("resourceName", name), ("key", key), ("targetValue", "5")];

@@ -1,4 +1,4 @@
-//! kubernetes-workload: how many pods a selector takes.
+//! kubernetes-workload: the number of pods that match a selector.
 
 #[cfg(test)]
 mod tests;
@@ -11,11 +11,11 @@ use api::selector::Selector;
 
 use crate::backends::{Backends, Cluster, PodView};
 use crate::metric::{external, milli, target_type};
-use crate::table::Type;
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::table::ScalerType;
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// kubernetes-workload.
-pub const TYPE: Type = Type {
+/// The scaler type `kubernetes-workload`.
+pub const TYPE: ScalerType = ScalerType {
     name: "kubernetes-workload",
     about: "How many pods of the same namespace a label selector takes.",
     display: "kubernetesWorkloadScaler",
@@ -25,15 +25,15 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What kubernetes-workload accepts.
+    /// Parameters of kubernetes-workload.
     pub struct Parameters of "error parsing kubernetes workload metadata" {
-        /// Which pods count, e.g. `app=shop,tier in (web, api)`. Pods that have finished do not.
+        /// Label selector of the pods, e.g. `app=shop,tier in (web, api)`. Finished pods do not count.
         selector: String = "podSelector" in [Metadata], required;
-        /// How many of these pods one replica of the target is for; more than 0 unless a formula has its own target.
+        /// Target number of these pods per replica; greater than 0 unless the trigger is part of a formula, which has its own target.
         value: f64 = "value" in [Metadata], default "0";
-        /// The trigger is active above so many pods.
+        /// The trigger is active above this number of pods.
         activation: f64 = "activationValue" in [Metadata], default "0";
-        /// Counts the nodes that the pods are on, not the pods.
+        /// Counts the nodes that run these pods instead of the pods.
         by_node: bool = "groupByNode" in [Metadata], default "false";
     }
     check Parameters::check
@@ -57,12 +57,12 @@ struct Workload {
     cluster: Arc<dyn Cluster>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing kubernetes workload metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let selector = Selector::parse(&parameters.selector)
-        .map_err(|error| Error::new(format!("{PREFIX}: error parsing pod selector: {error}")))?;
+        .map_err(|error| ScalerError::new(format!("{PREFIX}: error parsing pod selector: {error}")))?;
     let namespace = trigger.owner.namespace.clone();
     Ok(Arc::new(Workload {
         spec: external(trigger, &format!("workload-{namespace}"), milli(parameters.value)),
@@ -74,22 +74,22 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     }))
 }
 
-/// How many pods there are, or how many nodes have any.
+/// The number of pods, or of the nodes that run them.
 fn count(pods: &[PodView], by_node: bool) -> usize {
     let alive = pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&&*pod.phase));
     if by_node { alive.map(|pod| &*pod.node).collect::<BTreeSet<_>>().len() } else { alive.count() }
 }
 
 impl Scaler for Workload {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let pods = self.cluster.pods(&self.namespace, &self.selector).await;
             let pods =
-                pods.map_err(|error| Error::new(error).inside("error inspecting kubernetes workload"))?;
+                pods.map_err(|error| ScalerError::new(error).inside("error inspecting kubernetes workload"))?;
             let count = count(&pods, self.by_node) as f64;
             Ok(Reading::one(metric, milli(count), count > self.activation))
         })

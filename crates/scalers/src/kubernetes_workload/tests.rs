@@ -1,8 +1,8 @@
-//! Counts pods, and nodes.
+//! Counts of pods and nodes.
 #![allow(clippy::unwrap_used)]
 
 use crate::backends::PodView;
-use crate::stage::{Ground, backends, build, trigger};
+use crate::stage::{FakeCluster, backends, build, trigger};
 use crate::table;
 
 fn pod(node: &str, phase: &str) -> PodView {
@@ -12,14 +12,14 @@ fn pod(node: &str, phase: &str) -> PodView {
 async fn counted(metadata: &[(&str, &str)], pods: Vec<PodView>) -> (String, bool) {
     let metadata: Vec<_> =
         [("podSelector", "app=shop"), ("value", "2")].iter().chain(metadata).copied().collect();
-    let ground = Ground { pods, ..Ground::default() };
+    let ground = FakeCluster { pods, ..FakeCluster::default() };
     let scaler = table::build(&trigger("kubernetes-workload", &metadata), &backends(ground)).unwrap();
     let read = scaler.read("m").await.unwrap();
     (read.values.first().unwrap().value.to_string(), read.active)
 }
 
 #[tokio::test]
-async fn pods_that_finished_do_not_count() {
+async fn finished_pods_do_not_count() {
     let pods = ["Pending", "Running", "Succeeded", "Failed", "Unknown"].map(|phase| pod("a", phase));
     assert_eq!(counted(&[], pods.to_vec()).await, ("3".into(), true));
     assert_eq!(counted(&[("activationValue", "3")], pods.to_vec()).await, ("3".into(), false));
@@ -33,15 +33,15 @@ async fn nodes_count_once() {
 }
 
 #[tokio::test]
-async fn no_answer_is_an_error_and_not_zero() {
-    let ground = Ground { fails: true, ..Ground::default() };
+async fn failed_read_is_an_error_and_not_zero() {
+    let ground = FakeCluster { fails: true, ..FakeCluster::default() };
     let trigger = trigger("kubernetes-workload", &[("podSelector", "app=shop"), ("value", "1")]);
     let error = table::build(&trigger, &backends(ground)).unwrap().read("m").await.unwrap_err();
     assert!(error.0.ends_with("no pods today"), "{error}");
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_parameters_are_errors() {
     let error = |metadata: &[(&str, &str)]| {
         let Err(error) = build(&trigger("kubernetes-workload", metadata)) else { return String::new() };
         error.0

@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::groups::HttpAuth;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// loki.
-pub const TYPE: Type = Type {
+/// The scaler type `loki`.
+pub const TYPE: ScalerType = ScalerType {
     name: "loki",
     about: "The result of a LogQL query.",
     display: "lokiScaler",
@@ -26,23 +26,23 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What loki accepts.
+    /// Parameters of loki.
     pub struct Parameters of "error parsing loki metadata" {
-        /// Where Loki is, e.g. `http://loki.monitoring.svc:3100`.
+        /// URL of Loki, e.g. `http://loki.monitoring.svc:3100`.
         server_address: String = "serverAddress" in [Metadata], required;
-        /// The query; its result must be one element.
+        /// The query; its result must have one element.
         query: String = "query" in [Metadata], required;
-        /// The result that one replica is for.
+        /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
-        /// The tenant whose logs are asked for.
+        /// The tenant to query.
         tenant_name: Option<String> = "tenantName" in [Metadata];
-        /// Whether no result means 0; otherwise it is an error.
+        /// Treats an empty result as 0 instead of an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// How to show who we are.
+        /// HTTP authentication.
         auth: HttpAuth;
     }
 }
@@ -50,36 +50,36 @@ crate::parameters! {
 struct Loki {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing loki metadata"))?;
-    // The formula has a target of its own.
+    // A formula has its own target.
     let target = if trigger.feeds_formula { 0.0 } else { parameters.threshold };
     let activation = parameters.activation_threshold;
     let source = Loki { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec: external(trigger, "loki", milli(target)), activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec: external(trigger, "loki", milli(target)), activation, source }))
 }
 
-impl Source for Loki {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Loki {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters {
                 server_address, query, tenant_name, ignore_null_values, unsafe_ssl, auth, ..
             } = &self.parameters;
             let mut call =
-                auth.sign(Call::get(query::url(server_address, query), self.within), *unsafe_ssl)?;
+                auth.sign(HttpCall::get(query::url(server_address, query), self.within), *unsafe_ssl)?;
             if let Some(tenant) = tenant_name {
                 call = call.header("X-Scope-OrgID", tenant)?;
             }
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             match query::value(status, &body, query)? {
                 Some(value) => Ok(value),
                 None if *ignore_null_values => Ok(0.0),
-                None => Err(Error::new("loki metrics 'loki' target may be lost, the result is empty")),
+                None => Err(ScalerError::new("loki metrics 'loki' target may be lost, the result is empty")),
             }
         })
     }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use super::query::{url, value};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 const VECTOR: &str =
     r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2.5"]}]}}"#;
 
 #[test]
-fn only_what_is_missing_is_added() {
+fn missing_path_is_appended() {
     for server in
         ["http://l", "http://l/", "http://l/loki", "http://l/loki/api/v1", "http://l/loki/api/v1/query"]
     {
@@ -51,12 +51,12 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks_for_its_tenant() {
+async fn sends_tenant_header() {
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&heads);
     let url = server(move |head| {
         seen.lock().unwrap().push(head.to_owned());
-        Act::Answer(200, VECTOR.to_owned())
+        ServerAction::Answer(200, VECTOR.to_owned())
     })
     .await;
     let mut trigger = trigger(
@@ -83,8 +83,8 @@ async fn asks_for_its_tenant() {
 }
 
 #[tokio::test]
-async fn nothing_is_an_error_if_it_shall_be() {
-    let url = server(|_| Act::Answer(200, r#"{"data":{"result":[]}}"#.to_owned())).await;
+async fn empty_result_is_an_error_if_configured() {
+    let url = server(|_| ServerAction::Answer(200, r#"{"data":{"result":[]}}"#.to_owned())).await;
     let mut trigger = trigger("loki", &[("serverAddress", &url), ("query", "q"), ("threshold", "1")]);
     assert!(!read(&trigger).await.unwrap().active);
     trigger.metadata.insert("ignoreNullValues".into(), "false".into());

@@ -1,4 +1,4 @@
-//! metrics-api: a number in the answer of any HTTP server.
+//! metrics-api: a number in the response of an HTTP server.
 
 pub mod query;
 #[cfg(test)]
@@ -15,15 +15,15 @@ use sources::http::Auth;
 use crate::backends::{Backends, Cluster};
 use crate::metric::{external, milli, target_type};
 use crate::parameters::groups::HttpAuth;
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// How many endpoints of a service are asked at a time.
+/// Maximum number of concurrent requests to the endpoints of a service.
 const AT_ONCE: usize = 5;
 
-/// metrics-api.
-pub const TYPE: Type = Type {
+/// The scaler type `metrics-api`.
+pub const TYPE: ScalerType = ScalerType {
     name: "metrics-api",
     about: "A number in the answer of any HTTP server: JSON, YAML, XML or the text format of Prometheus.",
     display: "metricsAPIScaler",
@@ -33,29 +33,29 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What metrics-api accepts.
+    /// Parameters of metrics-api.
     pub struct Parameters of "error parsing metrics API metadata" {
-        /// The number that one replica is for; not needed if a formula has its own target.
+        /// Target value per replica. Optional if the trigger is part of a formula, which has its own target.
         target_value: f64 = "targetValue" in [Metadata], default "0";
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// Where to ask.
+        /// URL of the metric.
         url: String = "url" in [Metadata], required;
-        /// What the answer is.
+        /// Format of the response.
         format: String = "format" in [Metadata], default "json", one_of ["prometheus", "json", "xml", "yaml"];
-        /// Where in the answer the number is: a path such as `tasks.0.waiting`, for `prometheus` a metric such as
+        /// Location of the number in the response: a path such as `tasks.0.waiting`, for `prometheus` a metric such as
         /// `waiting{queue="mail"}`.
         value_location: String = "valueLocation" in [Metadata], required;
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// Asks every endpoint of the service that the URL names, and aggregates their numbers.
+        /// Queries every endpoint of the service in the URL and aggregates their numbers.
         aggregate: bool = "aggregateFromKubeServiceEndpoints" in [Metadata], default "false";
-        /// How the numbers of several endpoints become one.
+        /// How the numbers of several endpoints are aggregated.
         aggregation: String = "aggregationType" in [Metadata], default "average",
             one_of ["average", "sum", "max", "min"];
-        /// How long the answer may take.
+        /// Timeout of the request.
         timeout: Option<Duration> = "timeout" in [Metadata];
-        /// How to show who we are; `custom` and `oauth` say nothing here.
+        /// HTTP authentication; `custom` and `oauth` have no effect here.
         auth: HttpAuth;
     }
 }
@@ -65,16 +65,16 @@ struct MetricsApi {
     parameters: Parameters,
     format: Format,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
     cluster: Arc<dyn Cluster>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing metric API metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.target_value == 0.0 && !trigger.feeds_formula {
-        return Err(Error::new("no targetValue given in metadata").inside(PREFIX));
+        return Err(ScalerError::new("no targetValue given in metadata").inside(PREFIX));
     }
     let name = format!("metric-api-{}", parameters.value_location);
     Ok(Arc::new(MetricsApi {
@@ -88,9 +88,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
 }
 
 impl MetricsApi {
-    fn call(&self, url: String) -> Result<Call, Error> {
+    fn call(&self, url: String) -> Result<HttpCall, ScalerError> {
         let Parameters { auth, unsafe_ssl, .. } = &self.parameters;
-        let mut call = Call::get(url, self.within);
+        let mut call = HttpCall::get(url, self.within);
         call.access = auth.trust(*unsafe_ssl);
         let named = |default: &str| match &*auth.key_param_name {
             "" => default.to_owned(),
@@ -111,24 +111,25 @@ impl MetricsApi {
         Ok(call)
     }
 
-    /// The number that one server says.
-    async fn one(&self, url: String) -> Result<f64, Error> {
+    /// The number of one server.
+    async fn one(&self, url: String) -> Result<f64, ScalerError> {
         let path = query::path(&url).to_owned();
-        let answer = self.web.ask(self.call(url)?).await.map_err(|error| Error::new(error.to_string()))?;
+        let answer =
+            self.web.ask(self.call(url)?).await.map_err(|error| ScalerError::new(error.to_string()))?;
         if answer.status != 200 {
-            return Err(Error::new(format!("{path}: api returned {}", answer.status.as_u16())));
+            return Err(ScalerError::new(format!("{path}: api returned {}", answer.status.as_u16())));
         }
         query::read(self.format, &answer.body, &self.parameters.value_location)
     }
 
-    /// The numbers of all endpoints of a service, as one. Those that fail do not count unless all do.
-    async fn all(&self) -> Result<f64, Error> {
+    /// The aggregate of all endpoints of a service. Endpoints that fail are ignored unless all fail.
+    async fn all(&self) -> Result<f64, ScalerError> {
         let service = Service::of(&self.parameters.url)?;
         let endpoints = self.cluster.endpoints(&service.namespace, &service.name).await;
-        let endpoints = endpoints.map_err(Error::new)?;
+        let endpoints = endpoints.map_err(ScalerError::new)?;
         let urls: Vec<String> = query::endpoints(&service, endpoints);
         if urls.is_empty() {
-            return Err(Error::new(format!(
+            return Err(ScalerError::new(format!(
                 "service {}/{} has no endpoints",
                 service.namespace, service.name
             )));
@@ -140,11 +141,11 @@ impl MetricsApi {
 }
 
 impl Scaler for MetricsApi {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let Parameters { aggregate, url, activation_target_value, .. } = &self.parameters;
             let value = if *aggregate { self.all().await } else { self.one(url.clone()).await };

@@ -1,4 +1,4 @@
-//! Numbers in answers of all formats.
+//! Numbers in responses of all formats.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::query::{self, Format, Service};
-use crate::stage::{Act, Ground, backends, read as ask, server, texts, trigger};
-use crate::{Error, Trigger, table};
+use crate::stage::{FakeCluster, ServerAction, backends, read as ask, server, texts, trigger};
+use crate::{ScalerError, Trigger, table};
 
 fn json(body: &str, location: &str) -> Result<f64, String> {
     query::read(Format::Json, body.as_bytes(), location).map_err(|error| error.0)
@@ -124,9 +124,9 @@ fn services_and_their_endpoints() {
 }
 
 #[test]
-fn several_numbers_as_one() {
+fn aggregation() {
     let of = |how: &str, all: &[Option<f64>]| {
-        let all = all.iter().map(|one| one.ok_or_else(|| Error::new("broken"))).collect();
+        let all = all.iter().map(|one| one.ok_or_else(|| ScalerError::new("broken"))).collect();
         query::aggregated(how, all).map_err(|error| error.0)
     };
     let some = [Some(1.0), None, Some(5.0)];
@@ -147,12 +147,12 @@ fn given(url: &str, more: &[(&str, &str)]) -> Trigger {
 }
 
 #[tokio::test]
-async fn keys_go_where_they_are_wanted() {
+async fn api_keys_are_sent_as_configured() {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heads);
     let url = server(move |head| {
         told.lock().unwrap().push(head.to_lowercase());
-        Act::Answer(200, r#"{"a":6}"#.into())
+        ServerAction::Answer(200, r#"{"a":6}"#.into())
     })
     .await;
     let mut cases = Vec::new();
@@ -176,11 +176,11 @@ async fn keys_go_where_they_are_wanted() {
 }
 
 #[tokio::test]
-async fn servers_that_misbehave_are_errors() {
-    let url = server(|_| Act::Answer(404, String::new())).await;
+async fn broken_servers_are_errors() {
+    let url = server(|_| ServerAction::Answer(404, String::new())).await;
     let error = ask(&given(&format!("{url}/x/y?secret=hunter"), &[])).await.unwrap_err().0;
     assert_eq!(error, "error requesting metrics endpoint: /x/y: api returned 404");
-    let url = server(|_| Act::Hang).await;
+    let url = server(|_| ServerAction::Hang).await;
     let error = ask(&given(&url, &[("timeout", "100ms")])).await.unwrap_err().0;
     assert!(
         error.starts_with("error requesting metrics endpoint: ") && error.contains("timed out"),
@@ -190,20 +190,20 @@ async fn servers_that_misbehave_are_errors() {
 }
 
 #[tokio::test]
-async fn all_endpoints_of_a_service_are_asked() {
-    let url = server(|_| Act::Answer(200, r#"{"a":4}"#.into())).await;
+async fn all_endpoints_of_a_service_are_read() {
+    let url = server(|_| ServerAction::Answer(200, r#"{"a":4}"#.into())).await;
     let port = url.rsplit_once(':').unwrap().1.parse().ok();
     let endpoints = vec![("127.0.0.1".to_owned(), port), ("127.0.0.1".to_owned(), Some(1))];
     let given = given("http://web.shop/metrics", &[("aggregateFromKubeServiceEndpoints", "true")]);
-    let read = |ground: Ground| {
+    let read = |ground: FakeCluster| {
         let scaler = table::build(&given, &backends(ground)).unwrap();
         async move { scaler.read("m").await }
     };
-    let found = read(Ground { endpoints, ..Ground::default() }).await.unwrap();
+    let found = read(FakeCluster { endpoints, ..FakeCluster::default() }).await.unwrap();
     assert_eq!(found.values.first().unwrap().value.to_string(), "4");
-    assert!(read(Ground::default()).await.unwrap_err().0.contains("has no endpoints"));
+    assert!(read(FakeCluster::default()).await.unwrap_err().0.contains("has no endpoints"));
     let dead = vec![("127.0.0.1".to_owned(), Some(1))];
-    assert!(read(Ground { endpoints: dead, ..Ground::default() }).await.is_err());
+    assert!(read(FakeCluster { endpoints: dead, ..FakeCluster::default() }).await.is_err());
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! nats-jetstream: messages that a consumer has not got or not acknowledged.
+//! nats-jetstream: the number of messages that a consumer has not received or not acknowledged.
 
 mod query;
 #[cfg(test)]
@@ -11,14 +11,14 @@ use bytes::Bytes;
 
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::{Consumer, Jetstream};
 
-/// nats-jetstream.
-pub const TYPE: Type = Type {
+/// The scaler type `nats-jetstream`.
+pub const TYPE: ScalerType = ScalerType {
     name: "nats-jetstream",
     about: "How many messages of a stream a consumer has not got or not acknowledged.",
     display: "natsJetStreamScaler",
@@ -28,11 +28,11 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What nats-jetstream accepts.
+    /// Parameters of nats-jetstream.
     pub struct Parameters of "error parsing nats metadata" {
         /// Host and port of the monitoring endpoint, e.g. `nats.nats.svc:8222`.
         endpoint: String = "natsServerMonitoringEndpoint" in [Authentication, Metadata], required;
-        /// The account, e.g. `$G`. It or its id must be given.
+        /// The account, e.g. `$G`. The account or its id is required.
         account: String = "account" in [Authentication, Metadata];
         /// The id of the account; by default its name.
         account_id: String = "accountID" in [Authentication, Metadata];
@@ -40,11 +40,11 @@ crate::parameters! {
         stream: String = "stream" in [Metadata], required;
         /// The consumer.
         consumer: String = "consumer" in [Metadata], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
-        /// Speaks HTTPS with the monitoring endpoint.
+        /// Uses HTTPS for the monitoring endpoint.
         use_https: bool = "useHttps" in [Metadata], default "false";
     }
 }
@@ -52,8 +52,8 @@ crate::parameters! {
 struct Nats {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
-    /// The server that led the consumer last time: it is asked first.
+    web: Arc<SharedHttpClient>,
+    /// The last known leader of the consumer, which is queried first.
     leader: Mutex<Option<Place>>,
 }
 
@@ -64,13 +64,13 @@ struct Place {
     url: String,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing NATS JetStream metadata";
     target_type(trigger)?;
     let mut parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     if parameters.account_id.is_empty() {
         if parameters.account.is_empty() {
-            return Err(Error::new("no account name or id given").inside(PREFIX));
+            return Err(ScalerError::new("no account name or id given").inside(PREFIX));
         }
         parameters.account_id.clone_from(&parameters.account);
     }
@@ -79,7 +79,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let activation = parameters.activation_lag_threshold as f64;
     let web = Arc::clone(&backends.web);
     let source = Nats { parameters, within: trigger.http_timeout, web, leader: Mutex::default() };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl Nats {
@@ -87,18 +87,18 @@ impl Nats {
         format!("{}://{endpoint}", if self.parameters.use_https { "https" } else { "http" })
     }
 
-    async fn get(&self, server: &str, path: &str) -> Result<Bytes, Error> {
-        ask(&self.web, Call::get(format!("{server}{path}"), self.within)).await.map(|(_, body)| body)
+    async fn get(&self, server: &str, path: &str) -> Result<Bytes, ScalerError> {
+        send(&self.web, HttpCall::get(format!("{server}{path}"), self.within)).await.map(|(_, body)| body)
     }
 
-    async fn jetstream(&self, server: &str) -> Result<Jetstream, Error> {
+    async fn jetstream(&self, server: &str) -> Result<Jetstream, ScalerError> {
         let Parameters { account_id, stream, consumer, .. } = &self.parameters;
         let body = self.get(server, &query::jsz(account_id)).await?;
         query::jetstream(&body, account_id, stream, consumer)
     }
 
-    /// The consumer as a server sees it that leads it.
-    async fn led_by(&self, place: &Place) -> Result<Option<Consumer>, Error> {
+    /// The state of the consumer at its leader.
+    async fn led_by(&self, place: &Place) -> Result<Option<Consumer>, ScalerError> {
         let consumer = self.jetstream(&place.url).await?.consumer;
         Ok(consumer.filter(|consumer| consumer.leader == place.name))
     }
@@ -111,8 +111,8 @@ impl Nats {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
-    /// Looks for the server that leads the consumer, since only that one knows how far it is.
-    async fn search(&self, base: &str, first: Jetstream) -> Result<Consumer, Error> {
+    /// Searches for the leader of the consumer, because only the leader knows its state.
+    async fn search(&self, base: &str, first: Jetstream) -> Result<Consumer, ScalerError> {
         let this = query::server(&self.get(base, "/varz").await?)?;
         if let Some(consumer) = first.consumer.filter(|consumer| consumer.leader == this.name) {
             self.remember(Some(Place { name: this.name, url: base.to_owned() }));
@@ -139,19 +139,19 @@ impl Nats {
                     return Ok(consumer);
                 }
                 Ok(None) => {}
-                Err(error) => failed = Some::<Error>(error),
+                Err(error) => failed = Some::<ScalerError>(error),
             }
         }
         let text = format!("leader node not found for consumer {}", self.parameters.consumer);
-        Err(Error::new(match failed {
+        Err(ScalerError::new(match failed {
             Some(error) => format!("{text}: {error}"),
             None => text,
         }))
     }
 }
 
-impl Source for Nats {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Nats {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             if let Some(place) = self.remembered() {
                 if let Ok(Some(consumer)) = self.led_by(&place).await {
@@ -165,7 +165,8 @@ impl Source for Nats {
                 return self.search(&base, first).await.map(|consumer| consumer.lag as f64);
             }
             let Parameters { consumer, stream, .. } = &self.parameters;
-            let missing = || Error::new(format!("consumer {consumer:?} not found in stream {stream:?}"));
+            let missing =
+                || ScalerError::new(format!("consumer {consumer:?} not found in stream {stream:?}"));
             first.consumer.map(|consumer| consumer.lag as f64).ok_or_else(missing)
         })
     }

@@ -1,58 +1,58 @@
-//! What the monitoring endpoint of NATS is asked, and what it answers.
+//! Requests to the monitoring endpoint of NATS, and its responses.
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{json, kind};
 use crate::web::escaped;
 
-/// More servers than this are not looked for a leader.
+/// Maximum number of servers that are searched for the leader.
 const SERVERS: usize = 64;
 
-/// A consumer, as one server sees it.
+/// The state of a consumer at one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Consumer {
-    /// Messages that it did not get yet, and messages that it did not acknowledge yet.
+    /// Messages not delivered yet plus messages not acknowledged yet.
     pub(super) lag: u64,
-    /// The server that decides about it; empty without a cluster.
+    /// Name of its leader; empty without a cluster.
     pub(super) leader: String,
 }
 
-/// What a server says of JetStream.
+/// The JetStream state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Jetstream {
-    /// The consumer, if this server knows it.
+    /// The consumer, if the server has it.
     pub(super) consumer: Option<Consumer>,
-    /// How many servers there are.
+    /// Number of servers in the cluster.
     pub(super) servers: u64,
 }
 
-/// What a server says of itself and of the others.
+/// A server's view of itself and the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Server {
     /// Its name.
     pub(super) name: String,
-    /// Hosts where clients may connect.
+    /// Hosts for client connections.
     pub(super) hosts: Vec<String>,
-    /// Names of the servers of the cluster: first labels of the names under which they know each other.
+    /// Names of the servers in the cluster: the first labels of their route host names.
     pub(super) labels: Vec<String>,
 }
 
-/// The path of all consumers of an account.
+/// The URL path of all consumers of an account.
 pub(super) fn jsz(account: &str) -> String {
     format!("/jsz?acc={}&config=true&consumers=true", escaped(account))
 }
 
-/// What JetStream is about. The status says nothing here; the body does.
+/// Decodes the JetStream state. Errors are in the body, not in the HTTP status.
 pub(super) fn jetstream(
     body: &[u8],
     account: &str,
     stream: &str,
     consumer: &str,
-) -> Result<Jetstream, Error> {
+) -> Result<Jetstream, ScalerError> {
     let answer = json(body)?;
     if !answer.is_object() {
-        return Err(Error::new(format!("the monitoring endpoint answered {}", kind(Some(&answer)))));
+        return Err(ScalerError::new(format!("the monitoring endpoint answered {}", kind(Some(&answer)))));
     }
     let servers = answer.pointer("/meta_cluster/cluster_size").and_then(Value::as_u64).unwrap_or(0);
     let named = |entry: &&Value, name: &str| entry.get("name").and_then(Value::as_str) == Some(name);
@@ -66,22 +66,25 @@ pub(super) fn jetstream(
     Ok(Jetstream { consumer, servers })
 }
 
-fn read(consumer: &Value) -> Result<Consumer, Error> {
+fn read(consumer: &Value) -> Result<Consumer, ScalerError> {
     let count = |key: &str| {
         let found = consumer.get(key);
         found
             .and_then(Value::as_u64)
-            .ok_or_else(|| Error::new(format!("the consumer has {} as {key}", kind(found))))
+            .ok_or_else(|| ScalerError::new(format!("the consumer has {} as {key}", kind(found))))
     };
     let leader = consumer.pointer("/cluster/leader").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(Consumer { lag: count("num_pending")?.saturating_add(count("num_ack_pending")?), leader })
 }
 
-/// What a server says of itself.
-pub(super) fn server(body: &[u8]) -> Result<Server, Error> {
+/// Decodes a server's view of the cluster.
+pub(super) fn server(body: &[u8]) -> Result<Server, ScalerError> {
     let answer = json(body)?;
     let Some(name) = answer.get("server_name").and_then(Value::as_str) else {
-        return Err(Error::new(format!("the server has {} as server_name", kind(answer.get("server_name")))));
+        return Err(ScalerError::new(format!(
+            "the server has {} as server_name",
+            kind(answer.get("server_name"))
+        )));
     };
     let texts = |list: Option<&Value>| -> Vec<String> {
         let list = list.and_then(Value::as_array).into_iter().flatten();
@@ -102,7 +105,7 @@ fn host(address: &str) -> &str {
     }
 }
 
-/// Where another server is monitored: at its host, and the port of the endpoint.
+/// The monitoring address of another server: its host and the port of the configured endpoint.
 pub(super) fn at_host(endpoint: &str, other: &str) -> String {
     match endpoint.strip_prefix(host(endpoint)) {
         Some(port) => format!("{other}{port}"),

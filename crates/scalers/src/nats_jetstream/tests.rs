@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::query::{Consumer, at_host, jetstream, server as varz};
-use crate::stage::{Act, build, read, server, trigger};
+use crate::stage::{ServerAction, build, read, server, trigger};
 
 fn jsz(size: u64, leader: &str, pending: &str) -> String {
     format!(
@@ -27,7 +27,7 @@ fn answers() {
     for bad in ["null", "<html>", "[]", &jsz(1, "", "null"), &jsz(1, "", "\"5\""), &jsz(1, "", "-1")] {
         assert!(consumer(bad).is_err(), "{bad}");
     }
-    // More than fits is not less.
+    // Numbers beyond i64 do not wrap around.
     assert_eq!(consumer(&jsz(1, "", "18446744073709551615")).unwrap().consumer.unwrap().lag, u64::MAX);
 }
 
@@ -42,10 +42,10 @@ fn servers() {
 }
 
 #[tokio::test]
-async fn alone() {
+async fn single_server() {
     let url = server(|head| {
         assert!(head.starts_with("GET /jsz?acc=%24G&config=true&consumers=true "), "{head}");
-        Act::Answer(200, jsz(0, "", "5"))
+        ServerAction::Answer(200, jsz(0, "", "5"))
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();
@@ -58,17 +58,17 @@ async fn alone() {
     assert_eq!(read(&trigger).await.unwrap_err().0, "consumer \"x\" not found in stream \"s\"");
 }
 
-/// The endpoint is served by another server than the one that leads: this one is found by its host, and remembered.
+/// The configured endpoint is not the leader: the leader is found by its host and cached.
 #[tokio::test]
-async fn the_leader_is_believed() {
+async fn leader_state_is_used() {
     let bases = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&bases);
     let url = server(move |head| {
         let jetstream = head.starts_with("GET /jsz");
-        // The same process plays both: by the name that it is asked by.
+        // One process plays both servers, distinguished by the Host header.
         let leads = head.to_lowercase().contains("host: localhost");
         count.fetch_add(usize::from(!leads && jetstream), Ordering::SeqCst);
-        Act::Answer(
+        ServerAction::Answer(
             200,
             match (jetstream, leads) {
                 (true, true) => jsz(3, "leader", "40"),
@@ -98,7 +98,10 @@ async fn the_leader_is_believed() {
 async fn no_leader_is_an_error() {
     let url = server(|head| {
         let jetstream = head.starts_with("GET /jsz");
-        Act::Answer(200, if jetstream { jsz(3, "gone", "1") } else { r#"{"server_name":"n0"}"#.to_owned() })
+        ServerAction::Answer(
+            200,
+            if jetstream { jsz(3, "gone", "1") } else { r#"{"server_name":"n0"}"#.to_owned() },
+        )
     })
     .await;
     let endpoint = url.strip_prefix("http://").unwrap();

@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// new-relic.
-pub const TYPE: Type = Type {
+/// The scaler type `new-relic`.
+pub const TYPE: ScalerType = ScalerType {
     name: "new-relic",
     about: "The result of an NRQL query to New Relic.",
     display: "newrelicScaler",
@@ -26,21 +26,21 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What new-relic accepts.
+    /// Parameters of new-relic.
     pub struct Parameters of "error parsing newrelic metadata" {
         /// The account.
         account: isize = "account" in [Authentication, Metadata], required;
         /// The region: `US`, `EU` or `STAGING`.
         region: String = "region" in [Authentication, Metadata], default "US";
-        /// The API key of a user.
+        /// A user API key.
         query_key: Secret = "queryKey" in [Authentication, Metadata], required;
-        /// Whether no result is an error; otherwise it means 0.
+        /// Treats an empty result as an error instead of 0.
         no_data_error: bool = "noDataError" in [Metadata], default "false";
         /// The query, e.g. `SELECT average(duration) FROM Transaction`.
         nrql: String = "nrql" in [Metadata], required;
-        /// The result that one replica is for.
+        /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
     }
 }
@@ -49,10 +49,10 @@ struct NewRelic {
     parameters: Parameters,
     url: String,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing new-relic metadata"))?;
@@ -60,20 +60,20 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let activation = parameters.activation_threshold;
     let url = query::url(&parameters.region).to_owned();
     let source = NewRelic { parameters, url, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for NewRelic {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for NewRelic {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { account, query_key, nrql, no_data_error, .. } = &self.parameters;
-            let call = Call::post(&self.url, query::question(*account, nrql), self.within)
+            let call = HttpCall::post(&self.url, query::question(*account, nrql), self.within)
                 .header("content-type", "application/json")?
                 .header("api-key", query_key.reveal())?;
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             match query::value(status, &body)? {
                 Some(value) => Ok(value),
-                None if *no_data_error => Err(Error::new(format!("query {nrql} returned no results"))),
+                None if *no_data_error => Err(ScalerError::new(format!("query {nrql} returned no results"))),
                 None => Ok(0.0),
             }
         })

@@ -1,11 +1,11 @@
-//! A question in NerdGraph, and its answer.
+//! The NerdGraph request, and its response.
 
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind};
 
-/// Where a region is asked.
+/// The API URL of a region.
 pub(super) fn url(region: &str) -> &'static str {
     match &*region.to_ascii_uppercase() {
         "EU" => "https://api.eu.newrelic.com/graphql",
@@ -14,7 +14,7 @@ pub(super) fn url(region: &str) -> &'static str {
     }
 }
 
-/// A query for an account. It is a variable: nothing in it can end it early.
+/// The request body of a query. The query is a GraphQL variable, so that nothing in it needs escaping.
 pub(super) fn question(account: isize, nrql: &str) -> String {
     let query = "query($account: Int!, $nrql: Nrql!) \
                  { actor { account(id: $account) { nrql(query: $nrql) { results } } } }";
@@ -22,26 +22,29 @@ pub(super) fn question(account: isize, nrql: &str) -> String {
 }
 
 /// The number in the first result; `None` if there is no result.
-pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, Error> {
+pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("New Relic returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("New Relic returned {status}: {}", excerpt(body))));
     }
     let answer = read(body)?;
     if let Some(error) = answer.pointer("/errors/0") {
         let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(Error::new(format!("New Relic answered with an error: {}", excerpt(said.as_bytes()))));
+        return Err(ScalerError::new(format!(
+            "New Relic answered with an error: {}",
+            excerpt(said.as_bytes())
+        )));
     }
     let found = answer.pointer("/data/actor/account/nrql/results");
     let Some(results) = found.and_then(Value::as_array) else {
-        return Err(Error::new(format!("the answer has {} instead of a list of results", kind(found))));
+        return Err(ScalerError::new(format!("the answer has {} instead of a list of results", kind(found))));
     };
     let Some(first) = results.first().and_then(Value::as_object) else { return Ok(None) };
     if let Some(number) = first.values().find_map(Value::as_f64) {
         return Ok(Some(number));
     }
-    // An aggregate over nothing is null.
+    // An aggregate over no events is null.
     if first.values().all(Value::is_null) {
         return Ok(None);
     }
-    Err(Error::new("the first result has no number in it"))
+    Err(ScalerError::new("the first result has no number in it"))
 }

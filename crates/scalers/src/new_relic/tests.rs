@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::query::value;
 use super::{NewRelic, Parameters};
-use crate::single::Source as _;
-use crate::stage::{Act, Ground, backends, server, texts, trigger};
+use crate::single::ValueSource as _;
+use crate::stage::{FakeCluster, ServerAction, backends, server, texts, trigger};
 
 fn results(results: &str) -> String {
     format!(r#"{{"data":{{"actor":{{"account":{{"nrql":{{"results":{results}}}}}}}}}}}"#)
@@ -31,18 +31,18 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("POST /graphql ") && head.contains("api-key: k\r\n"), "{head}");
         assert!(head.contains(r#""variables":{"account":12,"nrql":"SELECT \"x\""}"#), "{head}");
-        Act::Answer(200, results("[]"))
+        ServerAction::Answer(200, results("[]"))
     })
     .await;
     let mut trigger =
         trigger("new-relic", &[("account", "12"), ("nrql", "SELECT \"x\""), ("threshold", "1")]);
     trigger.auth = texts(&[("queryKey", "k")]);
     let source = |parameters| {
-        let web = Arc::clone(&backends(Ground::default()).web);
+        let web = Arc::clone(&backends(FakeCluster::default()).web);
         NewRelic { parameters, url: format!("{url}/graphql"), within: Duration::from_secs(10), web }
     };
     assert_eq!(source(Parameters::read(&trigger).unwrap()).value().await, Ok(0.0));

@@ -1,4 +1,4 @@
-//! nsq: messages that wait for a channel.
+//! nsq: the depth of a channel.
 
 mod query;
 #[cfg(test)]
@@ -12,16 +12,16 @@ use futures::future::try_join_all;
 
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// So many nsqd are asked at a time.
+/// Maximum number of concurrent requests to nsqd.
 const AT_ONCE: usize = 16;
 
-/// nsq.
-pub const TYPE: Type = Type {
+/// The scaler type `nsq`.
+pub const TYPE: ScalerType = ScalerType {
     name: "nsq",
     about: "How many messages wait for a channel of an NSQ topic.",
     display: "nsqScaler",
@@ -31,21 +31,21 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What nsq accepts.
+    /// Parameters of nsq.
     pub struct Parameters of "error parsing nsq metadata" {
         /// Hosts and ports of nsqlookupd, e.g. `nsqlookupd-0.nsq:4161,nsqlookupd-1.nsq:4161`.
         lookupds: Vec<String> = "nsqLookupdHTTPAddresses" in [Metadata, Environment], required;
         /// The topic.
         topic: String = "topic" in [Metadata, Environment], required;
-        /// The channel. Until it exists, the messages of the topic count; while it is paused, none do.
+        /// The channel. Until it exists, the messages of the topic count; while it is paused, the value is 0.
         channel: String = "channel" in [Metadata, Environment], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         depth_threshold: i64 = "depthThreshold" in [Metadata, Environment], default "10";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_depth_threshold: i64 = "activationDepthThreshold" in [Metadata, Environment], default "0";
-        /// Speaks HTTPS with nsqlookupd and nsqd.
+        /// Uses HTTPS for nsqlookupd and nsqd.
         use_https: bool = "useHttps" in [Metadata, Environment], default "false";
-        /// Accepts any certificate of the servers.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata, Environment], default "false";
     }
     check Parameters::check
@@ -69,17 +69,17 @@ impl Parameters {
 struct Nsq {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside("error parsing NSQ metadata"))?;
     let name = format!("nsq-{}-{}", parameters.topic, parameters.channel);
     let spec = external(trigger, &name, whole(parameters.depth_threshold));
     let activation = parameters.activation_depth_threshold as f64;
     let source = Nsq { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl Nsq {
@@ -87,27 +87,27 @@ impl Nsq {
         if self.parameters.use_https { "https" } else { "http" }
     }
 
-    async fn get(&self, url: String) -> Result<(u16, bytes::Bytes), Error> {
-        ask(&self.web, Call::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl)).await
+    async fn get(&self, url: String) -> Result<(u16, bytes::Bytes), ScalerError> {
+        send(&self.web, HttpCall::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl)).await
     }
 
-    async fn producers(&self, lookupd: &str) -> Result<BTreeSet<String>, Error> {
+    async fn producers(&self, lookupd: &str) -> Result<BTreeSet<String>, ScalerError> {
         let url = query::lookup_url(self.scheme(), lookupd, &self.parameters.topic);
         let (status, body) = self.get(url).await?;
         query::producers(status, &body).map_err(|error| error.inside(lookupd))
     }
 
-    async fn depth(&self, nsqd: &str) -> Result<u64, Error> {
+    async fn depth(&self, nsqd: &str) -> Result<u64, ScalerError> {
         let Parameters { topic, channel, .. } = &self.parameters;
         let (status, body) = self.get(query::stats_url(self.scheme(), nsqd, topic, channel)).await?;
         query::depth(status, &body, topic, channel).map_err(|error| error.inside(nsqd))
     }
 }
 
-impl Source for Nsq {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Nsq {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            // All must answer: what one does not tell would be missing in the sum.
+            // All requests must succeed, otherwise the sum would be too small.
             let lookups = self.parameters.lookupds.iter().map(|lookupd| self.producers(lookupd));
             let nsqds: BTreeSet<String> = try_join_all(lookups).await?.into_iter().flatten().collect();
             let nsqds: Vec<String> = nsqds.into_iter().collect();

@@ -1,19 +1,19 @@
-//! What nsqlookupd and nsqd are asked, and what they answer.
+//! Requests to nsqlookupd and nsqd, and their responses.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind};
 use crate::web::escaped;
 
-/// Where nsqlookupd tells who has a topic.
+/// The nsqlookupd URL that lists the producers of a topic.
 pub(super) fn lookup_url(scheme: &str, lookupd: &str, topic: &str) -> String {
     format!("{scheme}://{lookupd}/lookup?topic={}", escaped(topic))
 }
 
-/// Where nsqd tells how much of a topic it has.
+/// The nsqd URL with the statistics of a topic.
 pub(super) fn stats_url(scheme: &str, nsqd: &str, topic: &str, channel: &str) -> String {
     let (topic, channel) = (escaped(topic), escaped(channel));
     format!(
@@ -21,25 +21,25 @@ pub(super) fn stats_url(scheme: &str, nsqd: &str, topic: &str, channel: &str) ->
     )
 }
 
-/// `host:port` of all nsqd that have the topic. A topic that nsqlookupd does not know is nowhere.
-pub(super) fn producers(status: u16, body: &[u8]) -> Result<BTreeSet<String>, Error> {
+/// `host:port` of all nsqd that have the topic; none if nsqlookupd does not know the topic.
+pub(super) fn producers(status: u16, body: &[u8]) -> Result<BTreeSet<String>, ScalerError> {
     let answer = json(body);
     if status == 404 && answer.as_ref().is_ok_and(|answer| text(answer, "message") == Some("TOPIC_NOT_FOUND"))
     {
         return Ok(BTreeSet::new());
     }
     if status != 200 {
-        return Err(Error::new(format!("nsqlookupd returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("nsqlookupd returned {status}: {}", excerpt(body))));
     }
     let answer = answer?;
     let found = data(&answer).get("producers");
     let producers = found.and_then(Value::as_array).ok_or_else(|| {
-        Error::new(format!("nsqlookupd answered {} at producers instead of a list", kind(found)))
+        ScalerError::new(format!("nsqlookupd answered {} at producers instead of a list", kind(found)))
     })?;
     producers.iter().map(host_and_port).collect()
 }
 
-fn host_and_port(producer: &Value) -> Result<String, Error> {
+fn host_and_port(producer: &Value) -> Result<String, ScalerError> {
     let host = text(producer, "broadcast_address").filter(|host| !host.is_empty());
     let port = producer.get("http_port").and_then(Value::as_u64).filter(|port| (1..=65_535).contains(port));
     match (host, port) {
@@ -47,18 +47,18 @@ fn host_and_port(producer: &Value) -> Result<String, Error> {
             Ok(format!("[{host}]:{port}"))
         }
         (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
-        _ => Err(Error::new("nsqlookupd named a producer without broadcast_address or http_port")),
+        _ => Err(ScalerError::new("nsqlookupd named a producer without broadcast_address or http_port")),
     }
 }
 
-/// How many messages of one nsqd wait for the channel: those of the topic until the channel exists, none while it is paused.
-pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Result<u64, Error> {
+/// The depth of the channel at one nsqd: that of the topic until the channel exists, 0 while it is paused.
+pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Result<u64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("nsqd returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("nsqd returned {status}: {}", excerpt(body))));
     }
     let answer = json(body)?;
     let topics = list(data(&answer), "topics")?;
-    // Deleted between the two questions: this nsqd has none of it.
+    // The topic was deleted between the two requests.
     let Some(topic) = topics.iter().find(|entry| text(entry, "topic_name") == Some(topic)) else {
         return Ok(0);
     };
@@ -69,23 +69,25 @@ pub(super) fn depth(status: u16, body: &[u8], topic: &str, channel: &str) -> Res
     }
 }
 
-fn count(of: &Value) -> Result<u64, Error> {
+fn count(of: &Value) -> Result<u64, ScalerError> {
     let found = of.get("depth");
-    found.and_then(Value::as_u64).ok_or_else(|| Error::new(format!("nsqd answered {} as depth", kind(found))))
+    found
+        .and_then(Value::as_u64)
+        .ok_or_else(|| ScalerError::new(format!("nsqd answered {} as depth", kind(found))))
 }
 
-fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], Error> {
+fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], ScalerError> {
     let found = of.get(key);
     let list = found.and_then(Value::as_array);
     list.map(Vec::as_slice)
-        .ok_or_else(|| Error::new(format!("nsqd answered {} at {key} instead of a list", kind(found))))
+        .ok_or_else(|| ScalerError::new(format!("nsqd answered {} at {key} instead of a list", kind(found))))
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
     of.get(key).and_then(Value::as_str)
 }
 
-/// Before 1.0, answers were wrapped.
+/// Unwraps the envelope that responses had before version 1.0.
 fn data(answer: &Value) -> &Value {
     answer.get("data").filter(|data| data.is_object()).unwrap_or(answer)
 }

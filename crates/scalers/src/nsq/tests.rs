@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{depth, producers};
-use crate::stage::{Act, read, server, trigger};
+use crate::stage::{ServerAction, read, server, trigger};
 
 #[test]
-fn who_has_a_topic() {
+fn producers_of_topic() {
     let found = |status, body: &str| producers(status, body.as_bytes());
     let two = r#"{"channels":["c"],"producers":[
         {"broadcast_address":"nsqd-0","http_port":4151},{"broadcast_address":"::1","http_port":4151}]}"#;
@@ -28,7 +28,7 @@ fn who_has_a_topic() {
 }
 
 #[test]
-fn how_much_waits() {
+fn depth_of_channel() {
     let of = |topic: &str| depth(200, format!(r#"{{"topics":[{topic}]}}"#).as_bytes(), "t", "c");
     let channel =
         |rest: &str| format!(r#"{{"topic_name":"t","depth":3,"channels":[{{"channel_name":"c",{rest}}}]}}"#);
@@ -44,7 +44,7 @@ fn how_much_waits() {
 }
 
 #[tokio::test]
-async fn adds_up_all_nsqd_once() {
+async fn sums_depth_of_distinct_nsqd() {
     let nsqd = server(|head| {
         assert!(
             head.starts_with(
@@ -52,7 +52,7 @@ async fn adds_up_all_nsqd_once() {
             ),
             "{head}"
         );
-        Act::Answer(
+        ServerAction::Answer(
             200,
             r#"{"topics":[{"topic_name":"t","depth":1,"channels":[{"channel_name":"c","depth":4}]}]}"#.into(),
         )
@@ -61,7 +61,7 @@ async fn adds_up_all_nsqd_once() {
     let port = nsqd.rsplit_once(':').unwrap().1.to_owned();
     let lookupd = server(move |head| {
         assert!(head.starts_with("GET /lookup?topic=t "), "{head}");
-        Act::Answer(
+        ServerAction::Answer(
             200,
             format!(r#"{{"producers":[{{"broadcast_address":"127.0.0.1","http_port":{port}}}]}}"#),
         )
@@ -71,7 +71,7 @@ async fn adds_up_all_nsqd_once() {
     let both = format!("{host}, {host}");
     let mut trigger = trigger("nsq", &[("nsqLookupdHTTPAddresses", &both), ("topic", "t"), ("channel", "c")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "4");
-    // One that does not answer makes the sum unknown.
+    // The sum is unknown if one nsqlookupd does not respond.
     trigger.metadata.insert("nsqLookupdHTTPAddresses".into(), format!("{host},127.0.0.1:1"));
     assert!(read(&trigger).await.unwrap_err().0.contains("refused"));
 }

@@ -1,4 +1,4 @@
-//! opensearch: a number in what a search finds.
+//! opensearch: a number in the result of a search.
 
 #[cfg(test)]
 mod tests;
@@ -10,12 +10,12 @@ use sources::http::{Auth, Endpoint};
 use crate::backends::Backends;
 use crate::metric::target_type;
 use crate::parameters::Secret;
-use crate::search::{Access, Searched};
-use crate::table::Type;
-use crate::{Error, Scaler, Trigger};
+use crate::search::{SearchAccess, SearchParameters};
+use crate::table::ScalerType;
+use crate::{Scaler, ScalerError, Trigger};
 
-/// opensearch.
-pub const TYPE: Type = Type {
+/// The scaler type `opensearch`.
+pub const TYPE: ScalerType = ScalerType {
     name: "opensearch",
     about: "A number in what an OpenSearch search finds.",
     display: "opensearchScaler",
@@ -25,26 +25,26 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What opensearch accepts.
+    /// Parameters of opensearch.
     pub struct Parameters of "failed to parse opensearch metadata" {
-        /// Where OpenSearch is, e.g. `https://os-0.search:9200,https://os-1.search:9200`; the first that answers counts.
+        /// URLs of OpenSearch, e.g. `https://os-0.search:9200,https://os-1.search:9200`; the first that responds is used.
         addresses: Vec<String> = "addresses" in [Authentication, Metadata], required;
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Metadata];
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata];
-        /// Shows our certificate.
+        /// Uses the client certificate.
         enable_tls: bool = "enableTLS" in [Metadata], default "false";
-        /// The authority that the server's certificate must be of (PEM).
+        /// CA certificate that must have signed the server certificate (PEM).
         authority: String = "caCert" in [Authentication];
-        /// Our certificate (PEM).
+        /// Client certificate (PEM).
         certificate: String = "clientCert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "clientKey" in [Authentication];
-        /// What is searched, and which number counts.
-        searched: Searched;
+        /// The search, and the location of the value.
+        searched: SearchParameters;
     }
     check Parameters::check
 }
@@ -57,7 +57,7 @@ impl Parameters {
         self.searched.check_one()
     }
 
-    /// Trust and certificate.
+    /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
         let own = self.enable_tls;
         let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
@@ -72,14 +72,14 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let mut endpoint = parameters.trust();
     if !parameters.username.is_empty() {
         endpoint.auth = Auth::Basic { user: parameters.username, password: parameters.password };
     }
-    let access = Access {
+    let access = SearchAccess {
         product: "opensearch",
         addresses: Ok(parameters.addresses),
         endpoint,

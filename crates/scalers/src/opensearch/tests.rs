@@ -1,13 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
-use crate::stage::{Act, read, server, trigger};
+use crate::stage::{ServerAction, read, server, trigger};
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("POST /a,b/_search/template ") && !head.contains("authorization"), "{head}");
         assert!(head.ends_with(r#"{"id":"t","params":{"x":"1"}}"#), "{head}");
-        Act::Answer(200, r#"{"hits":{"total":{"value":3}}}"#.to_owned())
+        ServerAction::Answer(200, r#"{"hits":{"total":{"value":3}}}"#.to_owned())
     })
     .await;
     let pairs = [
@@ -25,7 +25,7 @@ async fn asks() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_error() {
+async fn unreachable_server_is_an_error() {
     let pairs = [
         ("addresses", "http://127.0.0.1:1"),
         ("index", "a"),

@@ -1,8 +1,8 @@
-//! `parameters!`: from one declaration the struct, its reference page and its reader.
+//! `parameters!`: generates a struct, its reader and its documentation from one declaration.
 
-use super::{Parameter, Place};
+use super::{Parameter, ParameterSource};
 
-/// Declares what a scaler accepts.
+/// Declares the parameters of a scaler.
 ///
 /// ```text
 /// parameters! {
@@ -17,14 +17,14 @@ use super::{Parameter, Place};
 /// }
 /// ```
 ///
-/// Types: [`super::Value`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
+/// Types: [`super::ParameterValue`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
 /// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
 /// the type `Removed`), `deprecated "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
 /// `fn(&mut Self, &Trigger) -> Result<(), String>`; like KEDA it is asked even if parameters are wrong (those are empty
 /// then), and its error comes last.
 ///
 /// Makes the struct (`Clone`, `Debug`, `Default`), `PARAMETERS`, `read(&Trigger) -> Result<Self, Error>`, and
-/// [`super::Group`], so that it can stand in another one.
+/// [`super::ParameterGroup`], so that it can stand in another one.
 #[macro_export]
 macro_rules! parameters {
     (
@@ -41,7 +41,7 @@ macro_rules! parameters {
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default)]
-        // What a group in it is, the group says.
+        // Groups are documented where they are declared.
         #[allow(dead_code, missing_docs, unreachable_pub, clippy::allow_attributes)]
         $visibility struct $name {
             $( $(#[doc = $doc])* pub $field: $type, )*
@@ -49,18 +49,18 @@ macro_rules! parameters {
 
         #[allow(dead_code, unreachable_pub, clippy::allow_attributes)]
         impl $name {
-            /// What there is, for the reference page.
+            /// All parameters, for the reference page.
             pub const PARAMETERS: &'static [$crate::parameters::Parameter] =
-                <Self as $crate::parameters::Group>::PARAMETERS;
+                <Self as $crate::parameters::ParameterGroup>::PARAMETERS;
 
-            /// Reads all of it, or says all that is wrong.
-            pub fn read(trigger: &$crate::Trigger) -> Result<Self, $crate::Error> {
+            /// Reads all parameters, or reports all errors.
+            pub fn read(trigger: &$crate::Trigger) -> Result<Self, $crate::ScalerError> {
                 let prefix: &[&str] = &[$($prefix)?];
-                $crate::parameters::Reader::read(trigger, prefix.first().copied())
+                $crate::parameters::ParameterReader::read(trigger, prefix.first().copied())
             }
         }
 
-        impl $crate::parameters::Group for $name {
+        impl $crate::parameters::ParameterGroup for $name {
             const PARAMETERS: &'static [$crate::parameters::Parameter] = {
                 const PARTS: &[&[$crate::parameters::Parameter]] = &[$(
                     $crate::parameters!(@part [$($doc)*] $type;
@@ -80,7 +80,7 @@ macro_rules! parameters {
             };
 
             #[allow(unused_mut, unused_variables, clippy::allow_attributes)]
-            fn fill(reader: &mut $crate::parameters::Reader<'_>) -> Self {
+            fn fill(reader: &mut $crate::parameters::ParameterReader<'_>) -> Self {
                 let mut read = Self {
                     $( $field: $crate::parameters!(@read reader [$($doc)*] $type;
                         $($key $(| $alias)* in [$($place),+] $(, $rule $($text)? $([$($item),*])?)*)?), )*
@@ -91,13 +91,13 @@ macro_rules! parameters {
         }
     };
 
-    (@part [$($doc:literal)*] $type:ty; ) => { <$type as $crate::parameters::Group>::PARAMETERS };
+    (@part [$($doc:literal)*] $type:ty; ) => { <$type as $crate::parameters::ParameterGroup>::PARAMETERS };
     (@part [$($doc:literal)*] $type:ty; $($rest:tt)+) => {
         &[$crate::parameters!(@parameter [$($doc)*] $type; $($rest)+)]
     };
 
     (@read $reader:ident [$($doc:literal)*] $type:ty; ) => {
-        <$type as $crate::parameters::Group>::fill($reader)
+        <$type as $crate::parameters::ParameterGroup>::fill($reader)
     };
     (@read $reader:ident [$($doc:literal)*] $type:ty; $($rest:tt)+) => {{
         const PARAMETER: $crate::parameters::Parameter =
@@ -112,8 +112,8 @@ macro_rules! parameters {
         let mut parameter = $crate::parameters::plain(
             &[$key $(, $alias)*],
             concat!($($doc, "\n"),*).trim_ascii(),
-            <$type as $crate::parameters::Value>::KIND,
-            &[$($crate::parameters::Place::$place),+],
+            <$type as $crate::parameters::ParameterValue>::KIND,
+            &[$($crate::parameters::ParameterSource::$place),+],
         );
         $( $crate::parameters!(@rule parameter $rule $($text)? $([$($item),*])?); )*
         parameter
@@ -133,7 +133,7 @@ pub const fn plain(
     keys: &'static [&'static str],
     about: &'static str,
     kind: &'static str,
-    places: &'static [Place],
+    places: &'static [ParameterSource],
 ) -> Parameter {
     Parameter {
         keys,
@@ -150,7 +150,7 @@ pub const fn plain(
     }
 }
 
-/// Lists in a row. There must be room for all.
+/// Concatenates lists; `N` must be their total length.
 pub const fn flat<const N: usize>(mut parts: &[&[Parameter]]) -> [Parameter; N] {
     let mut all = [plain(&[], "", "", &[]); N];
     let mut done = 0;

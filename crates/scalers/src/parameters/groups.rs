@@ -3,59 +3,59 @@
 use sources::http::{Auth, Endpoint};
 
 use super::{QueryValues, Secret};
-use crate::web::Call;
-use crate::{Error, Trigger};
+use crate::web::HttpCall;
+use crate::{ScalerError, Trigger};
 
 crate::parameters! {
-    /// How to show an HTTP server who we are: the same for all scalers that speak HTTP.
+    /// HTTP authentication, the same for all HTTP scalers.
     pub struct HttpAuth {
-        /// How to show who we are; several with commas between them.
+        /// Authentication modes, separated by commas.
         modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication],
             one_of ["apiKey", "basic", "tls", "bearer", "custom", "oauth"],
             only_one_of ["bearer", "basic", "oauth"];
-        /// The token of `bearer`.
+        /// The bearer token of `bearer`.
         token: Secret = "bearerToken" | "token" in [Authentication];
         /// The user of `basic`.
         username: String = "username" in [Authentication];
         /// The password of `basic`.
         password: Secret = "password" in [Authentication];
-        /// Our certificate for `tls` (PEM).
+        /// Client certificate of `tls` (PEM).
         certificate: String = "cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The authority that the server's certificate must be of (PEM).
+        /// CA certificate that must have signed the server certificate (PEM).
         authority: String = "ca" in [Authentication];
-        /// Where `oauth` has its tokens from.
+        /// Token endpoint of `oauth`.
         oauth_token_uri: String = "oauthTokenURI" in [Authentication];
-        /// The scopes that `oauth` asks for.
+        /// Scopes of `oauth`.
         scopes: Vec<String> = "scopes" | "scope" in [Authentication];
-        /// The client of `oauth`.
+        /// Client id of `oauth`.
         client_id: String = "clientID" in [Authentication];
-        /// Its secret.
+        /// Its secret key.
         client_secret: Secret = "clientSecret" in [Authentication];
-        /// What else `oauth` sends when it asks for a token.
+        /// Further parameters of the token request of `oauth`.
         endpoint_params: QueryValues = "endpointParams" in [Authentication];
-        /// The header of `custom`.
+        /// Header name of `custom`.
         custom_header: String = "customAuthHeader" in [Authentication];
         /// Its value.
         custom_value: Secret = "customAuthValue" in [Authentication];
-        /// The key of `apiKey`.
+        /// API key of `apiKey`.
         api_key: Secret = "apiKey" in [Metadata, Authentication];
-        /// Where the key of `apiKey` stands.
+        /// Where the API key of `apiKey` is sent.
         method: String = "method" in [Metadata, Authentication], default "header", one_of ["header", "query"];
-        /// The header or the parameter that holds it.
+        /// Name of the header or query parameter that carries the API key.
         key_param_name: String = "keyParamName" in [Metadata, Authentication];
     }
     check HttpAuth::check
 }
 
 impl HttpAuth {
-    /// Whether a mode was chosen.
+    /// Whether a mode is enabled.
     pub fn has(&self, mode: &str) -> bool {
         self.modes.iter().any(|chosen| chosen == mode)
     }
 
-    /// Whether any was.
+    /// Whether any mode is enabled.
     pub fn is_enabled(&self) -> bool {
         !self.modes.is_empty()
     }
@@ -88,7 +88,7 @@ impl HttpAuth {
         Ok(())
     }
 
-    /// Trust and certificate: `unsafe_ssl` counts only where there is neither a certificate nor an authority.
+    /// TLS settings: `unsafe_ssl` applies only without a client certificate and CA certificate.
     pub fn trust(&self, unsafe_ssl: bool) -> Endpoint {
         let tls = self.has("tls");
         let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
@@ -102,8 +102,8 @@ impl HttpAuth {
         }
     }
 
-    /// A call with trust and credentials: `bearer`, else `basic`, else `custom`.
-    pub fn sign(&self, mut call: Call, unsafe_ssl: bool) -> Result<Call, Error> {
+    /// Adds TLS settings and credentials to a call: `bearer`, else `basic`, else `custom`.
+    pub fn sign(&self, mut call: HttpCall, unsafe_ssl: bool) -> Result<HttpCall, ScalerError> {
         call.access = self.trust(unsafe_ssl);
         if self.has("bearer") {
             call.access.auth = Auth::Token(self.token.clone());

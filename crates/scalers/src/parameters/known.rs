@@ -1,23 +1,23 @@
-//! Keys that nobody knows, and those that will go.
+//! Unknown, deprecated and insecure parameters.
 
 use std::fmt;
 
 use api::yaml::nearest;
 
 use super::reader::find;
-use super::{Parameter, Place};
+use super::{Parameter, ParameterSource};
 use crate::Trigger;
 
-/// A key of a trigger that its scaler does not know.
+/// A key of a trigger's metadata that its scaler does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
-    /// As it was written.
+pub struct UnknownParameter {
+    /// The key as written.
     pub key: String,
-    /// What was probably meant.
+    /// The most similar known key.
     pub nearest: Option<String>,
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownParameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown parameter {:?}", self.key)?;
         match &self.nearest {
@@ -27,42 +27,42 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// Keys in the metadata of a trigger that its scaler does not know, in order.
-pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<Unknown> {
-    let of = |place: Place| {
+/// The unknown keys in the metadata of a trigger, in order.
+pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<UnknownParameter> {
+    let of = |place: ParameterSource| {
         let there = parameters.iter().filter(move |parameter| parameter.places.contains(&place));
         there.flat_map(|parameter| parameter.keys.iter().copied())
     };
-    let mut known: Vec<String> = of(Place::Metadata).map(str::to_owned).collect();
-    known.extend(of(Place::Environment).map(|key| format!("{key}FromEnv")));
+    let mut known: Vec<String> = of(ParameterSource::Metadata).map(str::to_owned).collect();
+    known.extend(of(ParameterSource::Environment).map(|key| format!("{key}FromEnv")));
     let keys = trigger.metadata.keys().filter(|key| !known.contains(key));
-    keys.map(|key| Unknown {
+    keys.map(|key| UnknownParameter {
         key: key.clone(),
         nearest: nearest(key, known.iter().map(String::as_str)).map(str::to_owned),
     })
     .collect()
 }
 
-/// What users of a trigger should know of its parameters; an event `KEDAScalerInfo` each.
+/// A notice about a trigger's parameters, reported as an event `KEDAScalerInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// Whether it is a warning.
+pub struct ParameterNotice {
+    /// Whether the event is a warning.
     pub warning: bool,
-    /// In one sentence.
+    /// The text of the event.
     pub text: String,
 }
 
-/// What users of a trigger should know of its parameters: `scaler X info: …` and the like.
-pub fn notices(parameters: &[Parameter], trigger: &Trigger) -> Vec<Notice> {
+/// The notices about a trigger's parameters, e.g. `scaler X info: …`.
+pub fn notices(parameters: &[Parameter], trigger: &Trigger) -> Vec<ParameterNotice> {
     let there = parameters.iter().filter(|parameter| find(parameter, trigger).is_some());
     let deprecated = there.filter_map(|parameter| parameter.deprecated);
     let deprecated = deprecated
-        .map(|why| Notice { warning: false, text: format!("scaler {} info: {why}", trigger.type_) });
+        .map(|why| ParameterNotice { warning: false, text: format!("scaler {} info: {why}", trigger.type_) });
     let public = public_client(parameters, trigger);
-    deprecated.chain(public.map(|text| Notice { warning: true, text: text.to_owned() })).collect()
+    deprecated.chain(public.map(|text| ParameterNotice { warning: true, text: text.to_owned() })).collect()
 }
 
-/// What to say of a client that shows nothing but its name.
+/// The warning about an OAuth client without a secret or certificate.
 fn public_client(parameters: &[Parameter], trigger: &Trigger) -> Option<&'static str> {
     let text = |key: &str| {
         let parameter = parameters.iter().find(|parameter| parameter.keys.contains(&key));

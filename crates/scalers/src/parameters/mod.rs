@@ -1,10 +1,10 @@
-//! What a scaler accepts: typed, documented, read all at once (docs/spec/keda.md 7.1).
+//! Typed and documented parameters of scalers (docs/spec/keda.md 7.1).
 //!
 //! ```text
-//! declare   `parameters!`: from one declaration the struct, its reference page and its reader
-//! value     how a text becomes a number, a list, a duration
-//! reader    finds texts in their places, and collects what is wrong with them
-//! known     keys that nobody knows, and those that will go
+//! declare   `parameters!`: generates a struct, its reader and its documentation
+//! value     parsing of values
+//! reader    reads parameters from their sources and collects errors
+//! known     unknown, deprecated and insecure parameters
 //! groups    parameters that many scalers share
 //! ```
 //!
@@ -43,17 +43,17 @@ mod reader;
 mod tests;
 mod value;
 
-pub use known::{Notice, Unknown, notices, unknown};
-pub use reader::{Group, Reader};
+pub use known::{ParameterNotice, UnknownParameter, notices, unknown};
+pub use reader::{ParameterGroup, ParameterReader};
 pub use sources::http::Secret;
-pub use value::{Pairs, QueryValues, Ranges, Removed, Value};
+pub use value::{Pairs, ParameterValue, QueryValues, Ranges, Removed};
 
 #[doc(hidden)]
 pub use declare::{flat, plain};
 
-/// Where a parameter may stand.
+/// Where a parameter is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParameterSource {
     /// `metadata[key]` of the trigger.
     Metadata,
     /// The variable that `metadata["{key}FromEnv"]` names.
@@ -62,8 +62,8 @@ pub enum Place {
     Authentication,
 }
 
-impl Place {
-    /// How KEDA calls it in messages.
+impl ParameterSource {
+    /// KEDA's name of the source in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Metadata => "triggerMetadata",
@@ -78,30 +78,30 @@ impl Place {
 pub struct Parameter {
     /// Its keys; the first is its name.
     pub keys: &'static [&'static str],
-    /// What it is, from the doc comment.
+    /// Description, from the doc comment.
     pub about: &'static str,
-    /// What it looks like: `number`, `duration`, `list` and so on.
+    /// Type for users: `number`, `duration`, `list` and so on.
     pub kind: &'static str,
-    /// Where it may stand; the first place that has it wins.
-    pub places: &'static [Place],
-    /// What it is if nobody says; `None` if there is no default.
+    /// Its sources; the first source that has the parameter wins.
+    pub places: &'static [ParameterSource],
+    /// Default value, if there is one.
     pub default: Option<&'static str>,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// All that it may be; empty if anything.
+    /// Allowed values; empty if all are allowed.
     pub one_of: &'static [&'static str],
-    /// Of these a list may have only one.
+    /// Values of which a list may contain only one.
     pub only_one_of: &'static [&'static str],
-    /// What stands between the items of a list.
+    /// Separator of list items.
     pub separator: char,
-    /// Why it must not be there any more.
+    /// Why it is no longer accepted.
     pub removed: Option<&'static str>,
-    /// Why it should not be there any more.
+    /// Why it is deprecated.
     pub deprecated: Option<&'static str>,
 }
 
 impl Parameter {
-    /// All keys, as messages name them: `authModes,authMode`.
+    /// All keys as in messages: `authModes,authMode`.
     pub fn name(&self) -> String {
         self.keys.join(",")
     }

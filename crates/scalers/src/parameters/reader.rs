@@ -1,43 +1,43 @@
-//! Finds texts in their places, and collects what is wrong with them.
+//! Reads parameters from their sources and collects errors.
 
 use api::gotext::quote;
 
-use super::value::{QueryValues, Value};
-use super::{Parameter, Place};
-use crate::{Error, Trigger};
+use super::value::{ParameterValue, QueryValues};
+use super::{Parameter, ParameterSource};
+use crate::{ScalerError, Trigger};
 
-/// Parameters that are declared together.
-pub trait Group: Sized {
-    /// What there is.
+/// A group of parameters.
+pub trait ParameterGroup: Sized {
+    /// The parameters of the group.
     const PARAMETERS: &'static [Parameter];
 
-    /// Reads all; what is wrong is left with the reader.
-    fn fill(reader: &mut Reader<'_>) -> Self;
+    /// Reads all parameters; the reader collects errors.
+    fn fill(reader: &mut ParameterReader<'_>) -> Self;
 }
 
 /// Reads the parameters of one trigger.
-pub struct Reader<'a> {
+pub struct ParameterReader<'a> {
     trigger: &'a Trigger,
     problems: Vec<String>,
 }
 
-impl Reader<'_> {
-    /// Reads a group, or says all that is wrong, a line each.
-    pub fn read<G: Group>(trigger: &Trigger, prefix: Option<&str>) -> Result<G, Error> {
-        let mut reader = Reader { trigger, problems: Vec::new() };
+impl ParameterReader<'_> {
+    /// Reads a group, or reports all errors, one per line.
+    pub fn read<G: ParameterGroup>(trigger: &Trigger, prefix: Option<&str>) -> Result<G, ScalerError> {
+        let mut reader = ParameterReader { trigger, problems: Vec::new() };
         let read = G::fill(&mut reader);
         if reader.problems.is_empty() {
             return Ok(read);
         }
-        let error = Error::new(reader.problems.join("\n"));
+        let error = ScalerError::new(reader.problems.join("\n"));
         Err(match prefix {
             Some(prefix) => error.inside(prefix),
             None => error,
         })
     }
 
-    /// Reads one parameter. If it is missing or wrong, it is empty.
-    pub fn value<T: Value>(&mut self, parameter: &Parameter) -> T {
+    /// Reads one parameter; the default of the type if it is missing or invalid.
+    pub fn value<T: ParameterValue>(&mut self, parameter: &Parameter) -> T {
         let text = match (find(parameter, self.trigger), parameter.default) {
             (Some(_), _) if parameter.removed.is_some() => {
                 let why = parameter.removed.unwrap_or_default();
@@ -59,9 +59,9 @@ impl Reader<'_> {
             Err(why) => {
                 let name = quote(&parameter.name());
                 let (text, why) = match shown(text) {
-                    // Credentials are given so.
+                    // Query strings may contain credentials.
                     _ if T::KIND == QueryValues::KIND => ("(not shown)".to_owned(), why),
-                    // What is wrong with it is said of what is shown of it.
+                    // The error is about the shortened value, which the message quotes.
                     Some(head) => {
                         let why = T::parse(&head, parameter.separator).err();
                         (quote(&head), why.unwrap_or_else(|| "it is too long".to_owned()))
@@ -78,25 +78,25 @@ impl Reader<'_> {
         }
     }
 
-    /// Asks a check that needs several parameters at once.
+    /// Runs a check over several parameters.
     pub fn check<G>(&mut self, group: &mut G, check: impl Fn(&mut G, &Trigger) -> Result<(), String>) {
         self.problems.extend(check(group, self.trigger).err());
     }
 }
 
-/// So much of a wrong value is repeated.
+/// Maximum length in characters of a value quoted in an error.
 const SHOWN: usize = 200;
 
-/// The beginning of a value that is too long to be repeated.
+/// The beginning of a value that is too long to be quoted.
 fn shown(text: &str) -> Option<String> {
     let (end, _) = text.char_indices().nth(SHOWN)?;
     Some(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
-/// What is wrong with a value of which only some are allowed.
+/// The error of a value that is not one of the allowed values.
 fn among(parameter: &Parameter, text: &str) -> Option<String> {
     let Parameter { one_of, only_one_of, .. } = parameter;
-    // Of lists each item counts; KEDA takes everything for a list here.
+    // Each item of a list is checked; KEDA treats every value as a list here.
     let items: Vec<&str> = text.split(parameter.separator).map(str::trim).collect();
     let wrong = |must: &str, list: &[&str]| {
         let name = quote(&parameter.name());
@@ -112,14 +112,14 @@ fn among(parameter: &Parameter, text: &str) -> Option<String> {
     None
 }
 
-/// The text of a parameter: of the first place that has one, in the order of its keys.
+/// The text of a parameter, from the first source and key that has one.
 pub(super) fn find<'a>(parameter: &Parameter, trigger: &'a Trigger) -> Option<&'a str> {
     let places = parameter.places.iter();
     places.flat_map(|place| parameter.keys.iter().map(move |key| (place, *key))).find_map(|(place, key)| {
         let text = match place {
-            Place::Metadata => trigger.metadata.get(key),
-            Place::Authentication => trigger.auth.get(key),
-            Place::Environment => {
+            ParameterSource::Metadata => trigger.metadata.get(key),
+            ParameterSource::Authentication => trigger.auth.get(key),
+            ParameterSource::Environment => {
                 let variable = trigger.metadata.get(&format!("{key}FromEnv"))?;
                 trigger.environment.get(variable)
             }

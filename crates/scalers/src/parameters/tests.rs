@@ -1,4 +1,4 @@
-//! Every way in which a parameter can be right or wrong.
+//! Valid and invalid values of every type of parameter.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn error(metadata: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn everything_is_read() {
+fn all_parameters_are_read() {
     let mut given = trigger(&[
         ("words", "  several words "),
         ("small", "-7"),
@@ -96,7 +96,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn places_come_in_their_order_and_empty_counts_as_missing() {
+fn sources_are_ordered_and_empty_counts_as_missing() {
     let mut given = trigger(&[("text", "  "), ("wordsFromEnv", "WORDS"), ("textFromEnv", "NOT_SET")]);
     given.auth.insert("text".into(), "from authentication".into());
     assert_eq!(All::read(&given).unwrap().text, "from authentication");
@@ -104,13 +104,13 @@ fn places_come_in_their_order_and_empty_counts_as_missing() {
     assert_eq!(All::read(&given).unwrap().text, "from environment");
     given.metadata.insert("words".into(), "from metadata".into());
     assert_eq!(All::read(&given).unwrap().text, "from metadata");
-    // It does not say that it reads variables.
+    // The parameter has no source Environment.
     given.metadata.insert("numberFromEnv".into(), "WORDS".into());
     assert!(All::read(&given).is_ok());
 }
 
 #[test]
-fn all_errors_are_told_in_order() {
+fn all_errors_are_reported_in_order() {
     assert_eq!(
         error(&[]),
         r#"missing required parameter "text,words" in [triggerMetadata resolvedEnv authParams]"#
@@ -128,12 +128,12 @@ fn all_errors_are_told_in_order() {
     assert_eq!(lines[3], r#"parameter "list" value "a;b" must contain only one of [a b]"#);
     assert_eq!(lines[4], "scaler all info: It is gone.");
     assert_eq!(lines[5], r#"parameter "mode" value "z" must be one of [x y]"#);
-    // What is wrong is empty, and the check sees it so.
+    // Invalid values are empty when the check runs.
     assert_eq!(lines[6], "all has nothing to do");
 }
 
 #[test]
-fn numbers_are_those_of_json() {
+fn numbers_use_json_notation() {
     for bad in [
         "05", "+5", ".5", "5.", "1_000", "0x10", "NaN", "Inf", "null", "true", "\"7\"", "1,5", "1e400", "5 5",
     ] {
@@ -190,7 +190,7 @@ fn ranges_are_limited() {
 }
 
 #[test]
-fn the_page_knows_all() {
+fn reference_contains_all_parameters() {
     let names: Vec<_> = All::PARAMETERS.iter().map(Parameter::name).collect();
     assert_eq!(
         names.join(" "),
@@ -200,11 +200,11 @@ fn the_page_knows_all() {
     assert_eq!((text.kind, text.required, text.default), ("text", true, None));
     assert!(text.about.starts_with("A text\n"), "{:?}", text.about);
     assert_eq!(All::PARAMETERS[1].default, Some("5"));
-    assert_eq!(All::PARAMETERS[13].places, [Place::Authentication, Place::Metadata]);
+    assert_eq!(All::PARAMETERS[13].places, [ParameterSource::Authentication, ParameterSource::Metadata]);
 }
 
 #[test]
-fn unknown_keys_have_a_nearest() {
+fn unknown_keys_suggest_the_nearest() {
     let given =
         trigger(&[("text", "x"), ("numbr", "1"), ("textFromEnv", "X"), ("secret", "s"), ("zzzzzz", "1")]);
     let found = unknown(All::PARAMETERS, &given);
@@ -213,7 +213,7 @@ fn unknown_keys_have_a_nearest() {
         told,
         [
             r#"unknown parameter "numbr"; did you mean "number"?"#,
-            // Only authentication may have it.
+            // The parameter has only the source Authentication.
             r#"unknown parameter "secret""#,
             r#"unknown parameter "zzzzzz""#,
         ]
@@ -221,9 +221,9 @@ fn unknown_keys_have_a_nearest() {
 }
 
 #[test]
-fn what_goes_is_announced() {
+fn deprecated_parameters_cause_notices() {
     let told = notices(All::PARAMETERS, &trigger(&[("going", "x")]));
-    assert_eq!(told, [Notice { warning: false, text: "scaler all info: It will go.".to_owned() }]);
+    assert_eq!(told, [ParameterNotice { warning: false, text: "scaler all info: It will go.".to_owned() }]);
     assert_eq!(notices(All::PARAMETERS, &trigger(&[("going", " ")])), []);
 }
 

@@ -1,4 +1,4 @@
-//! How a text becomes a number, a list, a duration.
+//! Parsing of parameter values.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use api::gotext::quote;
 use api::time::parse_go_duration;
 use sources::http::Secret;
 
-/// What a parameter may be. The text is trimmed and not empty.
-pub trait Value: Default {
-    /// What it looks like, in one or two words.
+/// The type of a parameter. Its text is trimmed and not empty.
+pub trait ParameterValue: Default {
+    /// Description of the type for users, in one or two words.
     const KIND: &'static str;
 
-    /// Reads it, or says what is wrong.
+    /// Parses a value; the error is KEDA's message.
     fn parse(text: &str, separator: char) -> Result<Self, String>;
 }
 
-/// Numbers of which some are given as ranges: `1-4,7`.
+/// Numbers and ranges of numbers: `1-4,7`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(pub Vec<i32>);
 
@@ -24,18 +24,18 @@ pub struct Ranges(pub Vec<i32>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(pub BTreeMap<String, String>);
 
-/// `k=v&k2=v2`, as in URLs; what it says is not printed, since credentials are given so.
+/// `k=v&k2=v2`, as in URLs. Values are not printed, because they may be credentials.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct QueryValues(pub Vec<(String, String)>);
 
-/// A parameter that there is no more.
+/// The type of removed parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed;
 
-/// More numbers than any list of partitions has; a range is not written out beyond it.
+/// Maximum number of numbers in a list with ranges; more than any topic has partitions.
 const MOST_NUMBERS: usize = 100_000;
 
-impl Value for String {
+impl ParameterValue for String {
     const KIND: &'static str = "text";
 
     fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -43,7 +43,7 @@ impl Value for String {
     }
 }
 
-impl Value for Secret {
+impl ParameterValue for Secret {
     const KIND: &'static str = "secret";
 
     fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -51,7 +51,7 @@ impl Value for Secret {
     }
 }
 
-impl Value for bool {
+impl ParameterValue for bool {
     const KIND: &'static str = "true or false";
 
     fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -63,10 +63,10 @@ impl Value for bool {
     }
 }
 
-/// Numbers as JSON writes them: KEDA reads them so (`05`, `+5` and `.5` are none).
+/// Numbers in JSON notation, as KEDA parses them (`05`, `+5` and `.5` are invalid).
 macro_rules! numbers {
     ($($type:ty, $go:literal, $kind:literal, $like:literal;)*) => {$(
-        impl Value for $type {
+        impl ParameterValue for $type {
             const KIND: &'static str = $kind;
 
             fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -84,7 +84,7 @@ numbers! {
     f64, "float64", "number", "a number, such as 2.5";
 }
 
-impl Value for Duration {
+impl ParameterValue for Duration {
     const KIND: &'static str = "duration";
 
     fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -101,7 +101,7 @@ impl Value for Duration {
     }
 }
 
-impl Value for Vec<String> {
+impl ParameterValue for Vec<String> {
     const KIND: &'static str = "list";
 
     fn parse(text: &str, separator: char) -> Result<Self, String> {
@@ -109,7 +109,7 @@ impl Value for Vec<String> {
     }
 }
 
-impl Value for Ranges {
+impl ParameterValue for Ranges {
     const KIND: &'static str = "list of numbers";
 
     fn parse(text: &str, separator: char) -> Result<Self, String> {
@@ -132,7 +132,7 @@ impl Value for Ranges {
     }
 }
 
-impl Value for Pairs {
+impl ParameterValue for Pairs {
     const KIND: &'static str = "key=value list";
 
     fn parse(text: &str, separator: char) -> Result<Self, String> {
@@ -146,7 +146,7 @@ impl Value for Pairs {
     }
 }
 
-impl Value for QueryValues {
+impl ParameterValue for QueryValues {
     const KIND: &'static str = "query string";
 
     fn parse(text: &str, _: char) -> Result<Self, String> {
@@ -168,7 +168,7 @@ impl std::fmt::Debug for QueryValues {
     }
 }
 
-impl Value for Removed {
+impl ParameterValue for Removed {
     const KIND: &'static str = "";
 
     fn parse(_: &str, _: char) -> Result<Self, String> {
@@ -176,7 +176,7 @@ impl Value for Removed {
     }
 }
 
-impl<T: Value> Value for Option<T> {
+impl<T: ParameterValue> ParameterValue for Option<T> {
     const KIND: &'static str = T::KIND;
 
     fn parse(text: &str, separator: char) -> Result<Self, String> {

@@ -1,7 +1,7 @@
-//! Connections that are kept: one pool per server, shared by every trigger that asks the same server in the same way.
+//! Connection pools: one per server, shared by all triggers with the same server and credentials.
 //!
-//! A connection is made when somebody asks, never earlier; after a failure it is made anew, and not more often than a
-//! server that is down can bear. A pool goes away with the last trigger that uses it.
+//! Connections are made on first use and replaced after a failure, with backoff. A pool is dropped with the last trigger that
+//! uses it.
 
 #[cfg(test)]
 mod tests;
@@ -16,61 +16,61 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::Error;
+use crate::ScalerError;
 
-/// How long nobody tries after a first failure; it doubles with each further one.
+/// Backoff after the first failed connection attempt; it doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// How long nobody tries at most: less than the usual interval, so that each round asks a server that is back.
+/// Maximum backoff: less than the usual polling interval, so that each poll reaches a server that is back.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
-/// Connections that nobody used for so long are closed.
+/// Connections unused for this long are closed.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// Something that takes a while.
-pub(crate) type Step<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+/// A boxed future.
+pub(crate) type PoolFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
-/// Why a question has no answer.
+/// Why a request failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
-    /// The server answered, but not as hoped; the connection is good.
-    Answer(Error),
-    /// The connection cannot be used any more.
-    Lost(Error),
+pub(crate) enum PoolError {
+    /// The server returned an error; the connection is usable.
+    Answer(ScalerError),
+    /// The connection is lost.
+    Lost(ScalerError),
 }
 
-/// A server and everything one needs to ask it. Those that are equal share their connections.
-pub(crate) trait Server: Clone + Eq + Hash + Send + Sync + 'static {
-    /// A connection to it.
+/// A server with its credentials and TLS settings. Equal values share a pool.
+pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
+    /// A connection to the server.
     type Connection: Send + 'static;
-    /// What is asked.
+    /// A request.
     type Question: Send + Sync;
-    /// What it says.
+    /// A response.
     type Said: Send;
 
-    /// How many connections there are at most.
+    /// Maximum number of connections.
     const AT_ONCE: usize;
 
-    /// How it is named in errors, without secrets.
+    /// Name of the server in errors, without secrets.
     fn name(&self) -> String;
 
-    /// How long an answer may take, the connection and waiting for others included.
+    /// Timeout of a request, including the connection and the wait for a free one.
     fn within(&self) -> Duration;
 
-    /// Makes a connection.
-    fn connect(&self) -> Step<'_, Self::Connection, Error>;
+    /// Connects to the server.
+    fn connect(&self) -> PoolFuture<'_, Self::Connection, ScalerError>;
 
-    /// Asks.
+    /// Sends a request.
     fn ask<'a>(
         &'a self,
         connection: &'a mut Self::Connection,
         question: &'a Self::Question,
-    ) -> Step<'a, Self::Said, Fault>;
+    ) -> PoolFuture<'a, Self::Said, PoolError>;
 }
 
-/// All pools of one kind of server.
-pub(crate) struct Pools<S: Server>(Mutex<HashMap<S, Weak<Pool<S>>>>);
+/// All pools of one type of server.
+pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<S, Weak<Pool<S>>>>);
 
 /// The connections to one server.
-pub(crate) struct Pool<S: Server> {
+pub(crate) struct Pool<S: PooledServer> {
     server: S,
     slots: Semaphore,
     kept: Mutex<Kept<S::Connection>>,
@@ -81,22 +81,22 @@ struct Kept<C> {
     failure: Option<Failure>,
 }
 
-/// The last attempt to connect, if it failed.
+/// The last failed connection attempt.
 #[derive(Clone)]
 struct Failure {
-    error: Error,
+    error: ScalerError,
     wait: Duration,
     until: Instant,
 }
 
-impl<S: Server> Default for Pools<S> {
+impl<S: PooledServer> Default for Pools<S> {
     fn default() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
 }
 
-impl<S: Server> Pools<S> {
-    /// The pool of a server.
+impl<S: PooledServer> Pools<S> {
+    /// The pool of a server, created on first use.
     pub(crate) fn of(&self, server: &S) -> Arc<Pool<S>> {
         let mut pools = locked(&self.0);
         if let Some(pool) = pools.get(server).and_then(Weak::upgrade) {
@@ -109,28 +109,28 @@ impl<S: Server> Pools<S> {
     }
 }
 
-impl<S: Server> Pool<S> {
+impl<S: PooledServer> Pool<S> {
     fn new(server: S) -> Self {
         let kept = Mutex::new(Kept { idle: Vec::new(), failure: None });
         Self { server, slots: Semaphore::new(S::AT_ONCE), kept }
     }
 
-    /// Asks the server, over a connection that is kept or a new one.
-    pub(crate) async fn ask(&self, question: &S::Question) -> Result<S::Said, Error> {
+    /// Sends a request over an idle or a new connection.
+    pub(crate) async fn ask(&self, question: &S::Question) -> Result<S::Said, ScalerError> {
         let within = self.server.within();
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.attempts(question)).await {
             Ok(answer) => answer,
             Err(_) => {
-                let error = Error::new(format!("{}: no answer within {within:?}", self.server.name()));
+                let error = ScalerError::new(format!("{}: no answer within {within:?}", self.server.name()));
                 Err(error)
             }
         }
     }
 
-    async fn attempts(&self, question: &S::Question) -> Result<S::Said, Error> {
-        // Closed only when a process ends.
-        let Ok(_slot) = self.slots.acquire().await else { return Err(Error::new("shutting down")) };
+    async fn attempts(&self, question: &S::Question) -> Result<S::Said, ScalerError> {
+        // The semaphore is never closed.
+        let Ok(_slot) = self.slots.acquire().await else { return Err(ScalerError::new("shutting down")) };
         loop {
             let (mut connection, used) = match self.idle() {
                 Some(connection) => (connection, true),
@@ -141,24 +141,24 @@ impl<S: Server> Pool<S> {
                     self.keep(connection);
                     return Ok(said);
                 }
-                Err(Fault::Answer(error)) => {
+                Err(PoolError::Answer(error)) => {
                     self.keep(connection);
                     return Err(error);
                 }
-                // The server went away since it was last asked; the others are just as dead.
-                Err(Fault::Lost(_)) if used => locked(&self.kept).idle.clear(),
-                Err(Fault::Lost(error)) => return Err(error),
+                // The server went away since the last request, so its other idle connections are dead, too.
+                Err(PoolError::Lost(_)) if used => locked(&self.kept).idle.clear(),
+                Err(PoolError::Lost(error)) => return Err(error),
             }
         }
     }
 
-    async fn connect(&self) -> Result<S::Connection, Error> {
+    async fn connect(&self) -> Result<S::Connection, ScalerError> {
         if let Some(failure) = locked(&self.kept).failure.clone()
             && Instant::now() < failure.until
         {
             return Err(failure.error);
         }
-        // Whoever asks may give up while we wait: an attempt that was dropped has failed, too.
+        // The caller may drop this future: a dropped attempt counts as failed.
         let mut attempt = Attempt { pool: self, error: None, made: false };
         match self.server.connect().await {
             Ok(connection) => {
@@ -184,14 +184,14 @@ impl<S: Server> Pool<S> {
     }
 }
 
-/// Notes how an attempt to connect ended, however it ended.
-struct Attempt<'a, S: Server> {
+/// Records how a connection attempt ended, also if it is dropped.
+struct Attempt<'a, S: PooledServer> {
     pool: &'a Pool<S>,
-    error: Option<Error>,
+    error: Option<ScalerError>,
     made: bool,
 }
 
-impl<S: Server> Drop for Attempt<'_, S> {
+impl<S: PooledServer> Drop for Attempt<'_, S> {
     fn drop(&mut self) {
         let mut kept = locked(&self.pool.kept);
         if self.made {
@@ -200,7 +200,7 @@ impl<S: Server> Drop for Attempt<'_, S> {
         }
         let wait = kept.failure.as_ref().map_or(FIRST_WAIT, |failure| (failure.wait * 2).min(LONGEST_WAIT));
         let error = self.error.take().unwrap_or_else(|| {
-            Error::new(format!("{}: did not accept a connection in time", self.pool.server.name()))
+            ScalerError::new(format!("{}: did not accept a connection in time", self.pool.server.name()))
         });
         kept.failure = Some(Failure { error, wait, until: Instant::now() + wait });
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A server whose state all clones share; equal by name.
+/// A server whose clones share state; servers with equal names are equal.
 #[derive(Clone)]
 struct Play {
     name: &'static str,
@@ -42,7 +42,7 @@ impl Hash for Play {
     }
 }
 
-impl Server for Play {
+impl PooledServer for Play {
     type Connection = Line;
     type Question = &'static str;
     type Said = usize;
@@ -56,14 +56,14 @@ impl Server for Play {
         Duration::from_secs(3)
     }
 
-    fn connect(&self) -> Step<'_, Line, Error> {
+    fn connect(&self) -> PoolFuture<'_, Line, ScalerError> {
         Box::pin(async move {
             self.state.connected.fetch_add(1, Ordering::SeqCst);
             if self.state.hangs.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
             if self.state.down.load(Ordering::SeqCst) {
-                return Err(Error::new("connection refused"));
+                return Err(ScalerError::new("connection refused"));
             }
             let open = self.state.open.fetch_add(1, Ordering::SeqCst) + 1;
             self.state.most.fetch_max(open, Ordering::SeqCst);
@@ -71,14 +71,14 @@ impl Server for Play {
         })
     }
 
-    fn ask<'a>(&'a self, line: &'a mut Line, question: &'a &'static str) -> Step<'a, usize, Fault> {
+    fn ask<'a>(&'a self, line: &'a mut Line, question: &'a &'static str) -> PoolFuture<'a, usize, PoolError> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(10)).await;
             if line.0 != self.state.generation.load(Ordering::SeqCst) {
-                return Err(Fault::Lost(Error::new("broken pipe")));
+                return Err(PoolError::Lost(ScalerError::new("broken pipe")));
             }
             match *question {
-                "nonsense" => Err(Fault::Answer(Error::new("no such thing"))),
+                "nonsense" => Err(PoolError::Answer(ScalerError::new("no such thing"))),
                 "hang" => std::future::pending().await,
                 _ => Ok(line.0),
             }
@@ -92,7 +92,7 @@ fn pool() -> (Arc<Pool<Play>>, Arc<State>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_are_made_when_asked_and_kept() {
+async fn connections_are_made_on_first_use_and_reused() {
     let (pool, state) = pool();
     assert_eq!(state.connected.load(Ordering::SeqCst), 0);
     for _ in 0..3 {
@@ -106,7 +106,7 @@ async fn connections_are_made_when_asked_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_restarted_is_asked_again_at_once() {
+async fn restarted_server_is_reconnected_at_once() {
     let (pool, state) = pool();
     assert_eq!(pool.ask(&"value").await, Ok(0));
     state.generation.store(1, Ordering::SeqCst);
@@ -114,7 +114,7 @@ async fn a_server_that_restarted_is_asked_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_down_is_left_alone_for_a_while_and_longer_each_time() {
+async fn connection_backoff_grows() {
     let (pool, state) = pool();
     state.down.store(true, Ordering::SeqCst);
     for _ in 0..50 {
@@ -133,7 +133,7 @@ async fn a_server_that_is_down_is_left_alone_for_a_while_and_longer_each_time() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_have_a_deadline_and_the_connection_is_not_used_again() {
+async fn timed_out_connection_is_not_reused() {
     let (pool, state) = pool();
     assert_eq!(pool.ask(&"hang").await.unwrap_err().0, "play: no answer within 3s");
     assert_eq!(state.open.load(Ordering::SeqCst), 0);
@@ -142,7 +142,7 @@ async fn answers_have_a_deadline_and_the_connection_is_not_used_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_accepts_costs_the_deadline_only_once_in_a_while() {
+async fn hanging_connect_is_subject_to_backoff() {
     let (pool, state) = pool();
     state.hangs.store(true, Ordering::SeqCst);
     assert_eq!(pool.ask(&"value").await.unwrap_err().0, "play: no answer within 3s");
@@ -153,7 +153,7 @@ async fn a_server_that_never_accepts_costs_the_deadline_only_once_in_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_more_connections_than_allowed() {
+async fn number_of_connections_is_limited() {
     let (pool, state) = pool();
     let asked = futures::future::join_all((0..20).map(|_| pool.ask(&"value"))).await;
     assert!(asked.iter().all(Result::is_ok));
@@ -161,7 +161,7 @@ async fn there_are_never_more_connections_than_allowed() {
 }
 
 #[tokio::test]
-async fn equal_servers_share_a_pool_until_nobody_wants_it() {
+async fn equal_servers_share_a_pool_until_it_is_dropped() {
     let pools = Pools::default();
     let server = |name| Play { name, state: Arc::default() };
     let first = pools.of(&server("a"));

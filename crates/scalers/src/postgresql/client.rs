@@ -1,4 +1,4 @@
-//! Connections, shared by every trigger that asks the same server in the same way.
+//! Connections, shared by all triggers with the same server and credentials.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::dsn::{Dsn, SslMode};
 use super::metered::{Budget, Metered};
 use super::query;
-use crate::Error;
-use crate::pool::{self, Fault, Step};
-use crate::tls::{Belief, Tls};
+use crate::ScalerError;
+use crate::pool::{self, PoolError, PoolFuture};
+use crate::tls::{CertificateCheck, TlsSettings};
 
-/// How long an answer may take, the connection included. Queries that count take their time.
+/// Timeout of a query, including the connection. Counting queries may be slow.
 const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
-/// How long the server works on a query. KEDA sets no limit: queries that take longer than their interval pile up.
+/// Statement timeout at the server. KEDA sets none, so that queries slower than their interval pile up.
 const STATEMENT: Duration = Duration::from_secs(14);
-/// How long a connection may take.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A server, and how to speak with it.
+/// A server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) dsn: Dsn,
-    /// Authorities that the process trusts besides the system's (PEM).
+    /// CA certificates that the process trusts in addition to the system's (PEM).
     pub(super) authorities: Vec<u8>,
 }
 
-/// A connection to it.
+/// A connection to the server.
 pub(super) struct Connection {
     client: Client,
     driver: AbortHandle,
@@ -70,15 +70,17 @@ impl Server {
         config
     }
 
-    async fn tls(&self) -> Result<Tls, String> {
+    async fn tls(&self) -> Result<TlsSettings, String> {
         let dsn = &self.dsn;
         let belief = match dsn.ssl {
-            // As libpq has it: an authority that is given is not given in vain.
-            SslMode::Require(Belief::Anything) if !dsn.ssl_root_certificate.is_empty() => Belief::Authority,
+            // As in libpq, a configured CA certificate is checked even with `require`.
+            SslMode::Require(CertificateCheck::Anything) if !dsn.ssl_root_certificate.is_empty() => {
+                CertificateCheck::Authority
+            }
             SslMode::Require(belief) => belief,
-            _ => Belief::Anything,
+            _ => CertificateCheck::Anything,
         };
-        let own = Tls {
+        let own = TlsSettings {
             authorities: file(&dsn.ssl_root_certificate).await?,
             certificate: file(&dsn.ssl_certificate).await?,
             key: Secret::new(file(&dsn.ssl_key).await?),
@@ -87,7 +89,7 @@ impl Server {
         Ok(own.trusting(&self.authorities))
     }
 
-    /// A connection to the first host that takes one.
+    /// Connects to the first host that accepts.
     async fn open(&self) -> Result<Connection, String> {
         let mut failed = "there is no host".to_owned();
         for (host, port) in &self.dsn.hosts {
@@ -104,7 +106,7 @@ impl Server {
             Ok(stream) => stream.map_err(|error| HttpErrorCause::classify(&error).to_string())?,
             Err(_) => return Err(format!("no connection within {CONNECT:?}")),
         };
-        // Questions are small and wait for their answers.
+        // Requests are small, so they are sent without delay.
         let _ = stream.set_nodelay(true);
         let budget = Budget::new();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
@@ -121,14 +123,14 @@ impl Server {
             (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
         };
         let connection = Connection { client, driver, budget };
-        // Some proxies do not know it; then only our own limit holds.
+        // Some proxies refuse it; then only the client's timeout applies.
         let limit = format!("SET statement_timeout = {}", STATEMENT.as_millis());
         let _ = connection.client.simple_query(&limit).await;
         Ok(connection)
     }
 }
 
-/// A file that a connection string names; empty if it names none.
+/// Reads a file named in a connection string; empty without a name.
 async fn file(path: &str) -> Result<String, String> {
     if path.is_empty() {
         return Ok(String::new());
@@ -140,7 +142,7 @@ async fn file(path: &str) -> Result<String, String> {
     read.await.unwrap_or_else(|_| Err("failed to read a certificate".to_owned()))
 }
 
-impl pool::Server for Server {
+impl pool::PooledServer for Server {
     type Connection = Connection;
     type Question = String;
     type Said = f64;
@@ -154,43 +156,48 @@ impl pool::Server for Server {
         WITHIN
     }
 
-    fn connect(&self) -> Step<'_, Connection, Error> {
+    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
         Box::pin(async move {
-            self.open().await.map_err(|reason| Error::new(format!("{}: {reason}", self.name())))
+            self.open().await.map_err(|reason| ScalerError::new(format!("{}: {reason}", self.name())))
         })
     }
 
-    fn ask<'a>(&'a self, connection: &'a mut Connection, question: &'a String) -> Step<'a, f64, Fault> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a mut Connection,
+        question: &'a String,
+    ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
             let said = |error: &tokio_postgres::Error| {
-                let text = Error::new(format!("{}: {}", self.name(), words(error)));
+                let text = ScalerError::new(format!("{}: {}", self.name(), words(error)));
                 if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
-                    Fault::Answer(text)
+                    PoolError::Answer(text)
                 } else {
-                    Fault::Lost(text)
+                    PoolError::Lost(text)
                 }
             };
             connection.budget.renew();
             let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
             let mut rows = pin!(rows);
             while let Some(message) = rows.next().await {
-                // What follows the first row is thrown away as it comes.
+                // Rows after the first are discarded.
                 if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
                     let field = row.try_get(0).map_err(|error| said(&error))?;
-                    return query::number(field).map_err(|reason| Fault::Answer(Error::new(reason)));
+                    return query::number(field)
+                        .map_err(|reason| PoolError::Answer(ScalerError::new(reason)));
                 }
             }
-            Err(Fault::Answer(Error::new(query::NO_ROWS)))
+            Err(PoolError::Answer(ScalerError::new(query::NO_ROWS)))
         })
     }
 }
 
-/// Whether the server closes the connection after an error: it shuts down, or somebody ended our session.
+/// Whether the server closes the connection after this error: on shutdown, or if the session was terminated.
 fn ends_connection(state: &str) -> bool {
     state.starts_with("57P") || state.starts_with("08")
 }
 
-/// What a server or the library says, in words that an event can have.
+/// Describes an error for events.
 fn words(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return match error.code().code() {

@@ -1,51 +1,51 @@
-//! Connection strings, without IO: `key=value` pairs and URLs, as libpq takes them.
+//! Connection strings as in libpq, without IO: `key=value` pairs and URLs.
 
 use sources::http::Secret;
 
-use crate::tls::Belief;
+use crate::tls::CertificateCheck;
 
-/// The port of hosts without one.
+/// Default port.
 const PORT: u16 = 5432;
 
-/// Whether TLS is spoken, and how much of the server's certificate is believed.
+/// Whether TLS is used, and how the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum SslMode {
     /// Never.
     Disable,
-    /// If the server can.
+    /// If the server supports it.
     #[default]
     Prefer,
     /// Always.
-    Require(Belief),
+    Require(CertificateCheck),
 }
 
-/// Where a server is, and how to speak with it. Not printed: it has a password in it.
+/// A parsed connection string. It has no Debug, because it contains a password.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Dsn {
     /// Hosts and ports, tried in turn.
     pub(super) hosts: Vec<(String, u16)>,
-    /// User.
+    /// User name.
     pub(super) user: String,
     /// Password.
     pub(super) password: Secret,
-    /// Database; the user's if it is empty.
+    /// Database; by default that of the user.
     pub(super) database: String,
     /// TLS.
     pub(super) ssl: SslMode,
-    /// File of authorities that are trusted besides the system's; empty if none.
+    /// File of CA certificates that are trusted in addition to the system's; empty if none.
     pub(super) ssl_root_certificate: String,
-    /// File of our certificate.
+    /// File of the client certificate.
     pub(super) ssl_certificate: String,
     /// File of its key.
     pub(super) ssl_key: String,
     /// Settings for the server, such as `-c search_path=shop`.
     pub(super) options: String,
-    /// What we are called in the server's list.
+    /// Application name, as in `pg_stat_activity`.
     pub(super) application: String,
 }
 
 impl Dsn {
-    /// Of parameters.
+    /// Builds a connection string from separate parameters.
     pub(super) fn of_parts(
         host: &str,
         port: &str,
@@ -65,7 +65,7 @@ impl Dsn {
         parts.finish()
     }
 
-    /// Of a whole connection string. Errors do not repeat it: there is a password in it.
+    /// Parses a connection string. Errors do not quote it, because it contains a password.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let mut parts = Parts::default();
@@ -88,7 +88,7 @@ impl Dsn {
     }
 }
 
-/// What was read so far.
+/// A connection string while it is parsed.
 #[derive(Default)]
 struct Parts {
     dsn: Dsn,
@@ -116,7 +116,7 @@ impl Parts {
             "service" | "servicefile" | "passfile" => {
                 return Err(format!("{key}: there are no such files here; give host, user and password"));
             }
-            // Time limits are ours; the others say nothing about where or who.
+            // Ignored: timeouts are set by the client, the others do not affect where to connect or as whom.
             "connect_timeout"
             | "keepalives"
             | "keepalives_idle"
@@ -132,7 +132,7 @@ impl Parts {
             | "sslsni"
             | "sslcrl"
             | "pool_max_conns" => {}
-            // As libpq and its likes do it: settings of the session.
+            // Other keys are session settings, as in libpq.
             other if other.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') => {
                 let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
                 dsn.options.push_str(&format!(" -c {other}={value}"));
@@ -142,7 +142,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What follows `postgres://`.
+    /// Parses the part after `postgres://`.
     fn url(&mut self, rest: &str) -> Result<(), String> {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -162,7 +162,7 @@ impl Parts {
             names.push(decoded(name.trim_start_matches('[').trim_end_matches(']'))?);
             let port = port.trim_start_matches(':');
             if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-                // Not repeated: it is the beginning of a password that has a `/` in it.
+                // The port is not quoted: it may be the beginning of a password that contains `/`.
                 let what = "a port of the connection string is no number";
                 return Err(format!("{what}; write / ? # @ : in a password as %2F %3F %23 %40 %3A"));
             }
@@ -207,9 +207,9 @@ fn ssl_mode(text: &str) -> Result<SslMode, String> {
     match text {
         "disable" => Ok(SslMode::Disable),
         "allow" | "prefer" => Ok(SslMode::Prefer),
-        "require" => Ok(SslMode::Require(Belief::Anything)),
-        "verify-ca" => Ok(SslMode::Require(Belief::Authority)),
-        "verify-full" => Ok(SslMode::Require(Belief::Full)),
+        "require" => Ok(SslMode::Require(CertificateCheck::Anything)),
+        "verify-ca" => Ok(SslMode::Require(CertificateCheck::Authority)),
+        "verify-full" => Ok(SslMode::Require(CertificateCheck::Full)),
         other => Err(format!(
             "sslmode {other:?} is not one of disable, allow, prefer, require, verify-ca and verify-full"
         )),
@@ -234,7 +234,7 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// A value, and what follows it.
+/// Parses a value; also returns the rest.
 fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), String> {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);
@@ -255,7 +255,7 @@ fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), String> {
     if quoted.is_some() { Err(format!("{key}: a quote is not closed")) } else { Ok((value, "")) }
 }
 
-/// Text without `%XX`.
+/// Decodes `%XX`.
 fn decoded(text: &str) -> Result<String, String> {
     let bad = || "the connection string has a % that is followed by no code".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

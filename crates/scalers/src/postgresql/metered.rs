@@ -1,4 +1,4 @@
-//! A connection that gives up when a server answers without end: what it says is put together before it is looked at.
+//! A stream that fails when a response exceeds a size limit: the driver buffers whole messages before they are decoded.
 
 use std::io;
 use std::pin::Pin;
@@ -9,26 +9,26 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What one answer may have; a count has a few bytes.
+/// Maximum size of one response, in bytes.
 const AT_MOST: usize = 16 << 20;
 
-/// How much may still be read.
+/// Number of bytes that may still be read.
 #[derive(Clone)]
 pub(super) struct Budget(Arc<AtomicUsize>);
 
-/// A connection with a budget.
+/// A stream with a byte budget.
 pub(super) struct Metered {
     stream: TcpStream,
     budget: Budget,
 }
 
 impl Budget {
-    /// Of one answer.
+    /// A full budget for one response.
     pub(super) fn new() -> Self {
         Self(Arc::new(AtomicUsize::new(AT_MOST)))
     }
 
-    /// Another question was asked.
+    /// Restores the budget for the next request.
     pub(super) fn renew(&self) {
         self.0.store(AT_MOST, Ordering::Relaxed);
     }

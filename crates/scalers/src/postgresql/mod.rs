@@ -1,9 +1,9 @@
-//! postgresql: the number that a query yields.
+//! postgresql: the number returned by a query.
 //!
 //! ```text
 //! dsn      connection strings, without IO
-//! query    what answers mean, without IO
-//! client   connections, shared by every trigger that asks the same server in the same way
+//! query    decoding of results, without IO
+//! client   connections, shared by triggers with the same server and credentials
 //! ```
 
 #[cfg(feature = "postgresql")]
@@ -25,15 +25,15 @@ use crate::backends::Backends;
 use crate::parameters::Secret;
 #[cfg(feature = "postgresql")]
 use crate::pool::{Pool, Pools};
-use crate::table::Type;
-use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+use crate::table::ScalerType;
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
 
 #[cfg(feature = "postgresql")]
 use client::Server;
 use dsn::Dsn;
 
-/// postgresql.
-pub const TYPE: Type = Type {
+/// The scaler type `postgresql`.
+pub const TYPE: ScalerType = ScalerType {
     name: "postgresql",
     about: "The number in the first column of the first row of a PostgreSQL query.",
     display: "postgreSQLScaler",
@@ -43,22 +43,22 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// A query, and where to ask it.
+    /// The query and the connection.
     pub struct Parameters of "error parsing postgreSQL metadata: error parsing postgresql metadata" {
         /// The query; the first column of its first row must be a number.
         query: String = "query" in [Metadata], required;
-        /// How much of it one replica is to have.
+        /// Target value per replica.
         target: f64 = "targetQueryValue" in [Metadata];
-        /// With more than this it is active.
+        /// The trigger is active above this value.
         activation: f64 = "activationTargetQueryValue" in [Metadata], default "0";
-        /// A whole connection string, `postgresql://user:password@host:5432/db?sslmode=verify-full` or
-        /// `host=… port=… user=…`; instead of the parameters below.
+        /// A connection string, `postgresql://user:password@host:5432/db?sslmode=verify-full` or
+        /// `host=… port=… user=…`; replaces the parameters below.
         connection: Secret = "connection" in [Authentication, Environment];
         /// Host.
         host: String = "host" in [Authentication, Metadata];
         /// Port.
         port: String = "port" in [Authentication, Metadata];
-        /// User.
+        /// User name.
         user: String = "userName" in [Authentication, Metadata];
         /// Database.
         database: String = "dbName" in [Authentication, Metadata];
@@ -88,7 +88,7 @@ impl Parameters {
         }
     }
 
-    /// Where to ask. What is wrong with it is said when it is asked: KEDA takes such triggers, too.
+    /// The parsed connection string. Errors in it are reported when the scaler is read, because KEDA accepts such triggers.
     fn dsn(&self) -> Result<Dsn, String> {
         if self.connection.reveal().is_empty() {
             let Self { host, port, user, database, sslmode, password, .. } = self;
@@ -99,10 +99,10 @@ impl Parameters {
     }
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger)?;
     if parameters.target == 0.0 && !trigger.feeds_formula {
-        return Err(Error::new("error parsing postgreSQL metadata: no targetQueryValue given"));
+        return Err(ScalerError::new("error parsing postgreSQL metadata: no targetQueryValue given"));
     }
     metric::target_type(trigger)?;
     #[cfg(feature = "postgresql")]
@@ -110,7 +110,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     #[cfg(not(feature = "postgresql"))]
     {
         let _ = (parameters.dsn(), backends);
-        Err(Error::new("this build has no client for PostgreSQL: build with the feature postgresql"))
+        Err(ScalerError::new("this build has no client for PostgreSQL: build with the feature postgresql"))
     }
 }
 
@@ -146,14 +146,14 @@ impl Postgresql {
 
 #[cfg(feature = "postgresql")]
 impl Scaler for Postgresql {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let fail = |reason: &str| {
-                Error::new(format!("error inspecting postgreSQL: could not query postgreSQL: {reason}"))
+                ScalerError::new(format!("error inspecting postgreSQL: could not query postgreSQL: {reason}"))
             };
             let pool = self.pool.as_ref().map_err(|reason| fail(reason))?;
             let value = pool.ask(&self.query).await.map_err(|error| fail(&error.0))?;

@@ -1,19 +1,19 @@
-//! What answers mean, without IO.
+//! Decoding of results, without IO.
 
 /// The number in a field.
 pub(super) fn number(field: Option<&str>) -> Result<f64, String> {
     let Some(text) = field else { return Err("the first field of the first row is NULL".to_owned()) };
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
-        // Never zero: something would be scaled away.
+        // An error and not 0, because 0 would scale the target in.
         _ => Err(format!("{:?} is no number", shortened(text))),
     }
 }
 
-/// A text that fits into an event.
+/// Shortens a text for events.
 fn shortened(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// What there is if there is no row.
+/// The error of a query without rows.
 pub(super) const NO_ROWS: &str = "no rows in result set";

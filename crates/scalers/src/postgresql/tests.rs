@@ -3,7 +3,7 @@
 use super::dsn::{Dsn, SslMode};
 use super::query;
 use super::*;
-use crate::tls::Belief;
+use crate::tls::CertificateCheck;
 
 fn read(text: &str) -> Dsn {
     Dsn::parse(text).map_err(|error| format!("{text}: {error}")).unwrap()
@@ -15,7 +15,7 @@ fn pairs_are_read_with_quotes_and_backslashes() {
     let dsn = read(r"host=db user=u password='it\'s \\ here' dbname=shop sslmode=require");
     assert_eq!(dsn.hosts, [("db".to_owned(), 5432)]);
     assert_eq!(dsn.password.reveal(), r"it's \ here");
-    assert_eq!((&*dsn.database, dsn.ssl), ("shop", SslMode::Require(Belief::Anything)));
+    assert_eq!((&*dsn.database, dsn.ssl), ("shop", SslMode::Require(CertificateCheck::Anything)));
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn urls_are_read_with_escapes_and_several_hosts() {
     );
     assert_eq!(dsn.hosts, [("h1".to_owned(), 1), ("::1".to_owned(), 2), ("h3".to_owned(), 5432)]);
     assert_eq!((&*dsn.user, dsn.password.reveal(), &*dsn.database), ("us@er", "p:w/", "shop db"));
-    assert_eq!((dsn.ssl, &*dsn.ssl_root_certificate), (SslMode::Require(Belief::Full), "/ca.pem"));
+    assert_eq!((dsn.ssl, &*dsn.ssl_root_certificate), (SslMode::Require(CertificateCheck::Full), "/ca.pem"));
     assert_eq!(read("postgres://u@h").ssl, SslMode::Prefer);
     assert_eq!(read("postgres://u@h/d?search_path=shop").options, " -c search_path=shop");
     assert_eq!(dsn.name(), "h1:1,::1:2,h3:5432");
@@ -45,7 +45,7 @@ fn parts_need_no_quotes() {
 }
 
 #[test]
-fn what_is_wrong_is_said_without_the_password() {
+fn errors_do_not_contain_the_password() {
     for bad in [
         "c",
         "password=hunter2 host",

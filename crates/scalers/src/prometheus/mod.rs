@@ -17,12 +17,12 @@ use crate::backends::Backends;
 use crate::metric::{external, milli, target_type};
 use crate::parameters::Pairs;
 use crate::parameters::groups::HttpAuth;
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// prometheus.
-pub const TYPE: Type = Type {
+/// The scaler type `prometheus`.
+pub const TYPE: ScalerType = ScalerType {
     name: "prometheus",
     about: "The result of a PromQL query, from Prometheus or anything that speaks its HTTP API.",
     display: "prometheusScaler",
@@ -32,58 +32,60 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What prometheus accepts.
+    /// Parameters of prometheus.
     pub struct Parameters of "error parsing prometheus metadata" {
-        /// Where Prometheus is, e.g. `http://prometheus.monitoring.svc:9090`.
+        /// URL of Prometheus, e.g. `http://prometheus.monitoring.svc:9090`.
         server_address: String = "serverAddress" in [Metadata], required;
-        /// The query; its result must be one element.
+        /// The query; its result must have one element.
         query: String = "query" in [Metadata], required;
-        /// Parameters that go with the query, e.g. `dedup=true`.
+        /// Additional query parameters, e.g. `dedup=true`.
         query_parameters: Option<Pairs> = "queryParameters" in [Metadata];
-        /// The result that one replica is for.
+        /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
-        /// The namespace that the query may see, for servers that have tenants.
+        /// The namespace of the query, for multi-tenant servers.
         namespace: Option<String> = "namespace" in [Metadata];
-        /// Headers that go with the query, e.g. `X-Scope-OrgID=shop`.
+        /// Additional headers, e.g. `X-Scope-OrgID=shop`.
         custom_headers: Option<Pairs> = "customHeaders" in [Metadata];
-        /// Whether no result means 0; otherwise it is an error.
+        /// Treats an empty result as 0 instead of an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// The region of Amazon's managed Prometheus.
+        /// The region of Amazon Managed Service for Prometheus.
         aws_region: Option<String> = "awsRegion" in [Metadata, Authentication];
-        /// Whose identity asks Amazon's: `operator` or `pod`.
+        /// Identity for Amazon Managed Service for Prometheus: `operator` or `pod`.
         identity_owner: Option<String> = "identityOwner" in [Metadata];
-        /// How long the answer may take.
+        /// Timeout of the request.
         timeout: Option<Duration> = "timeout" in [Metadata];
-        /// How to show who we are.
+        /// HTTP authentication.
         auth: HttpAuth;
     }
 }
 
-/// There may be ten thousand of these: it has what is needed to ask, and not what that was made of.
+/// A query ready to send. It keeps only what a request needs, because there may be ten thousand of them.
 struct Prometheus {
     metric: Box<ExternalMetricSource>,
     query: Box<str>,
     address: Address,
-    /// Trust, credentials and headers where there are any, or why it cannot be asked.
-    access: Result<Option<Box<(Endpoint, HeaderMap)>>, Error>,
+    /// TLS settings, credentials and headers, if any; an error if they are invalid.
+    access: Result<Option<Box<(Endpoint, HeaderMap)>>, ScalerError>,
     activation_threshold: f64,
     ignore_null_values: bool,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing prometheus metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let identity = match &*trigger.identity.provider {
         "" | "none" => None,
         _ if parameters.auth.is_enabled() => {
-            return Err(Error::new("pod identity cannot be enabled with other auth types").inside(PREFIX));
+            return Err(
+                ScalerError::new("pod identity cannot be enabled with other auth types").inside(PREFIX)
+            );
         }
         other => Some(other),
     };
@@ -100,19 +102,19 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     }))
 }
 
-/// What goes with every question, where there is anything.
+/// TLS settings, credentials and headers of every request; none if there are none.
 fn access(
     parameters: &Parameters,
     identity: Option<&str>,
-) -> Result<Option<Box<(Endpoint, HeaderMap)>>, Error> {
+) -> Result<Option<Box<(Endpoint, HeaderMap)>>, ScalerError> {
     if let Some(identity) = identity {
-        return Err(Error::new(format!("identity {identity} cannot be used for prometheus yet")));
+        return Err(ScalerError::new(format!("identity {identity} cannot be used for prometheus yet")));
     }
     let Parameters { auth, custom_headers, unsafe_ssl, aws_region, .. } = parameters;
     if aws_region.is_some() && !auth.is_enabled() {
-        return Err(Error::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
+        return Err(ScalerError::new("Amazon's managed Prometheus (awsRegion) cannot be asked yet"));
     }
-    let mut call = auth.sign(Call::get("", Duration::ZERO), *unsafe_ssl)?;
+    let mut call = auth.sign(HttpCall::get("", Duration::ZERO), *unsafe_ssl)?;
     for (name, value) in custom_headers.iter().flat_map(|headers| &headers.0) {
         call = call.header(name, value)?;
     }
@@ -121,9 +123,9 @@ fn access(
 }
 
 impl Prometheus {
-    fn call(&self, now: Timestamp) -> Result<Call, Error> {
-        // The time is when it is asked, which does not make it another question.
-        let mut call = Call::get(self.address.at(now), self.within).same_as(self.address.whenever());
+    fn call(&self, now: Timestamp) -> Result<HttpCall, ScalerError> {
+        // The time window moves with every request; requests that differ only in it share a response.
+        let mut call = HttpCall::get(self.address.at(now), self.within).same_as(self.address.whenever());
         if let Some(access) = self.access.as_ref().map_err(Clone::clone)? {
             (call.access, call.headers) = (access.0.clone(), access.1.clone());
         }
@@ -132,18 +134,18 @@ impl Prometheus {
 }
 
 impl Scaler for Prometheus {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         let external = Some((*self.metric).clone());
         Box::pin(async {
             Ok(vec![MetricSpec { type_: "External".into(), external, ..MetricSpec::default() }])
         })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let answer = self.web.ask(self.call(Timestamp::now())?).await;
-            let answer = answer.map_err(|error| Error::new(error.to_string()))?;
-            let (status, mut empty) = (answer.status.as_u16(), crate::web::empty);
+            let answer = answer.map_err(|error| ScalerError::new(error.to_string()))?;
+            let (status, mut empty) = (answer.status.as_u16(), crate::web::count_empty_response);
             let value = query::find(status, &answer.body, &self.query, self.ignore_null_values, &mut empty)?;
             Ok(Reading::one(metric, milli(value), value > self.activation_threshold))
         })

@@ -1,4 +1,4 @@
-//! Asks for a query, and reads what comes back; without IO.
+//! Builds query URLs and decodes responses, without IO.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Parameters;
-use crate::Error;
+use crate::ScalerError;
 use crate::web::escaped;
 
-/// Where to ask for a query.
+/// The URL of a query.
 pub struct Address {
-    /// Without the time.
+    /// The URL without the time.
     whenever: Box<str>,
-    /// Where the time stands.
+    /// Position of the time in the URL.
     time: usize,
 }
 
 impl Address {
-    /// What parameters say.
+    /// Builds the URL from parameters.
     pub fn of(parameters: &Parameters) -> Self {
         let Parameters { server_address, query, namespace, query_parameters, .. } = parameters;
         let server = server_address.trim_end_matches('/');
@@ -35,13 +35,13 @@ impl Address {
         Self { whenever: url.into(), time }
     }
 
-    /// To ask at a time.
+    /// The URL at a time.
     pub fn at(&self, now: Timestamp) -> String {
         let (before, after) = self.whenever.split_at_checked(self.time).unwrap_or((&self.whenever, ""));
         [before, "&time=", &api::instant::format(now), after].concat()
     }
 
-    /// What is the same whenever it is asked.
+    /// The part of the URL that does not depend on the time.
     pub fn whenever(&self) -> &str {
         &self.whenever
     }
@@ -54,7 +54,7 @@ struct Body {
 
 #[derive(Deserialize)]
 struct Data {
-    /// Must be there: an answer without it is none of Prometheus, and not nothing.
+    /// Required, so that a response of another server is an error and not an empty result.
     #[serde(deserialize_with = "Option::deserialize")]
     result: Option<Vec<Element>>,
 }
@@ -65,49 +65,53 @@ struct Element {
     value: Vec<Value>,
 }
 
-/// The number in an answer.
-pub fn read(status: u16, body: &[u8], query: &str, ignore_null_values: bool) -> Result<f64, Error> {
+/// The number in a response.
+pub fn read(status: u16, body: &[u8], query: &str, ignore_null_values: bool) -> Result<f64, ScalerError> {
     find(status, body, query, ignore_null_values, &mut || ())
 }
 
-/// The number in an answer; `is_empty` is told if there is nothing in it.
+/// The number in a response; calls `is_empty` if there is none.
 pub fn find(
     status: u16,
     body: &[u8],
     query: &str,
     ignore_null_values: bool,
     is_empty: &mut dyn FnMut(),
-) -> Result<f64, Error> {
+) -> Result<f64, ScalerError> {
     if !(200..300).contains(&status) {
-        return Err(Error::new(format!("prometheus query api returned error. status: {status}")));
+        return Err(ScalerError::new(format!("prometheus query api returned error. status: {status}")));
     }
     let body: Body = serde_json::from_slice(body)
-        .map_err(|error| Error::new(format!("prometheus query {query} returned no vector: {error}")))?;
+        .map_err(|error| ScalerError::new(format!("prometheus query {query} returned no vector: {error}")))?;
     let mut none = |what: &str| {
         is_empty();
         if ignore_null_values {
             return Ok(0.0);
         }
-        Err(Error::new(format!("prometheus metrics 'prometheus' target may be lost, the {what} is empty")))
+        Err(ScalerError::new(format!(
+            "prometheus metrics 'prometheus' target may be lost, the {what} is empty"
+        )))
     };
     let result = body.data.result.unwrap_or_default();
     let value = match &*result {
         [] => return none("result"),
         [one] => &one.value,
-        _ => return Err(Error::new(format!("prometheus query {query} returned multiple elements"))),
+        _ => return Err(ScalerError::new(format!("prometheus query {query} returned multiple elements"))),
     };
     let number = match &**value {
         [] => return none("value list"),
-        [_] => return Err(Error::new(format!("prometheus query {query} didn't return enough values"))),
-        // As KEDA has it: below every activation, and served as 0.
+        [_] => return Err(ScalerError::new(format!("prometheus query {query} didn't return enough values"))),
+        // As in KEDA: below every activation value, and served as 0.
         [_, Value::Null, ..] => return Ok(-1.0),
         [_, Value::String(number), ..] => number,
         [_, other, ..] => {
-            return Err(Error::new(format!("prometheus query {query} returned {other}, which is no sample")));
+            return Err(ScalerError::new(format!(
+                "prometheus query {query} returned {other}, which is no sample"
+            )));
         }
     };
     let value: f64 = number.parse().map_err(|_| {
-        Error::new(format!("prometheus query {query} returned {number:?}, which is no number"))
+        ScalerError::new(format!("prometheus query {query} returned {number:?}, which is no number"))
     })?;
     if value.is_finite() {
         return Ok(value);
@@ -115,5 +119,5 @@ pub fn find(
     if ignore_null_values {
         return Ok(0.0);
     }
-    Err(Error::new(format!("prometheus query returns {number}")))
+    Err(ScalerError::new(format!("prometheus query returns {number}")))
 }

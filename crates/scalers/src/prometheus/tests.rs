@@ -1,4 +1,4 @@
-//! What is asked, and what becomes of answers.
+//! Query URLs and decoding of responses.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Parameters, query};
 use crate::Trigger;
-use crate::stage::{Act, read as ask, server, texts, trigger};
+use crate::stage::{ServerAction, read as ask, server, texts, trigger};
 
 fn one(value: &str) -> String {
     format!(
@@ -27,7 +27,7 @@ fn one_element_is_a_number() {
 }
 
 #[test]
-fn nothing_is_zero_only_if_asked_for() {
+fn empty_result_is_zero_only_if_configured() {
     let empty = r#"{"data":{"resultType":"vector","result":[]}}"#;
     assert_eq!(read(empty, true), Ok(0.0));
     assert_eq!(
@@ -48,7 +48,7 @@ fn nothing_is_zero_only_if_asked_for() {
 }
 
 #[test]
-fn everything_else_is_an_error() {
+fn other_responses_are_errors() {
     let two = r#"{"data":{"result":[{"value":[1,"1"]},{"value":[1,"2"]}]}}"#;
     assert_eq!(read(two, true).unwrap_err(), "prometheus query up returned multiple elements");
     let short = r#"{"data":{"result":[{"value":[1]}]}}"#;
@@ -71,7 +71,7 @@ fn given(url: &str, more: &[(&str, &str)]) -> Trigger {
 }
 
 #[test]
-fn the_address_is_that_of_the_api() {
+fn url_of_query_api() {
     let more = [("namespace", "n"), ("queryParameters", "k=a b,c=d")];
     let parameters = Parameters::read(&given("http://p:9090/prefix/", &more)).unwrap();
     let now = "2025-06-03T12:00:00.75Z".parse().unwrap();
@@ -83,12 +83,12 @@ fn the_address_is_that_of_the_api() {
 }
 
 #[tokio::test]
-async fn it_asks_with_headers_and_credentials() {
+async fn request_has_headers_and_credentials() {
     let heads = Arc::new(Mutex::new(String::new()));
     let told = Arc::clone(&heads);
     let url = server(move |head| {
         told.lock().unwrap().push_str(head);
-        Act::Answer(200, one("\"7\""))
+        ServerAction::Answer(200, one("\"7\""))
     })
     .await;
     let mut given = given(
@@ -105,17 +105,21 @@ async fn it_asks_with_headers_and_credentials() {
 }
 
 #[tokio::test]
-async fn servers_that_misbehave_are_errors() {
-    type Case = (&'static str, fn(&str) -> Act);
+async fn broken_servers_are_errors() {
+    type Case = (&'static str, fn(&str) -> ServerAction);
     let cases: [Case; 6] = [
-        ("status: 401", |_| Act::Answer(401, "<html>who are you?</html>".into())),
-        ("no vector", |_| Act::Answer(200, "<html>welcome</html>".into())),
+        ("status: 401", |_| ServerAction::Answer(401, "<html>who are you?</html>".into())),
+        ("no vector", |_| ServerAction::Answer(200, "<html>welcome</html>".into())),
         ("redirected", |_| {
-            Act::Raw(b"HTTP/1.1 302 X\r\nlocation: http://elsewhere/\r\ncontent-length: 0\r\n\r\n".to_vec())
+            ServerAction::Raw(
+                b"HTTP/1.1 302 X\r\nlocation: http://elsewhere/\r\ncontent-length: 0\r\n\r\n".to_vec(),
+            )
         }),
-        ("too large", |_| Act::Raw(b"HTTP/1.1 200 X\r\ncontent-length: 99999999999\r\n\r\n".to_vec())),
-        ("broke off", |_| Act::Raw(b"HTTP/1.1 200 X\r\ncontent-length: 9\r\n\r\nx".to_vec())),
-        ("timed out", |_| Act::Hang),
+        ("too large", |_| {
+            ServerAction::Raw(b"HTTP/1.1 200 X\r\ncontent-length: 99999999999\r\n\r\n".to_vec())
+        }),
+        ("broke off", |_| ServerAction::Raw(b"HTTP/1.1 200 X\r\ncontent-length: 9\r\n\r\nx".to_vec())),
+        ("timed out", |_| ServerAction::Hang),
     ];
     for (text, act) in cases {
         let error = ask(&given(&server(act).await, &[("timeout", "300")])).await.unwrap_err().0;

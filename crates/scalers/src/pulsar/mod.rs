@@ -1,4 +1,4 @@
-//! pulsar: messages that a subscription has not acknowledged.
+//! pulsar: the number of messages that a subscription has not acknowledged.
 
 mod query;
 #[cfg(test)]
@@ -12,13 +12,13 @@ use sources::http::{Auth, Endpoint};
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::{QueryValues, Secret};
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger, oauth};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger, oauth};
 
-/// pulsar.
-pub const TYPE: Type = Type {
+/// The scaler type `pulsar`.
+pub const TYPE: ScalerType = ScalerType {
     name: "pulsar",
     about: "How many messages of a topic a subscription has not acknowledged.",
     display: "pulsarScaler",
@@ -28,44 +28,44 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What pulsar accepts. Its target is always an average per replica.
+    /// Parameters of pulsar. The target type is always AverageValue.
     pub struct Parameters of "error parsing pulsar metadata" {
-        /// Where the admin API is, e.g. `http://pulsar.shop:8080`.
+        /// URL of the admin API, e.g. `http://pulsar.shop:8080`.
         admin_url: String = "adminURL" in [Metadata, Environment], required;
         /// The topic, e.g. `persistent://public/default/orders`.
         topic: String = "topic" in [Metadata, Environment], required;
         /// The subscription.
         subscription: String = "subscription" in [Metadata, Environment], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         threshold: i64 = "msgBacklogThreshold" in [Metadata], default "10";
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_threshold: i64 = "activationMsgBacklogThreshold" in [Metadata], default "0";
-        /// Whether the topic has partitions.
+        /// The topic is partitioned.
         partitioned: bool = "isPartitionedTopic" in [Metadata], default "false";
-        /// How to show who we are; several with commas between them.
+        /// Authentication modes, separated by commas.
         modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication, Environment],
             one_of ["apiKey", "basic", "tls", "bearer", "custom", "oauth"], only_one_of ["bearer", "basic", "oauth"];
-        /// The token of `bearer`.
+        /// The bearer token of `bearer`.
         token: Secret = "bearerToken" | "token" in [Authentication];
         /// The user of `basic`.
         username: String = "username" in [Authentication];
         /// The password of `basic`.
         password: Secret = "password" in [Authentication];
-        /// Our certificate for `tls` (PEM).
+        /// Client certificate of `tls` (PEM).
         certificate: String = "cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The authority that the server's certificate must be of (PEM).
+        /// CA certificate that must have signed the server certificate (PEM).
         authority: String = "ca" in [Authentication];
-        /// Where `oauth` has its tokens from.
+        /// Token endpoint of `oauth`.
         oauth_token_uri: String = "oauthTokenURI" in [Authentication, Metadata];
-        /// The scopes that `oauth` asks for.
+        /// Scopes of `oauth`.
         scopes: Vec<String> = "scopes" | "scope" in [Authentication, Metadata];
-        /// The client of `oauth`.
+        /// Client id of `oauth`.
         client_id: String = "clientID" in [Authentication, Metadata];
-        /// Its secret.
+        /// Its secret key.
         client_secret: Secret = "clientSecret" in [Authentication];
-        /// What else `oauth` sends when it asks for a token.
+        /// Further parameters of the token request of `oauth`.
         endpoint_params: QueryValues = "endpointParams" in [Authentication, Metadata];
     }
     check Parameters::check
@@ -91,7 +91,7 @@ impl Parameters {
         }
     }
 
-    /// Trust and certificate.
+    /// TLS settings of the endpoint.
     fn trust(&self) -> Endpoint {
         let tls = self.has("tls");
         let authority = (!self.authority.is_empty()).then(|| self.authority.clone().into_bytes());
@@ -108,15 +108,15 @@ impl Parameters {
 struct Pulsar {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
-    client: Option<oauth::Client>,
+    web: Arc<SharedHttpClient>,
+    client: Option<oauth::OAuthClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing pulsar metadata"))?;
     let name = format!("pulsar-{}-{}", parameters.topic, parameters.subscription);
-    // Whatever the trigger says.
+    // The target type is AverageValue whatever the trigger specifies, as in KEDA.
     let average = Trigger { metric_type: String::new(), ..trigger.clone() };
     target_type(&average)?;
     let spec = external(&average, &name, whole(parameters.threshold));
@@ -125,16 +125,16 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let Parameters { oauth_token_uri, client_id, client_secret, scopes, endpoint_params, .. } = &parameters;
     let client = parameters.has("oauth").then(|| {
         let place = (&**oauth_token_uri, parameters.trust());
-        oauth::Client::new(place, (client_id, client_secret), scopes, endpoint_params)
+        oauth::OAuthClient::new(place, (client_id, client_secret), scopes, endpoint_params)
     });
     let source = Pulsar { parameters, within: trigger.http_timeout, web, client };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
 impl Pulsar {
-    async fn call(&self) -> Result<Call, Error> {
+    async fn call(&self) -> Result<HttpCall, ScalerError> {
         let Parameters { admin_url, topic, partitioned, token, username, password, .. } = &self.parameters;
-        let mut call = Call::get(query::url(admin_url, topic, *partitioned), self.within)
+        let mut call = HttpCall::get(query::url(admin_url, topic, *partitioned), self.within)
             .access(self.parameters.trust());
         let name = "X-Pulsar-Auth-Method-Name";
         let (auth, method) = if self.parameters.has("bearer") {
@@ -153,10 +153,10 @@ impl Pulsar {
     }
 }
 
-impl Source for Pulsar {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Pulsar {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let (status, body) = ask(&self.web, self.call().await?).await?;
+            let (status, body) = send(&self.web, self.call().await?).await?;
             query::backlog(status, &body, &self.parameters.subscription)
         })
     }

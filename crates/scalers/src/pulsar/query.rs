@@ -1,11 +1,11 @@
-//! Addresses of the admin API, and what it answers.
+//! URLs of the admin API, and its responses.
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind, number};
 
-/// The address of a topic's statistics. A topic may be written with or without its domain.
+/// The URL of a topic's statistics. The domain of the topic is optional.
 pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
     let admin = admin.trim_end_matches('/');
     let (domain, name) = match topic.split_once("://") {
@@ -16,21 +16,21 @@ pub(super) fn url(admin: &str, topic: &str, partitioned: bool) -> String {
     format!("{admin}/admin/v2/{domain}/{name}/{stats}")
 }
 
-/// The backlog of a subscription. One that does not exist has no backlog of zero: nobody knows what it will be.
-pub(super) fn backlog(status: u16, body: &[u8], subscription: &str) -> Result<f64, Error> {
+/// The backlog of a subscription; an error if it does not exist, because its backlog is unknown.
+pub(super) fn backlog(status: u16, body: &[u8], subscription: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("Pulsar admin API returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("Pulsar admin API returned {status}: {}", excerpt(body))));
     }
     let answer = json(body)?;
     let found = answer.get("subscriptions");
     let Some(subscriptions) = found.and_then(Value::as_object) else {
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "the answer has {} at subscriptions instead of an object",
             kind(found)
         )));
     };
     let Some(subscription) = subscriptions.get(subscription) else {
-        return Err(Error::new(format!("the topic has no subscription {subscription:?}")));
+        return Err(ScalerError::new(format!("the topic has no subscription {subscription:?}")));
     };
     number(subscription, "/msgBacklog")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::query::{backlog, url};
 use crate::oauth::answer;
-use crate::stage::{Act, build, read, server, texts, trigger};
+use crate::stage::{ServerAction, build, read, server, texts, trigger};
 
 const STATS: &str = r#"{"subscriptions":{"s":{"msgBacklog":12}}}"#;
 
@@ -35,11 +35,11 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn shows_its_token() {
+async fn sends_bearer_token() {
     let url = server(|head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         assert!(head.contains("x-pulsar-auth-method-name: token\r\n"), "{head}");
-        Act::Answer(200, STATS.to_owned())
+        ServerAction::Answer(200, STATS.to_owned())
     })
     .await;
     let mut trigger = trigger(
@@ -53,7 +53,7 @@ async fn shows_its_token() {
 }
 
 #[tokio::test]
-async fn asks_for_a_token_once() {
+async fn requests_token_once() {
     let tokens = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tokens);
     let url = server(move |head| {
@@ -61,10 +61,10 @@ async fn asks_for_a_token_once() {
             count.fetch_add(1, Ordering::SeqCst);
             assert!(head.contains("authorization: Basic Yzpz\r\n"), "{head}");
             assert!(head.ends_with("grant_type=client_credentials&scope=a+b&x=y"), "{head}");
-            return Act::Answer(200, r#"{"access_token":"secret","expires_in":3600}"#.to_owned());
+            return ServerAction::Answer(200, r#"{"access_token":"secret","expires_in":3600}"#.to_owned());
         }
         assert!(head.contains("authorization: Bearer secret\r\n"), "{head}");
-        Act::Answer(200, STATS.to_owned())
+        ServerAction::Answer(200, STATS.to_owned())
     })
     .await;
     let mut trigger = trigger(

@@ -1,9 +1,9 @@
-//! rabbitmq: how long queues are and how fast they move, over AMQP or the management API.
+//! rabbitmq: length and message rates of queues, over AMQP or the management API.
 //!
 //! ```text
-//! query    addresses, answers and what they mean, without IO
-//! rules    what parameters must be together
-//! amqp     asks over AMQP
+//! query    addresses, responses and values, without IO
+//! rules    rules over several parameters
+//! amqp     AMQP client
 //! ```
 
 #[cfg(feature = "rabbitmq-amqp")]
@@ -25,17 +25,17 @@ use crate::backends::Backends;
 use crate::parameters::{QueryValues, Secret};
 #[cfg(feature = "rabbitmq-amqp")]
 use crate::pool::{Pool, Pools};
-use crate::table::Type;
+use crate::table::ScalerType;
 #[cfg(feature = "rabbitmq-amqp")]
-use crate::tls::{Belief, Tls};
-use crate::web::{Call, Web, escaped};
-use crate::{Answer, Error, Reading, Scaler, Trigger, metric, oauth};
+use crate::tls::{CertificateCheck, TlsSettings};
+use crate::web::{HttpCall, SharedHttpClient, escaped};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric, oauth};
 
 use query::{Address, Mode, Operation, Queue};
 use rules::{Measured, Protocol};
 
-/// rabbitmq.
-pub const TYPE: Type = Type {
+/// The scaler type `rabbitmq`.
+pub const TYPE: ScalerType = ScalerType {
     name: "rabbitmq",
     about: "How long a queue of RabbitMQ is, or how fast messages come and go.",
     display: "rabbitMQScaler",
@@ -45,73 +45,73 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// A queue, and where to ask for it.
+    /// The queue, and the address of RabbitMQ.
     pub struct Parameters of "error parsing RabbitMQ metadata: error parsing RabbitMQ metadata" {
-        /// The queue; with `useRegex` a pattern of names.
+        /// The queue; with `useRegex` a regular expression.
         queue: String = "queueName" in [Metadata], required;
-        /// Where RabbitMQ is: `amqp://user:password@host:5672/vhost`, or its management API
+        /// Address of RabbitMQ: `amqp://user:password@host:5672/vhost`, or of its management API
         /// `http://user:password@host:15672/vhost`; both also with TLS (`amqps`, `https`).
         host: Secret = "host" in [Metadata, Authentication, Environment], required;
-        /// `amqp` or `http`; `auto` takes what the address says.
+        /// `amqp` or `http`; `auto` uses the scheme of the address.
         protocol: String = "protocol" in [Metadata, Authentication], default "auto";
         /// What is measured: `QueueLength`, `MessageRate`, `DeliverGetRate`, `PublishedToDeliveredRatio` or
         /// `ExpectedQueueConsumptionTime`; all but the first over HTTP only.
         mode: String = "mode" in [Metadata];
-        /// How much of it one replica is to have.
+        /// Target value per replica.
         value: f64 = "value" in [Metadata];
-        /// With more than this it is active.
+        /// The trigger is active above this value.
         activation: f64 = "activationValue" in [Metadata], default "0";
-        /// How many messages one replica is to have; use `mode` and `value` instead.
+        /// Target number of messages per replica; use `mode` and `value` instead.
         queue_length: f64 = "queueLength" in [Metadata];
-        /// The virtual host, instead of the address's.
+        /// The virtual host; overrides the one in the address.
         virtual_host: String = "vhostName" in [Metadata, Authentication];
-        /// Whether the queue is a pattern of names; HTTP only.
+        /// Treats the queue as a regular expression; HTTP only.
         use_regex: bool = "useRegex" in [Metadata];
-        /// Whether messages that somebody took but did not acknowledge are left out; HTTP only.
+        /// Does not count messages that are delivered but not acknowledged; HTTP only.
         exclude_unacknowledged: bool = "excludeUnacknowledged" in [Metadata];
-        /// How many queues a pattern may take.
+        /// Maximum number of queues that a regular expression matches.
         page_size: i64 = "pageSize" in [Metadata], default "100";
-        /// What several queues become: their `sum`, `avg` or `max`.
+        /// How several queues are aggregated: `sum`, `avg` or `max`.
         operation: String = "operation" in [Metadata], default "sum";
-        /// How long the management API may take.
+        /// Timeout of requests to the management API.
         timeout: Duration = "timeout" in [Metadata];
-        /// User, instead of the address's.
+        /// User name; overrides the one in the address.
         username: String = "username" in [Authentication, Environment];
-        /// Password, instead of the address's.
+        /// Password; overrides the one in the address.
         password: Secret = "password" in [Authentication, Environment];
-        /// `enable` or `disable`. Certificates that are given are used in any case, and TLS is spoken where the address says
-        /// so.
+        /// `enable` or `disable`. Certificates are always used if given, and TLS is used if the scheme of the address
+        /// requires it.
         tls: String = "tls" in [Authentication], default "disable";
-        /// An authority that is trusted besides the system's (PEM).
+        /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "ca" in [Authentication];
-        /// Our certificate (PEM). Over AMQP it shows who we are if there is no user.
+        /// Client certificate (PEM). Over AMQP it authenticates the client if there is no user.
         certificate: String = "cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The password of the key. Encrypted keys are refused: a Secret is where a key is kept safe.
+        /// Password of the private key. Encrypted keys are refused, because a Secret already protects the key.
         key_password: Secret = "keyPassword" in [Authentication];
-        /// Whether any certificate of the server will do.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// What a token of Azure is for; HTTP only. Not possible yet.
+        /// Resource of an Azure token; HTTP only. Not supported yet.
         workload_identity: String = "workloadIdentityResource" in [Authentication];
-        /// Where OAuth2 has its tokens from; HTTP only.
+        /// OAuth2 token endpoint; HTTP only.
         oauth_token_uri: String = "oauthTokenURI" in [Authentication];
-        /// The client of OAuth2.
+        /// OAuth2 client id.
         client_id: String = "clientID" in [Authentication];
-        /// Its secret.
+        /// Its secret key.
         client_secret: Secret = "clientSecret" in [Authentication];
-        /// The scopes that OAuth2 asks for.
+        /// OAuth2 scopes.
         scopes: Vec<String> = "scopes" in [Authentication];
-        /// What else OAuth2 sends when it asks for a token.
+        /// Further parameters of the OAuth2 token request.
         endpoint_params: QueryValues = "endpointParams" in [Authentication];
     }
     check Parameters::check
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     let parameters = Parameters::read(trigger)?;
     metric::target_type(trigger)?;
-    let bad = |reason| Error::new(format!("error parsing RabbitMQ metadata: {reason}"));
+    let bad = |reason| ScalerError::new(format!("error parsing RabbitMQ metadata: {reason}"));
     let Measured { mode, value } = parameters.measured().map_err(bad)?;
     let address = query::address(parameters.host.reveal()).map_err(|reason| format!("host: {reason}"));
     let source = match parameters.protocol().map_err(bad)? {
@@ -137,7 +137,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     }))
 }
 
-/// Queues.
+/// The scaler of one or several queues.
 struct Rabbitmq {
     spec: MetricSpec,
     mode: Mode,
@@ -145,7 +145,7 @@ struct Rabbitmq {
     source: Source,
 }
 
-/// How they are asked for.
+/// How queues are read.
 enum Source {
     Http(Box<Http>),
     #[cfg(feature = "rabbitmq-amqp")]
@@ -161,20 +161,20 @@ enum Source {
 struct Http {
     parameters: Parameters,
     address: Result<Address, String>,
-    client: Option<oauth::Client>,
-    web: Arc<Web>,
+    client: Option<oauth::OAuthClient>,
+    web: Arc<SharedHttpClient>,
     within: Duration,
     strict: bool,
 }
 
 impl Scaler for Rabbitmq {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let fail = |reason| Error::new(format!("error inspecting RabbitMQ: {reason}"));
+            let fail = |reason| ScalerError::new(format!("error inspecting RabbitMQ: {reason}"));
             let queue = self.source.ask().await.map_err(fail)?;
             let (value, active) = self.mode.measure(&queue, self.activation);
             Ok(Reading::one(metric, metric::milli(value), active))
@@ -200,16 +200,17 @@ impl Source {
             let login = match login {
                 Some((user, password)) => amqp::Login::Plain(user, password),
                 None if !parameters.certificate.is_empty() => amqp::Login::Certificate,
-                // What a new server has, and what other clients say if they are told nothing.
+                // The default user of a new server, which other clients use as well.
                 None => amqp::Login::Plain("guest".to_owned(), Secret::new("guest")),
             };
             let virtual_host = match &*parameters.virtual_host {
                 "" => address.virtual_host(),
                 given => given.to_owned(),
             };
-            let belief = if parameters.unsafe_ssl { Belief::Anything } else { Belief::Full };
+            let belief =
+                if parameters.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
             let tls = tls.then(|| {
-                let own = Tls {
+                let own = TlsSettings {
                     authorities: parameters.ca.clone(),
                     certificate: parameters.certificate.clone(),
                     key: parameters.key.clone(),
@@ -266,7 +267,7 @@ impl Http {
             }
             None => self.login(address),
         };
-        let answer = self.web.ask(Call::get(&*url, self.within).access(access)).await;
+        let answer = self.web.ask(HttpCall::get(&*url, self.within).access(access)).await;
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.status != 200 {
             let said: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();

@@ -1,4 +1,4 @@
-//! Addresses, answers and what they mean, without IO.
+//! Addresses, responses and values, without IO.
 
 use serde::Deserialize;
 
@@ -20,19 +20,19 @@ pub(super) enum Mode {
     ExpectedQueueConsumptionTime,
 }
 
-/// How several queues become one.
+/// How several queues are aggregated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Their sum.
+    /// The sum.
     #[default]
     Sum,
-    /// Their average.
+    /// The average.
     Average,
     /// The largest.
     Max,
 }
 
-/// What a queue is like.
+/// Measurements of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Queue {
     /// Messages in it.
@@ -44,7 +44,7 @@ pub(super) struct Queue {
 }
 
 impl Mode {
-    /// By its name.
+    /// Parses a name.
     pub(super) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "QueueLength" => Self::QueueLength,
@@ -86,7 +86,7 @@ impl Mode {
 }
 
 impl Operation {
-    /// By its name.
+    /// Parses a name.
     pub(super) fn parse(name: &str) -> Result<Self, String> {
         match name {
             "sum" => Ok(Self::Sum),
@@ -107,7 +107,7 @@ impl Operation {
         }
     }
 
-    /// Several queues as one; none at all is an empty one.
+    /// Aggregates queues; no queues count as an empty one.
     pub(super) fn merge(self, queues: &[Queue]) -> Queue {
         Queue {
             messages: self.of(queues.iter().map(|queue| queue.messages)),
@@ -117,7 +117,7 @@ impl Operation {
     }
 }
 
-/// An address, taken apart. Not printed: it may have a password in it.
+/// A parsed address. It has no Debug, because it may contain a password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Address {
     /// In lower case.
@@ -130,7 +130,7 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
-/// Takes an address apart. What is wrong is said without repeating it: a password may be in it.
+/// Parses an address. Errors do not quote it, because it may contain a password.
 pub(super) fn address(text: &str) -> Result<Address, String> {
     let scheme = scheme(text)?;
     let rest = text.get(scheme.len()..).unwrap_or_default().strip_prefix("://");
@@ -166,7 +166,7 @@ impl Address {
         Ok((host.to_owned(), port))
     }
 
-    /// The virtual host of AMQP: all of the path.
+    /// The virtual host of an AMQP address: its whole path.
     pub(super) fn virtual_host(&self) -> String {
         match self.path.strip_prefix('/').unwrap_or_default() {
             "" => "/".to_owned(),
@@ -175,7 +175,7 @@ impl Address {
     }
 }
 
-/// The scheme of an address as Go finds it; empty if there is none. An error if Go would not take the address at all.
+/// The scheme of an address as Go's `url.Parse` finds it; empty if there is none, an error if Go refuses the address.
 pub(super) fn scheme(text: &str) -> Result<&str, String> {
     let bad = |reason: &str| Err(reason.to_owned());
     if text.chars().any(char::is_control) {
@@ -218,7 +218,7 @@ pub(super) fn scheme(text: &str) -> Result<&str, String> {
     Ok(scheme)
 }
 
-/// Where the management API tells of a queue, or of all that a pattern takes.
+/// The management URL of a queue, or of all queues that match a regular expression.
 pub(super) fn url(address: &Address, virtual_host: &str, queue: &str, pattern: Option<i64>) -> String {
     let (base, last) = address.path.rsplit_once('/').unwrap_or(("", ""));
     let virtual_host = match (virtual_host, last) {
@@ -237,7 +237,7 @@ pub(super) fn url(address: &Address, virtual_host: &str, queue: &str, pattern: O
     }
 }
 
-/// What the management API tells of a queue.
+/// A queue in a response of the management API.
 #[derive(Debug, Deserialize)]
 struct Told {
     messages: Option<f64>,
@@ -267,7 +267,7 @@ struct Page {
     page_count: i64,
 }
 
-/// Reads what the management API told.
+/// Decodes a response of the management API.
 pub(super) fn queues(
     body: &[u8],
     pattern: bool,
@@ -282,7 +282,7 @@ pub(super) fn queues(
         }
         match page.items {
             Some(items) => items,
-            // KEDA takes whatever is JSON for a page without queues, and so for an empty one.
+            // KEDA treats any JSON as a page without queues, and so as an empty queue.
             None if strict => Vec::new(),
             None => return Err(no_json()),
         }
@@ -295,7 +295,7 @@ pub(super) fn queues(
 fn queue(told: &Told, only_ready: bool, strict: bool) -> Result<Queue, String> {
     let messages = match if only_ready { told.messages_ready } else { told.messages } {
         Some(messages) => messages,
-        // For some seconds after it was made. KEDA takes it for empty.
+        // The field is missing for some seconds after the queue was created. KEDA treats it as 0.
         None if strict => 0.0,
         None => return Err(format!("the server does not know yet how long queue {} is", told.name)),
     };
@@ -307,8 +307,8 @@ fn queue(told: &Told, only_ready: bool, strict: bool) -> Result<Queue, String> {
     })
 }
 
-/// Text without `%XX`; broken ones stay.
+/// Decodes `%XX`; invalid escapes are kept.
 fn unescaped(text: &str) -> String {
-    // A plus is a plus outside of queries.
+    // `+` is not an escape outside of query strings.
     crate::web::unescaped(&text.replace('+', "%2B")).unwrap_or_else(|| text.to_owned())
 }

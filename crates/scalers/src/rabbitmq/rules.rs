@@ -1,4 +1,4 @@
-//! What parameters must be together (docs/spec/keda.md 7.2).
+//! Rules over several parameters (docs/spec/keda.md 7.2).
 
 use sources::http::Endpoint;
 
@@ -6,7 +6,7 @@ use super::Parameters;
 use super::query::{self, Mode};
 use crate::{Trigger, oauth};
 
-/// How RabbitMQ is asked.
+/// The protocol to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// AMQP 0-9-1.
@@ -15,7 +15,7 @@ pub(super) enum Protocol {
     Http,
 }
 
-/// What is measured, and how much of it one replica is to have.
+/// The mode and its target value per replica.
 pub(super) struct Measured {
     pub(super) mode: Mode,
     pub(super) value: f64,
@@ -69,11 +69,11 @@ impl Parameters {
         self.measured().map(|_| ())
     }
 
-    /// The client of OAuth2, if the trigger wants it.
-    pub(super) fn client(&self) -> Option<oauth::Client> {
+    /// The OAuth2 client, if one is configured.
+    pub(super) fn client(&self) -> Option<oauth::OAuthClient> {
         let place = (&*self.oauth_token_uri, Endpoint::default());
         let own = (&*self.client_id, &self.client_secret);
-        self.wants_oauth().then(|| oauth::Client::new(place, own, &self.scopes, &self.endpoint_params))
+        self.wants_oauth().then(|| oauth::OAuthClient::new(place, own, &self.scopes, &self.endpoint_params))
     }
 
     pub(super) fn wants_oauth(&self) -> bool {
@@ -82,7 +82,7 @@ impl Parameters {
             && self.client_secret.reveal().is_empty())
     }
 
-    /// How RabbitMQ is asked, from what is said or from the address.
+    /// The protocol, as configured or from the scheme of the address.
     pub(super) fn protocol(&self) -> Result<Protocol, String> {
         match &*self.protocol {
             "amqp" => Ok(Protocol::Amqp),
@@ -100,7 +100,7 @@ impl Parameters {
         }
     }
 
-    /// Mode and value: nothing at all is a queue's length of 20, and `queueLength` alone is a length.
+    /// Mode and target value: by default a queue length of 20; `queueLength` alone is a queue length.
     pub(super) fn measured(&self) -> Result<Measured, String> {
         let fail = |text: &str| Err(text.to_owned());
         let (mode, value) = (!self.mode.is_empty(), self.value != 0.0);

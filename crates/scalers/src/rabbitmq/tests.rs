@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::query;
 use super::*;
-use crate::stage::{self, Act};
-use crate::web::Settings;
+use crate::stage::{self, ServerAction};
+use crate::web::HttpSettings;
 
-fn scaler(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<Arc<dyn Scaler>, Error> {
+fn scaler(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<Arc<dyn Scaler>, ScalerError> {
     let mut trigger = Trigger { http_timeout: Duration::from_secs(2), ..Trigger::default() };
     trigger.metadata.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    (TYPE.build)(&trigger, &Backends::without_cluster(Settings::default(), Compat::Better))
+    (TYPE.build)(&trigger, &Backends::without_cluster(HttpSettings::default(), Compat::Better))
 }
 
 async fn value(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Result<(String, bool), String> {
@@ -32,7 +32,7 @@ fn about(messages: u32, ready: u32, publish: f64, deliver: f64) -> String {
 }
 
 #[test]
-fn modes_measure_as_keda_does() {
+fn modes_match_keda() {
     let queue = |messages, published, delivered| Queue { messages, published, delivered };
     assert_eq!(Mode::QueueLength.measure(&queue(5.0, 0.0, 0.0), 5.0), (5.0, false));
     assert_eq!(Mode::QueueLength.measure(&queue(6.0, 0.0, 0.0), 5.0), (6.0, true));
@@ -49,7 +49,7 @@ fn modes_measure_as_keda_does() {
 }
 
 #[test]
-fn several_queues_become_one() {
+fn queues_are_aggregated() {
     let queues =
         [1.0, 5.0].map(|number| Queue { messages: number, published: 2.0 * number, delivered: number });
     let merged = |name| Operation::parse(name).unwrap().merge(&queues).messages;
@@ -59,7 +59,7 @@ fn several_queues_become_one() {
 }
 
 #[test]
-fn the_last_part_of_the_path_is_the_virtual_host() {
+fn last_path_segment_is_virtual_host() {
     let url = |host: &str, virtual_host: &str| {
         query::url(&query::address(host).unwrap(), virtual_host, "a/b c", None)
     };
@@ -78,7 +78,7 @@ fn the_last_part_of_the_path_is_the_virtual_host() {
 }
 
 #[test]
-fn addresses_are_taken_apart() {
+fn addresses_are_parsed() {
     let address = query::address("amqps://us%40er:p%2Fw@[::1]:7/v%2Fh").unwrap();
     assert_eq!(address.user, Some(("us@er".to_owned(), "p/w".to_owned())));
     assert_eq!(address.place().unwrap(), ("::1".to_owned(), 7));
@@ -92,7 +92,7 @@ fn addresses_are_taken_apart() {
 }
 
 #[test]
-fn schemes_are_found_as_go_finds_them() {
+fn schemes_are_parsed_as_in_go() {
     for (text, scheme) in
         [("AMQP://r", "AMQP"), ("r:5672", "r"), ("", ""), ("with space", ""), ("x,y;z=w", "")]
     {
@@ -104,14 +104,14 @@ fn schemes_are_found_as_go_finds_them() {
 }
 
 #[tokio::test]
-async fn the_management_api_is_asked_with_the_credentials_and_read() {
+async fn management_api_is_read_with_credentials() {
     let host = stage::server(|asked| {
         // u:p
         assert!(asked.to_ascii_lowercase().contains("authorization: basic dtpw"), "{asked}");
         if asked.starts_with("GET /api/queues/%2F/q ") {
-            Act::Answer(200, about(7, 3, 1.5, 0.0))
+            ServerAction::Answer(200, about(7, 3, 1.5, 0.0))
         } else {
-            Act::Answer(404, "{\"error\":\"Object Not Found\"}".into())
+            ServerAction::Answer(404, "{\"error\":\"Object Not Found\"}".into())
         }
     })
     .await;
@@ -135,7 +135,7 @@ async fn the_management_api_is_asked_with_the_credentials_and_read() {
 }
 
 #[tokio::test]
-async fn patterns_take_many_queues_none_or_too_many() {
+async fn patterns_match_many_or_no_queues() {
     let host = stage::server(|asked| {
         let items = if asked.contains("name=none") {
             vec![]
@@ -143,7 +143,7 @@ async fn patterns_take_many_queues_none_or_too_many() {
             vec![about(1, 1, 0.0, 0.0), about(5, 5, 0.0, 0.0)]
         };
         let pages = if asked.contains("name=many") { 2 } else { 1 };
-        Act::Answer(200, format!("{{\"items\":[{}],\"page_count\":{pages}}}", items.join(",")))
+        ServerAction::Answer(200, format!("{{\"items\":[{}],\"page_count\":{pages}}}", items.join(",")))
     })
     .await;
     let asked = async |queue: &str, operation: &str| {
@@ -158,7 +158,7 @@ async fn patterns_take_many_queues_none_or_too_many() {
 }
 
 #[test]
-fn what_is_no_page_is_not_a_page_without_queues() {
+fn other_json_is_not_an_empty_page() {
     for body in ["{}", r#"{"error": "not_authorised"}"#, r#"{"items": null}"#, "[]", "7"] {
         assert!(query::queues(body.as_bytes(), true, false, false).is_err(), "{body}");
     }
@@ -167,10 +167,10 @@ fn what_is_no_page_is_not_a_page_without_queues() {
 }
 
 #[tokio::test]
-async fn servers_that_hang_close_or_talk_nonsense_are_errors() {
-    let hangs = stage::server(|_| Act::Hang).await;
-    let nonsense = stage::server(|_| Act::Answer(200, "<html>".into())).await;
-    let young = stage::server(|_| Act::Answer(200, "{\"name\":\"q\"}".into())).await;
+async fn hanging_or_broken_servers_are_errors() {
+    let hangs = stage::server(|_| ServerAction::Hang).await;
+    let nonsense = stage::server(|_| ServerAction::Answer(200, "<html>".into())).await;
+    let young = stage::server(|_| ServerAction::Answer(200, "{\"name\":\"q\"}".into())).await;
     for (host, words) in [
         (&*hangs, "timed out"),
         (&*nonsense, "not what the management API says"),
@@ -186,17 +186,17 @@ async fn servers_that_hang_close_or_talk_nonsense_are_errors() {
 }
 
 #[tokio::test]
-async fn tokens_are_asked_for_once_and_sent() {
+async fn tokens_are_requested_once_and_sent() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let host = stage::server(move |question| {
         if question.starts_with("POST /token") {
             count.fetch_add(1, Ordering::SeqCst);
             assert!(question.contains("grant_type=client_credentials&scope=a+b&audience=x"), "{question}");
-            Act::Answer(200, "{\"access_token\":\"t0k\",\"expires_in\":3600}".into())
+            ServerAction::Answer(200, "{\"access_token\":\"t0k\",\"expires_in\":3600}".into())
         } else {
             assert!(question.to_ascii_lowercase().contains("authorization: bearer t0k"), "{question}");
-            Act::Answer(200, about(2, 2, 0.0, 0.0))
+            ServerAction::Answer(200, about(2, 2, 0.0, 0.0))
         }
     })
     .await;

@@ -1,4 +1,4 @@
-//! Connections, shared by every trigger that asks the same servers in the same way.
+//! Connections, shared by all triggers with the same servers and credentials.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use sources::http::{HttpErrorCause, Secret};
 
 use super::query::{self, Question};
 use super::{Connection as Parameters, Kind};
-use crate::Error;
-use crate::pool::{self, Fault, Step};
-use crate::tls::{Belief, Tls};
+use crate::ScalerError;
+use crate::pool::{self, PoolError, PoolFuture};
+use crate::tls::{CertificateCheck, TlsSettings};
 use crate::urls::shown;
 
-/// How long an answer may take, the connection included.
+/// Timeout of a request, including the connection.
 const WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection may take.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// Servers that belong together, and how to speak with them.
+/// A server or a group of servers, with credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     kind: Kind,
@@ -37,17 +37,17 @@ pub(super) struct Server {
     sentinel_password: Secret,
     sentinel_master: String,
     database: i64,
-    tls: Option<Tls>,
+    tls: Option<TlsSettings>,
 }
 
-/// A connection to one of them, or to all.
+/// A connection to one server, or to a cluster.
 pub(super) enum Connection {
     Single(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
 impl Server {
-    /// `authorities` (PEM) are trusted besides those of the trigger.
+    /// `authorities` (PEM) are trusted in addition to those of the trigger.
     pub(super) fn new(kind: Kind, parameters: Parameters, authorities: &[u8]) -> Self {
         let mut addresses =
             query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
@@ -74,15 +74,15 @@ impl Server {
             Some(tls) => ConnectionAddr::TcpTls {
                 host,
                 port,
-                insecure: tls.belief == Belief::Anything,
+                insecure: tls.belief == CertificateCheck::Anything,
                 tls_params: None,
             },
             None => ConnectionAddr::Tcp(host, port),
         })
     }
 
-    fn certificates(tls: &Tls) -> Result<TlsCertificates, String> {
-        // Said in our words if it cannot be used.
+    fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, String> {
+        // Validates the certificates first, for clearer errors than the client's.
         tls.config(&[]).map_err(|error| error.0)?;
         let client_tls = (!tls.certificate.is_empty()).then(|| ClientTlsConfig {
             client_cert: tls.certificate.clone().into_bytes(),
@@ -103,8 +103,8 @@ impl Server {
         settings
     }
 
-    fn mode(tls: &Tls) -> TlsMode {
-        if tls.belief == Belief::Anything { TlsMode::Insecure } else { TlsMode::Secure }
+    fn mode(tls: &TlsSettings) -> TlsMode {
+        if tls.belief == CertificateCheck::Anything { TlsMode::Insecure } else { TlsMode::Secure }
     }
 
     async fn open(&self) -> Result<Connection, String> {
@@ -177,7 +177,7 @@ async fn single(client: &Client) -> Result<Connection, RedisError> {
     client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::Single)
 }
 
-impl pool::Server for Server {
+impl pool::PooledServer for Server {
     type Connection = Connection;
     type Question = Question;
     type Said = i64;
@@ -192,16 +192,20 @@ impl pool::Server for Server {
         WITHIN
     }
 
-    fn connect(&self) -> Step<'_, Connection, Error> {
+    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
         Box::pin(async move {
             if self.tls.is_some() {
                 crate::tls::use_one_provider();
             }
-            self.open().await.map_err(|reason| Error::new(format!("{}: {reason}", self.name())))
+            self.open().await.map_err(|reason| ScalerError::new(format!("{}: {reason}", self.name())))
         })
     }
 
-    fn ask<'a>(&'a self, connection: &'a mut Connection, question: &'a Question) -> Step<'a, i64, Fault> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a mut Connection,
+        question: &'a Question,
+    ) -> PoolFuture<'a, i64, PoolError> {
         Box::pin(async move {
             let answer = match question {
                 Question::Entries { key } => entries(connection, key).await,
@@ -210,14 +214,14 @@ impl pool::Server for Server {
                 Question::Lag { stream, group } => lag(connection, stream, group).await,
             };
             answer.map_err(|trouble| {
-                let error = Error::new(format!("{}: {}", self.name(), trouble.words()));
-                if trouble.is_fatal() { Fault::Lost(error) } else { Fault::Answer(error) }
+                let error = ScalerError::new(format!("{}: {}", self.name(), trouble.words()));
+                if trouble.is_fatal() { PoolError::Lost(error) } else { PoolError::Answer(error) }
             })
         })
     }
 }
 
-/// Why there is no count.
+/// Why a count failed.
 enum Trouble {
     Redis(RedisError),
     Ours(String),
@@ -237,7 +241,7 @@ impl Trouble {
         }
     }
 
-    /// Whether the connection is better made anew. A server that changed its role says so in an answer.
+    /// Whether the connection must be replaced: also after errors of a server that changed its role.
     fn is_fatal(&self) -> bool {
         match self {
             Self::Ours(_) => false,
@@ -251,7 +255,7 @@ impl Trouble {
     }
 }
 
-/// What a server or the library says, in words that an event can have.
+/// Describes an error for events.
 fn words(error: &RedisError) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
@@ -309,10 +313,10 @@ async fn lag(connection: &mut Connection, stream: &str, group: &str) -> Result<i
         fields.get("name").and_then(|name| String::from_redis_value_ref(name).ok()).as_deref() == Some(group)
     };
     match groups.iter().find(is_it).map(|fields| fields.get("lag")) {
-        // Nobody reads for the group yet.
+        // The group does not exist yet, so all entries of the stream count.
         None => length(connection, stream).await,
         Some(Some(Value::Int(lag))) => Ok(*lag),
-        // Redis says so when entries were deleted in between. That is not zero.
+        // Redis returns nil if entries were deleted in between. The lag is unknown then, not 0.
         Some(_) => Err(Trouble::Ours(format!("Redis does not know how far group {group} is behind"))),
     }
 }
@@ -325,7 +329,7 @@ impl Connection {
         }
     }
 
-    /// What a server says about itself; in a Cluster any of them.
+    /// The response to `INFO server`, in a Cluster from any server.
     async fn info(&mut self) -> Result<String, RedisError> {
         let mut info = cmd("INFO");
         info.arg("server");

@@ -1,8 +1,8 @@
-//! redis lists and streams, alone, in clusters and behind sentinels.
+//! redis: lists and streams of single servers, Clusters and Sentinels.
 //!
 //! ```text
-//! query    what is asked and what answers mean, without IO
-//! client   connections, shared by every trigger that asks the same servers in the same way
+//! query    requests and responses, without IO
+//! client   connections, shared by triggers with the same servers and credentials
 //! ```
 
 #[cfg(feature = "redis")]
@@ -21,9 +21,9 @@ use crate::backends::Backends;
 use crate::parameters::Secret;
 #[cfg(feature = "redis")]
 use crate::pool::{Pool, Pools};
-use crate::table::Type;
-use crate::tls::{Belief, Tls};
-use crate::{Answer, Error, Reading, Scaler, Trigger, metric};
+use crate::table::ScalerType;
+use crate::tls::{CertificateCheck, TlsSettings};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, metric};
 
 #[cfg(feature = "redis")]
 use client::Server;
@@ -32,7 +32,7 @@ use query::Question;
 macro_rules! types {
     ($($about:literal; $constant:ident = $name:literal, $kind:ident, $parameters:ident, $display:literal;)*) => {$(
         #[doc = $about]
-        pub const $constant: Type = Type {
+        pub const $constant: ScalerType = ScalerType {
             name: $name,
             about: $about,
             display: $display,
@@ -61,7 +61,7 @@ types! {
     SENTINEL_STREAMS = "redis-sentinel-streams", Sentinel, Streams, "redisStreamsScaler";
 }
 
-/// How servers are put together.
+/// Topology of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Single,
@@ -70,40 +70,40 @@ enum Kind {
 }
 
 crate::parameters! {
-    /// Where Redis is, and how to speak with it.
+    /// Addresses, credentials and TLS settings.
     pub struct Connection {
-        /// Where it is: `host:port`; several with commas between them. Those of a Cluster or of Sentinels are all used, of
-        /// others only the first.
+        /// Addresses as `host:port`, separated by commas. All addresses of a Cluster or of Sentinels are used, otherwise
+        /// only the first.
         addresses: Vec<String> = "address" | "addresses" in [Metadata, Authentication, Environment];
-        /// Hosts, instead of addresses or besides them.
+        /// Hosts, in addition to or instead of addresses.
         hosts: Vec<String> = "host" | "hosts" in [Metadata, Environment, Authentication];
         /// Their ports.
         ports: Vec<String> = "port" | "ports" in [Metadata, Environment, Authentication];
-        /// User.
+        /// User name.
         username: String = "username" in [Metadata, Environment, Authentication];
         /// Password.
         password: Secret = "password" in [Metadata, Environment, Authentication];
-        /// User of the Sentinels.
+        /// User name for the Sentinels.
         sentinel_username: String = "sentinelUsername" in [Metadata, Authentication, Environment];
-        /// Password of the Sentinels.
+        /// Password for the Sentinels.
         sentinel_password: Secret = "sentinelPassword" in [Metadata, Authentication, Environment];
-        /// How the Sentinels call the master.
+        /// Name of the master in the Sentinels.
         sentinel_master: String = "sentinelMaster" in [Metadata, Authentication, Environment];
-        /// Whether it speaks TLS: `true` or `false`.
+        /// Uses TLS: `true` or `false`.
         enable_tls: String = "enableTLS" in [Metadata];
-        /// Whether it speaks TLS: `enable` or `disable`; instead of `enableTLS`.
+        /// Uses TLS: `enable` or `disable`; replaces `enableTLS`.
         tls: String = "tls" in [Authentication];
-        /// Whether any certificate of the server will do.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// Our certificate (PEM).
+        /// Client certificate (PEM).
         certificate: String = "cert" | "Cert" in [Authentication];
-        /// Its key (PEM).
+        /// Private key of the client certificate (PEM).
         key: Secret = "key" in [Authentication];
-        /// The password of the key. Encrypted keys are refused: a Secret is where a key is kept safe.
+        /// Password of the private key. Encrypted keys are refused, because a Secret already protects the key.
         key_password: Secret = "keyPassword" in [Authentication];
-        /// An authority that is trusted besides the system's (PEM).
+        /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "ca" in [Authentication];
-        /// The database; a Cluster has only one.
+        /// Index of the database; a Cluster has only one.
         database: isize = "databaseIndex" in [Metadata];
     }
     check Connection::check
@@ -114,9 +114,9 @@ crate::parameters! {
     pub struct Lists of "error parsing redis metadata: error parsing redis metadata" {
         /// Its key.
         list: String = "listName" in [Metadata], required;
-        /// How many entries one replica is to have.
+        /// Target number of entries per replica.
         length: i64 = "listLength" in [Metadata], default "5";
-        /// With more entries than this it is active.
+        /// The trigger is active above this number of entries.
         activation: i64 = "activationListLength" in [Metadata], default "0";
         /// Where it is.
         connection: Connection;
@@ -128,16 +128,16 @@ crate::parameters! {
     pub struct Streams of "error parsing redis streams metadata: error parsing redis stream metadata" {
         /// Its key.
         stream: String = "stream" in [Metadata], required;
-        /// The consumer group whose work is counted; without one the stream's entries are.
+        /// The consumer group whose pending entries or lag are counted; without a group, the length of the stream counts.
         group: String = "consumerGroup" in [Metadata];
-        /// How many entries that the group took but did not acknowledge one replica is to have.
+        /// Target number of pending (delivered but not acknowledged) entries of the group per replica.
         pending: i64 = "pendingEntriesCount" in [Metadata], default "5";
-        /// How many entries of the stream one replica is to have, if there is no group.
+        /// Target number of entries of the stream per replica, without a consumer group.
         length: i64 = "streamLength" in [Metadata], default "5";
-        /// How many entries that the group did not take yet one replica is to have (Redis 7 and later); counts these instead
-        /// of those that are not acknowledged.
+        /// Target lag (entries not delivered to the group yet) per replica, for Redis 7 and later; the lag is counted instead of
+        /// the pending entries.
         lag: i64 = "lagCount" in [Metadata];
-        /// With more entries than this it is active, whatever is counted.
+        /// The trigger is active above this number of entries, for every kind of count.
         activation: i64 = "activationLagCount" in [Metadata], default "0";
         /// Where it is.
         connection: Connection;
@@ -145,7 +145,7 @@ crate::parameters! {
     check Streams::check
 }
 
-/// What a trigger asks for.
+/// The count that a trigger reads, its target and activation.
 struct Asked {
     name: String,
     question: Question,
@@ -176,9 +176,9 @@ impl Connection {
         }
     }
 
-    fn tls(&self) -> Option<Tls> {
-        let belief = if self.unsafe_ssl { Belief::Anything } else { Belief::Full };
-        self.uses_tls().unwrap_or_default().then(|| Tls {
+    fn tls(&self) -> Option<TlsSettings> {
+        let belief = if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        self.uses_tls().unwrap_or_default().then(|| TlsSettings {
             authorities: self.ca.clone(),
             certificate: self.certificate.clone(),
             key: self.key.clone(),
@@ -226,7 +226,7 @@ fn build(
     kind: Kind,
     connection: Connection,
     asked: Asked,
-) -> Result<Arc<dyn Scaler>, Error> {
+) -> Result<Arc<dyn Scaler>, ScalerError> {
     metric::target_type(trigger)?;
     let pool = POOLS.of(&Server::new(kind, connection, &backends.web.settings().authorities));
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
@@ -234,8 +234,14 @@ fn build(
 }
 
 #[cfg(not(feature = "redis"))]
-fn build(_: &Trigger, _: &Backends, _: Kind, _: Connection, _: Asked) -> Result<Arc<dyn Scaler>, Error> {
-    Err(Error::new("this build has no client for Redis: build with the feature redis"))
+fn build(
+    _: &Trigger,
+    _: &Backends,
+    _: Kind,
+    _: Connection,
+    _: Asked,
+) -> Result<Arc<dyn Scaler>, ScalerError> {
+    Err(ScalerError::new("this build has no client for Redis: build with the feature redis"))
 }
 
 /// A list or stream.
@@ -248,11 +254,11 @@ struct Redis {
 
 #[cfg(feature = "redis")]
 impl Scaler for Redis {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move { Ok(vec![self.spec.clone()]) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let count = self.pool.ask(&self.asked.question).await?;
             Ok(Reading::one(metric, metric::whole(count), count > self.asked.activation))

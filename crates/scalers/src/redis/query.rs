@@ -1,10 +1,10 @@
-//! What is asked and what answers mean, without IO.
+//! Requests and responses, without IO.
 
 use crate::urls::shown;
 
-/// The port of addresses without one.
+/// Default port.
 const PORT: u16 = 6379;
-/// From this version on a server knows how far a group is behind.
+/// First major version that reports the lag of a group.
 const KNOWS_LAG: u32 = 7;
 
 /// What is counted.
@@ -20,14 +20,14 @@ pub(super) enum Question {
         /// Its key.
         stream: String,
     },
-    /// Entries of a stream that a group took and did not acknowledge.
+    /// Pending entries: delivered to the group but not acknowledged.
     Pending {
         /// Its key.
         stream: String,
         /// The group.
         group: String,
     },
-    /// Entries of a stream that a group did not take yet.
+    /// Lag: entries not delivered to the group yet.
     Lag {
         /// Its key.
         stream: String,
@@ -36,7 +36,7 @@ pub(super) enum Question {
     },
 }
 
-/// The addresses, with those made of hosts and ports at the end.
+/// The addresses, followed by those built from hosts and ports.
 pub(super) fn addresses(
     addresses: &[String],
     hosts: &[String],
@@ -93,7 +93,7 @@ pub(super) fn place(address: &str) -> Result<(String, u16), String> {
 /// The command that counts the entries of a key of this type.
 pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, String> {
     match kind {
-        // A list without entries is not there.
+        // A list without entries does not exist.
         "list" | "none" => Ok("LLEN"),
         "set" => Ok("SCARD"),
         "zset" => Ok("ZCARD"),
@@ -103,7 +103,7 @@ pub(super) fn counts(key: &str, kind: &str) -> Result<&'static str, String> {
     }
 }
 
-/// Whether a server knows how far a group is behind, from its answer to `INFO server`.
+/// Fails if a server does not report lag, based on its response to `INFO server`.
 pub(super) fn knows_lag(info: &str) -> Result<(), String> {
     let version = info.lines().find_map(|line| line.trim().strip_prefix("redis_version:"));
     let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());

@@ -41,7 +41,7 @@ fn addresses_have_a_host_and_maybe_a_port() {
 }
 
 #[test]
-fn what_a_key_is_decides_how_it_is_counted() {
+fn key_type_selects_count_command() {
     let counts = |kind| query::counts("jobs", kind);
     assert_eq!(
         ["list", "none", "set", "zset", "hash"].map(|kind| counts(kind).unwrap()),
@@ -52,7 +52,7 @@ fn what_a_key_is_decides_how_it_is_counted() {
 }
 
 #[test]
-fn lag_needs_a_server_that_knows_it() {
+fn lag_needs_redis_7() {
     assert_eq!(query::knows_lag("# Server\r\nredis_version:7.0.15\r\nos:x\r\n"), Ok(()));
     assert_eq!(query::knows_lag("redis_version:10.1"), Ok(()));
     assert_eq!(
@@ -64,7 +64,7 @@ fn lag_needs_a_server_that_knows_it() {
 }
 
 #[test]
-fn what_a_stream_trigger_has_decides_what_is_counted() {
+fn stream_parameters_select_the_count() {
     let asked = |more: &[(&str, &str)]| {
         let trigger = trigger(&[&[("address", "r:1"), ("stream", "s")], more].concat());
         let (_, asked) = Streams::read(&trigger).unwrap().questions(&trigger);
@@ -80,7 +80,7 @@ fn what_a_stream_trigger_has_decides_what_is_counted() {
 }
 
 #[test]
-fn tls_is_said_in_one_place_only() {
+fn tls_in_two_places_is_an_error() {
     let tls = |enable: &str, tls: &str| {
         Connection { enable_tls: enable.into(), tls: tls.into(), ..Connection::default() }.uses_tls()
     };

@@ -1,4 +1,4 @@
-//! selenium-grid: browsers that are at work or waited for.
+//! selenium-grid: the number of nodes needed for running and queued sessions.
 
 mod query;
 #[cfg(test)]
@@ -10,14 +10,14 @@ use std::time::Duration;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Node;
 
-/// selenium-grid.
-pub const TYPE: Type = Type {
+/// The scaler type `selenium-grid`.
+pub const TYPE: ScalerType = ScalerType {
     name: "selenium-grid",
     about: "How many nodes a Selenium Grid needs for a kind of browser: those at work and those waited for.",
     display: "seleniumGridScaler",
@@ -27,34 +27,34 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What selenium-grid accepts. A request in the queue counts if its browser, version and platform are those given here
-    /// (or neither says anything).
+    /// Parameters of selenium-grid. A request in the queue counts if its browser, version and platform equal those given here
+    /// (or are missing in both).
     pub struct Parameters of "error parsing prometheus metadata" {
-        /// Where the grid answers GraphQL, e.g. `http://selenium-hub:4444/graphql`.
+        /// GraphQL URL of the grid, e.g. `http://selenium-hub:4444/graphql`.
         url: String = "url" in [Authentication, Metadata], required;
         /// The browser, e.g. `chrome`.
         browser_name: String = "browserName" in [Metadata];
-        /// How the browser is called once it runs, e.g. `msedge` for `MicrosoftEdge`.
+        /// Name of the browser in running sessions, e.g. `msedge` for `MicrosoftEdge`.
         session_browser_name: String = "sessionBrowserName" in [Metadata];
         /// The version of the browser, e.g. `131.0`.
         browser_version: String = "browserVersion" in [Metadata];
         /// The platform, e.g. `linux`.
         platform_name: String = "platformName" in [Metadata];
-        /// The trigger is active above so many nodes.
+        /// The trigger is active above this number of nodes.
         activation_threshold: i64 = "activationThreshold" in [Metadata], default "0";
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
-        /// How many sessions one node has at a time.
+        /// Maximum number of sessions per node.
         node_max_sessions: i64 = "nodeMaxSessions" in [Metadata], default "1";
-        /// Whether the nodes let files be downloaded; requests that want this do not count otherwise.
+        /// The nodes support managed downloads; requests that need them do not count otherwise.
         enable_managed_downloads: bool = "enableManagedDownloads" in [Metadata], default "true";
         /// Further capabilities that requests must have, as JSON.
         capabilities: Option<String> = "capabilities" in [Metadata];
-        /// User.
+        /// User name.
         username: Option<String> = "username" in [Authentication];
         /// Password.
         password: Secret = "password" in [Authentication];
-        /// What stands before the access token, e.g. `Bearer`.
+        /// Type of the access token, e.g. `Bearer`.
         auth_type: Option<String> = "authType" in [Authentication, Metadata];
         /// The access token.
         access_token: Secret = "accessToken" in [Authentication];
@@ -65,10 +65,10 @@ struct Grid {
     parameters: Parameters,
     node: Node,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     const PREFIX: &str = "error parsing selenium grid metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
@@ -80,8 +80,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
         }
     }
     let capabilities = match &parameters.capabilities {
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Error::new(format!("{PREFIX}: capabilities must be a JSON object: {error}")))?,
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            ScalerError::new(format!("{PREFIX}: capabilities must be a JSON object: {error}"))
+        })?,
         None => serde_json::Map::new(),
     };
     let node = Node {
@@ -95,15 +96,15 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     };
     let activation = parameters.activation_threshold as f64;
     let source = Grid { parameters, node, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec: external(trigger, &name, whole(1)), activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec: external(trigger, &name, whole(1)), activation, source }))
 }
 
-impl Source for Grid {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Grid {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } =
                 &self.parameters;
-            let call = Call::post(url, query::question(), self.within).unsafe_ssl(*unsafe_ssl);
+            let call = HttpCall::post(url, query::question(), self.within).unsafe_ssl(*unsafe_ssl);
             let mut call = call.header("content-type", "application/json")?;
             let token = access_token.reveal();
             if let (Some(type_), false) = (auth_type, token.is_empty()) {
@@ -111,7 +112,7 @@ impl Source for Grid {
             } else if let Some(user) = username {
                 call = call.basic(user, password);
             }
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             query::nodes(status, &body, &self.node).map(|nodes| nodes as f64)
         })
     }

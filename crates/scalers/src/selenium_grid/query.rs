@@ -1,45 +1,45 @@
-//! What the grid is asked, and how many nodes its answer calls for.
+//! The GraphQL request to the grid, and the number of nodes its response calls for.
 
 use serde_json::{Map, Value, json};
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json as read, kind};
 
-/// What nodes of a trigger can do. A request is theirs if its capabilities are these.
+/// Capabilities of a trigger's nodes. A request matches if its capabilities are equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Node {
     pub(super) browser: String,
-    /// How the browser is called once it runs, if it is called differently.
+    /// Name of the browser in running sessions, if it differs.
     pub(super) session_browser: String,
     pub(super) version: String,
     pub(super) platform: String,
-    /// Whether files can be downloaded.
+    /// Whether managed downloads are enabled.
     pub(super) downloads: bool,
     /// Further capabilities, such as `myApp:version`.
     pub(super) capabilities: Map<String, Value>,
-    /// How many sessions one of them has.
+    /// Maximum number of sessions per node.
     pub(super) sessions: u64,
 }
 
-/// Capabilities of browsers and of the grid, about which nodes of the same browser do not differ.
+/// Prefixes of standard capabilities, which do not distinguish nodes of the same browser.
 const VENDORS: [&str; 6] = ["goog:", "moz:", "ms:", "safari:", "se:", "webdriver"];
 
-/// The question.
+/// The request body.
 pub(super) fn question() -> String {
     let query = "{ nodesInfo { nodes { id, status, sessionCount, maxSession, slotCount, stereotypes, \
                  sessions { id, capabilities, slot { id, stereotype } } } }, sessionsInfo { sessionQueueRequests } }";
     json!({ "query": query }).to_string()
 }
 
-/// How many nodes of this kind there should be: those at work, and those that the rest of the queue needs.
-pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Error> {
+/// The number of nodes needed: those with running sessions, and those for the rest of the queue.
+pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("selenium grid returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("selenium grid returned {status}: {}", excerpt(body))));
     }
     let answer = read(body)?;
     if let Some(first) = answer.pointer("/errors/0") {
         let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(Error::new(format!(
+        return Err(ScalerError::new(format!(
             "selenium grid answered with an error: {}",
             excerpt(said.as_bytes())
         )));
@@ -52,7 +52,7 @@ pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Error>
         if sessions.iter().any(|session| node.runs(session)) {
             busy = busy.saturating_add(1);
             let most = other.get("maxSession").and_then(Value::as_u64).unwrap_or(node.sessions);
-            // One that is draining takes no more.
+            // A draining node takes no new sessions.
             if other.get("status").and_then(Value::as_str) == Some("UP") {
                 free = free.saturating_add(most.saturating_sub(sessions.len() as u64));
             }
@@ -62,7 +62,7 @@ pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Error>
 }
 
 impl Node {
-    /// Whether a request in the queue is for nodes of this kind.
+    /// Whether a queued request matches these nodes.
     fn takes(&self, request: &Map<String, Value>) -> bool {
         let version = text(request, "browserVersion");
         let version_fits = match (version, &*self.version) {
@@ -82,8 +82,8 @@ impl Node {
                 .all(|(name, _)| self.capabilities.contains_key(name))
     }
 
-    /// Whether a session runs on a node of this kind. What the trigger does not say is not asked of it: a session
-    /// that is not counted loses its node.
+    /// Whether a session runs on such a node. Capabilities missing in the trigger match anything, because a session
+    /// that is not counted would lose its node.
     fn runs(&self, session: &Value) -> bool {
         let stereotype = session.pointer("/slot/stereotype").and_then(inner);
         let Some(have) = stereotype.or_else(|| session.get("capabilities").and_then(inner)) else {
@@ -102,7 +102,7 @@ impl Node {
     }
 }
 
-/// Whether a capability is somebody's own.
+/// Whether a capability is a custom one.
 fn own(name: &str) -> bool {
     name.contains(':') && !VENDORS.iter().any(|vendor| name.starts_with(vendor))
 }
@@ -119,7 +119,7 @@ fn text<'a>(of: &'a Map<String, Value>, key: &str) -> &'a str {
     of.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Capabilities are JSON in a text.
+/// Decodes capabilities, which are JSON in a string.
 fn inner(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::String(text) => serde_json::from_str(text).ok(),
@@ -128,9 +128,11 @@ fn inner(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-fn list<'a>(answer: &'a Value, pointer: &str) -> Result<&'a [Value], Error> {
+fn list<'a>(answer: &'a Value, pointer: &str) -> Result<&'a [Value], ScalerError> {
     let found = answer.pointer(pointer);
     let list = found.and_then(Value::as_array).map(Vec::as_slice);
     let path = pointer.trim_start_matches('/').replace('/', ".");
-    list.ok_or_else(|| Error::new(format!("the answer has {} at {path} instead of a list", kind(found))))
+    list.ok_or_else(|| {
+        ScalerError::new(format!("the answer has {} at {path} instead of a list", kind(found)))
+    })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::query::{Node, nodes, question};
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 fn chrome() -> Node {
     Node {
@@ -15,7 +15,7 @@ fn chrome() -> Node {
     }
 }
 
-/// An answer with these requests in the queue and these nodes.
+/// A response with these queued requests and nodes.
 fn grid(queue: &[Value], nodes: &Value) -> Vec<u8> {
     let queue: Vec<String> = queue.iter().map(Value::to_string).collect();
     json!({"data": {"nodesInfo": {"nodes": nodes}, "sessionsInfo": {"sessionQueueRequests": queue}}})
@@ -31,7 +31,7 @@ fn request(version: &str) -> Value {
     json!({"browserName": "chrome", "browserVersion": version, "platformName": "linux"})
 }
 
-/// A node with so many sessions of Chrome.
+/// A node with this number of Chrome sessions.
 fn busy(sessions: usize, most: u64, status: &str) -> Value {
     let stereotype =
         json!({"browserName": "chrome", "browserVersion": "131.0", "platformName": "Linux"}).to_string();
@@ -40,7 +40,7 @@ fn busy(sessions: usize, most: u64, status: &str) -> Value {
 }
 
 #[test]
-fn requests_are_for_nodes_that_are_alike() {
+fn requests_match_equal_capabilities() {
     let chrome_131 = Node { version: "131.0".into(), ..chrome() };
     assert_eq!(needed(&[request(""), request("stable"), request("131.0")], &json!([]), &chrome()), 2);
     assert_eq!(
@@ -70,13 +70,13 @@ fn requests_are_for_nodes_that_are_alike() {
 }
 
 #[test]
-fn sessions_keep_their_nodes() {
+fn running_sessions_keep_their_nodes() {
     assert_eq!(needed(&[], &json!([busy(1, 1, "UP"), busy(0, 1, "UP")]), &chrome()), 1);
-    // Nobody said which version: whatever runs counts, and so does what is about to stop.
+    // Without a version all running sessions count, also on draining nodes.
     assert_eq!(needed(&[request("")], &json!([busy(1, 1, "UP"), busy(1, 1, "DRAINING")]), &chrome()), 3);
     let other = Node { version: "132.0".into(), ..chrome() };
     assert_eq!(needed(&[], &json!([busy(1, 1, "UP")]), &other), 0);
-    // Free places on nodes at work are used before there are new nodes; others have four places each.
+    // Free slots of busy nodes are used before new nodes are added; new nodes have four slots each.
     let four = Node { sessions: 4, ..chrome() };
     let queue = vec![request(""); 7];
     assert_eq!(needed(&queue, &json!([busy(2, 4, "UP")]), &four), 1 + 2);
@@ -101,7 +101,7 @@ fn bad_answers() {
         let error = nodes(status, bad.as_bytes(), &chrome()).unwrap_err().0;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    // Requests that cannot be read are nobody's.
+    // Requests that cannot be decoded do not count.
     assert_eq!(
         needed(&[json!("{"), json!(7), json!(null)], &json!([7, null, {"sessions": 5}]), &chrome()),
         0
@@ -109,12 +109,12 @@ fn bad_answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("POST /graphql "), "{head}");
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         assert!(head.ends_with(&question()), "{head}");
-        Act::Answer(200, String::from_utf8(grid(&[request("")], &json!([]))).unwrap())
+        ServerAction::Answer(200, String::from_utf8(grid(&[request("")], &json!([]))).unwrap())
     })
     .await;
     let url = format!("{url}/graphql");

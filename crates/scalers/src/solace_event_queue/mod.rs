@@ -1,4 +1,4 @@
-//! solace-event-queue: messages in a queue, the space they take, and how fast they come.
+//! solace-event-queue: number, size and receive rate of the messages in a queue.
 
 mod query;
 #[cfg(test)]
@@ -12,17 +12,17 @@ use api::autoscaling::v2::MetricSpec;
 use crate::backends::Backends;
 use crate::metric::{external, milli, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::ask;
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Reading, Scaler, Trigger};
+use crate::single::send;
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 use query::Queue;
 
-/// Space is given in these.
+/// Unit of the spool usage parameters, in bytes.
 const MEGABYTE: i64 = 1 << 20;
 
-/// solace-event-queue.
-pub const TYPE: Type = Type {
+/// The scaler type `solace-event-queue`.
+pub const TYPE: ScalerType = ScalerType {
     name: "solace-event-queue",
     about: "Messages in a queue of Solace PubSub+, the space they take, and how fast they come.",
     display: "SolaceScaler",
@@ -32,27 +32,27 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What solace-event-queue accepts. Each target that is more than 0 is a metric of its own.
+    /// Parameters of solace-event-queue. Each target greater than 0 is a metric.
     pub struct Parameters of "error parsing prometheus metadata" {
-        /// Where SEMP is, e.g. `http://broker.solace:8080`.
+        /// URL of SEMP, e.g. `http://broker.solace:8080`.
         semp_url: String = "solaceSempBaseURL" in [Metadata], required;
         /// The message VPN.
         message_vpn: String = "messageVpn" in [Metadata], required;
         /// The queue.
         queue_name: String = "queueName" in [Metadata], required;
-        /// How many messages one replica is for.
+        /// Target number of messages per replica.
         messages: i64 = "messageCountTarget" in [Metadata];
-        /// How many megabytes one replica is for.
+        /// Target number of megabytes per replica.
         spool: i64 = "messageSpoolUsageTarget" in [Metadata];
-        /// How many messages per second one replica is for.
+        /// Target number of messages per second per replica.
         rate: i64 = "messageReceiveRateTarget" in [Metadata];
-        /// The trigger is active above so many messages.
+        /// The trigger is active above this number of messages.
         activation_messages: isize = "activationMessageCountTarget" in [Metadata], default "0";
-        /// It is also active above so many megabytes.
+        /// The trigger is also active above this number of megabytes.
         activation_spool: isize = "activationMessageSpoolUsageTarget" in [Metadata], default "0";
-        /// It is also active above so many messages per second.
+        /// The trigger is also active above this number of messages per second.
         activation_rate: isize = "activationMessageReceiveRateTarget" in [Metadata], default "0";
-        /// User.
+        /// User name.
         username: String = "username" in [Authentication, Metadata, Environment], required;
         /// Password.
         password: Secret = "password" in [Authentication, Metadata, Environment], required;
@@ -68,7 +68,7 @@ impl Parameters {
         Err("no target value found in the scaler configuration".to_owned())
     }
 
-    /// Whether any of the three is above what the trigger waits for.
+    /// Whether any of the three values is above its activation.
     fn is_active(&self, queue: Queue) -> bool {
         let spool = self.activation_spool as f64 * MEGABYTE as f64;
         queue.messages > self.activation_messages as f64
@@ -77,17 +77,17 @@ impl Parameters {
     }
 }
 
-/// One number of a queue.
+/// One of the three metrics.
 type Pick = fn(&Queue) -> f64;
 
 struct Solace {
     metrics: Vec<(MetricSpec, Pick)>,
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let Parameters { messages, spool, rate, queue_name, .. } = &parameters;
@@ -109,19 +109,19 @@ fn name(spec: &MetricSpec) -> &str {
 }
 
 impl Scaler for Solace {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(self.metrics.iter().map(|(spec, _)| spec.clone()).collect()) })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let Parameters { semp_url, message_vpn, queue_name, username, password, .. } = &self.parameters;
             let known = self.metrics.iter().find(|(spec, _)| name(spec).eq_ignore_ascii_case(metric));
-            let (_, pick) = known.ok_or_else(|| Error::new(format!("unknown metric {metric}")))?;
+            let (_, pick) = known.ok_or_else(|| ScalerError::new(format!("unknown metric {metric}")))?;
             let url = query::url(semp_url, message_vpn, queue_name);
-            // The same for all three metrics: it is asked once.
+            // The three metrics share one response.
             let (status, body) =
-                ask(&self.web, Call::get(url, self.within).basic(username, password)).await?;
+                send(&self.web, HttpCall::get(url, self.within).basic(username, password)).await?;
             let queue = query::queue(status, &body)?;
             Ok(Reading::one(metric, milli(pick(&queue)), self.parameters.is_active(queue)))
         })

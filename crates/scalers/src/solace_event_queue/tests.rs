@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::{Queue, queue, url};
-use crate::stage::{Act, build, server, texts, trigger};
+use crate::stage::{ServerAction, build, server, texts, trigger};
 
 const GOOD: &str =
     r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
@@ -41,11 +41,11 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn three_metrics_of_one_answer() {
+async fn three_metrics_share_one_response() {
     let url = server(|head| {
         assert!(head.starts_with("GET /SEMP/v2/monitor/msgVpns/v/queues/q?select="), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
-        Act::Answer(200, GOOD.to_owned())
+        ServerAction::Answer(200, GOOD.to_owned())
     })
     .await;
     let mut trigger = trigger(
@@ -71,7 +71,7 @@ async fn three_metrics_of_one_answer() {
         assert!(reading.active);
     }
     assert!(scaler.read("s0-solace-q-other").await.is_err());
-    // None is above.
+    // No value is above its activation.
     for (key, value) in [
         ("activationMessageCountTarget", "5"),
         ("activationMessageSpoolUsageTarget", "2"),

@@ -1,19 +1,19 @@
-//! The question, and how many documents it finds.
+//! The request, and the number of matching documents.
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, number};
 use crate::web::{escaped, path_escaped};
 
-/// The address of a query; the documents themselves are not wanted.
+/// The URL of a query that returns only the count.
 pub(super) fn url(host: &str, collection: &str, query: &str) -> String {
     let (host, collection) = (host.trim_end_matches('/'), path_escaped(collection));
     format!("{host}/solr/{collection}/select?q={}&wt=json&rows=0", escaped(query))
 }
 
-/// How many documents were found.
-pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, Error> {
+/// The number of documents returned.
+pub(super) fn found(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("Solr returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("Solr returned {status}: {}", excerpt(body))));
     }
     number(&json(body)?, "/response/numFound")
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::found;
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -14,11 +14,11 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("GET /solr/c/select?q=a%3Ab&wt=json&rows=0 "), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
-        Act::Answer(200, r#"{"response":{"numFound":7}}"#.to_owned())
+        ServerAction::Answer(200, r#"{"response":{"numFound":7}}"#.to_owned())
     })
     .await;
     let pairs = [("host", &*url), ("collection", "c"), ("query", "a:b"), ("targetQueryValue", "2")];

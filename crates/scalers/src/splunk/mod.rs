@@ -1,4 +1,4 @@
-//! splunk: a field of a saved search's result.
+//! splunk: a field in the result of a saved search.
 
 mod query;
 #[cfg(test)]
@@ -12,13 +12,13 @@ use sources::http::Auth;
 use crate::backends::Backends;
 use crate::metric::{external, target_type, whole};
 use crate::parameters::Secret;
-use crate::single::{Single, Source, ask};
-use crate::table::Type;
-use crate::web::{Call, Web};
-use crate::{Answer, Error, Scaler, Trigger};
+use crate::single::{SingleMetricScaler, ValueSource, send};
+use crate::table::ScalerType;
+use crate::web::{HttpCall, SharedHttpClient};
+use crate::{Scaler, ScalerError, ScalerFuture, Trigger};
 
-/// splunk.
-pub const TYPE: Type = Type {
+/// The scaler type `splunk`.
+pub const TYPE: ScalerType = ScalerType {
     name: "splunk",
     about: "A field in the result of a saved search of Splunk.",
     display: "SplunkScaler",
@@ -28,25 +28,25 @@ pub const TYPE: Type = Type {
 };
 
 crate::parameters! {
-    /// What splunk accepts.
+    /// Parameters of splunk.
     pub struct Parameters of "error parsing splunk metadata" {
-        /// Where Splunk's management port is, e.g. `https://splunk.logs:8089`.
+        /// URL of Splunk's management port, e.g. `https://splunk.logs:8089`.
         host: String = "host" in [Metadata], required;
-        /// User, who also owns the search.
+        /// User name; the user also owns the saved search.
         username: String = "username" in [Authentication], required;
         /// Password.
         password: Secret = "password" in [Authentication];
-        /// A token, instead of a password.
+        /// API token; replaces the password.
         token: Secret = "apiToken" in [Authentication];
         /// The saved search.
         saved_search: String = "savedSearchName" in [Metadata], required;
         /// The field of its first result that holds the number.
         value_field: String = "valueField" in [Metadata], required;
-        /// The number that one replica is for.
+        /// Target value per replica.
         target_value: isize = "targetValue" in [Metadata], required;
-        /// The trigger is active above it.
+        /// The trigger is active above this value.
         activation_value: isize = "activationValue" in [Metadata], required;
-        /// Accepts any certificate of the server.
+        /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
     }
 }
@@ -54,10 +54,10 @@ crate::parameters! {
 struct Splunk {
     parameters: Parameters,
     within: Duration,
-    web: Arc<Web>,
+    web: Arc<SharedHttpClient>,
 }
 
-fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Error> {
+fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters =
         Parameters::read(trigger).map_err(|error| error.inside("error parsing Splunk metadata"))?;
@@ -65,21 +65,21 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Erro
     let spec = external(trigger, &name, whole(parameters.target_value as i64));
     let activation = parameters.activation_value as f64;
     let source = Splunk { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    Ok(Arc::new(Single { spec, activation, source }))
+    Ok(Arc::new(SingleMetricScaler { spec, activation, source }))
 }
 
-impl Source for Splunk {
-    fn value(&self) -> Answer<'_, f64> {
+impl ValueSource for Splunk {
+    fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { host, username, password, token, saved_search, value_field, .. } =
                 &self.parameters;
             let url = query::url(host, username, saved_search);
-            let mut call = Call::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl);
+            let mut call = HttpCall::get(url, self.within).unsafe_ssl(self.parameters.unsafe_ssl);
             call.access.auth = match token.reveal() {
                 "" => Auth::Basic { user: username.clone(), password: password.clone() },
                 _ => Auth::Token(token.clone()),
             };
-            let (status, body) = ask(&self.web, call).await?;
+            let (status, body) = send(&self.web, call).await?;
             query::value(status, &body, value_field)
         })
     }

@@ -1,12 +1,12 @@
-//! The address that runs a saved search, and the lines it answers with.
+//! The URL that runs a saved search, and its JSON lines.
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::answers::{excerpt, json, kind, parsed};
 use crate::web::{escaped, path_escaped};
 
-/// The address that runs a saved search and waits for its result.
+/// The URL that runs a saved search and waits for its result.
 pub(super) fn url(host: &str, user: &str, search: &str) -> String {
     let host = host.trim_end_matches('/');
     let quoted = search.replace('\\', "\\\\").replace('"', "\\\"");
@@ -17,10 +17,10 @@ pub(super) fn url(host: &str, user: &str, search: &str) -> String {
     )
 }
 
-/// The field of the first final result. Each line of the answer is JSON; those before are previews.
-pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, Error> {
+/// The field of the first final result. Each line of the response is a JSON object; earlier lines are previews.
+pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, ScalerError> {
     if status != 200 {
-        return Err(Error::new(format!("Splunk returned {status}: {}", excerpt(body))));
+        return Err(ScalerError::new(format!("Splunk returned {status}: {}", excerpt(body))));
     }
     for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         let line = json(line)?;
@@ -35,8 +35,8 @@ pub(super) fn value(status: u16, body: &[u8], field: &str) -> Result<f64, Error>
             None => None,
         };
         return number.ok_or_else(|| {
-            Error::new(format!("the result has {} at {field} instead of a number", kind(found)))
+            ScalerError::new(format!("the result has {} at {field} instead of a number", kind(found)))
         });
     }
-    Err(Error::new("the saved search has no result"))
+    Err(ScalerError::new("the saved search has no result"))
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::query::value;
-use crate::stage::{Act, read, server, texts, trigger};
+use crate::stage::{ServerAction, read, server, texts, trigger};
 
 const LINES: &str = "{\"preview\":true,\"result\":{\"count\":\"1\"}}\n{\"preview\":false,\"offset\":0,\"lastrow\":true,\"result\":{\"count\":\"7\"}}\n";
 
@@ -25,12 +25,12 @@ fn answers() {
 }
 
 #[tokio::test]
-async fn asks() {
+async fn reads_value() {
     let url = server(|head| {
         let path =
             "GET /servicesNS/u/search/search/jobs/export?search=%7C+savedsearch+%22a+b%22&output_mode=json ";
         assert!(head.starts_with(path) && head.contains("authorization: Bearer t\r\n"), "{head}");
-        Act::Answer(200, LINES.to_owned())
+        ServerAction::Answer(200, LINES.to_owned())
     })
     .await;
     let pairs = [

@@ -1,4 +1,4 @@
-//! What holds for all scalers.
+//! Tests over all scaler types.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bad_servers;
@@ -12,16 +12,16 @@ use api::provider::Compat;
 use proptest::prelude::*;
 
 use super::*;
-use crate::parameters::Place;
+use crate::parameters::ParameterSource;
 use crate::stage::trigger;
-use crate::web::Settings;
+use crate::web::HttpSettings;
 
 #[test]
-fn every_type_and_parameter_is_told_once() {
-    let names: BTreeSet<_> = TABLE.iter().map(|scaler| scaler.name).collect();
-    assert_eq!(names.len(), TABLE.len());
+fn types_and_parameters_are_unique_and_documented() {
+    let names: BTreeSet<_> = SCALER_TYPES.iter().map(|scaler| scaler.name).collect();
+    assert_eq!(names.len(), SCALER_TYPES.len());
     let mut wrong = Vec::new();
-    for Type { name, about, display, parameters, .. } in TABLE {
+    for ScalerType { name, about, display, parameters, .. } in SCALER_TYPES {
         assert!(about.ends_with('.') && !display.is_empty(), "{name}");
         for parameter in *parameters {
             let default = parameter.default.unwrap_or_default();
@@ -35,7 +35,9 @@ fn every_type_and_parameter_is_told_once() {
                 wrong.push(format!("{name} {}: {right:?}", parameter.name()));
             }
         }
-        for place in [Place::Metadata, Place::Authentication, Place::Environment] {
+        for place in
+            [ParameterSource::Metadata, ParameterSource::Authentication, ParameterSource::Environment]
+        {
             let here = parameters.iter().filter(|one| one.removed.is_none() && one.places.contains(&place));
             let mut seen = BTreeSet::new();
             wrong.extend(
@@ -49,9 +51,9 @@ fn every_type_and_parameter_is_told_once() {
 }
 
 #[test]
-fn an_unknown_type_names_the_nearest() {
+fn unknown_type_suggests_the_nearest() {
     let error = |type_: &str, compat| {
-        let backends = Backends::without_cluster(Settings::default(), compat);
+        let backends = Backends::without_cluster(HttpSettings::default(), compat);
         build(&trigger(type_, &[]), &backends).err().unwrap().0
     };
     assert_eq!(error("promehteus", Compat::Strict), "no scaler found for type: promehteus");
@@ -63,11 +65,11 @@ fn an_unknown_type_names_the_nearest() {
     assert_eq!(error("", Compat::Better), "no scaler found for type: ");
 }
 
-/// What is missing is said by name, for every scaler.
+/// Errors name the missing parameters, for every scaler.
 #[tokio::test]
 async fn missing_parameters_are_named() {
-    let backends = Backends::without_cluster(Settings::default(), Compat::Better);
-    for scaler in TABLE {
+    let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
+    for scaler in SCALER_TYPES {
         let Err(error) = build(&trigger(scaler.name, &[]), &backends) else { continue };
         for missing in scaler.parameters.iter().filter(|one| one.required) {
             assert!(error.0.contains(&missing.name()), "{}: {error}", scaler.name);
@@ -78,14 +80,14 @@ async fn missing_parameters_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Any value of any parameter of any scaler is taken or refused with a sentence; nothing is connected to.
+    /// Any value of any parameter is accepted or refused with a message, without connecting.
     #[test]
     fn nothing_crashes(values in prop::collection::vec(
         prop_oneof![".{0,20}", "-?[0-9]{1,20}(\\.[0-9]+)?", "true|false|null|NaN|http://h/|a,b|k=v|1-2"], 64)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
-        let backends = Backends::without_cluster(Settings::default(), Compat::Better);
-        for scaler in TABLE {
+        let backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
+        for scaler in SCALER_TYPES {
             let mut given = trigger(scaler.name, &[]);
             for (parameter, value) in scaler.parameters.iter().zip(values.iter().cycle()) {
                 let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
@@ -95,7 +97,7 @@ proptest! {
             if let Err(error) = build(&given, &backends) {
                 prop_assert!(!error.0.is_empty());
             }
-            // One is wrong, all others are missing.
+            // One parameter is invalid, all others are missing.
             for (parameter, value) in scaler.parameters.iter().zip(&values) {
                 let key = parameter.keys.first().copied().unwrap_or_default();
                 let _ = build(&trigger(scaler.name, &[(key, value)]), &backends);

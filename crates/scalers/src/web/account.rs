@@ -1,4 +1,4 @@
-//! What was sent over HTTP while a scaler read one metric, for figures.
+//! Requests sent while a scaler reads one metric, for exported metrics.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -7,32 +7,32 @@ use sources::http::{HttpError, HttpResponse};
 use tokio::time::Instant;
 
 tokio::task_local! {
-    static ACCOUNT: RefCell<Account>;
+    static ACCOUNT: RefCell<RequestLog>;
 }
 
-/// No reading sends more than is counted here.
+/// Maximum number of requests recorded per read.
 const MOST: usize = 64;
 
-/// What a scaler did while it read one metric.
+/// Requests sent during one read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    /// Requests that were sent; what others had asked a moment ago is not sent again.
-    pub sent: Vec<Sent>,
-    /// Answers in which nothing was found where a number should be.
+pub struct RequestLog {
+    /// Requests that were sent; shared responses are not among them.
+    pub sent: Vec<SentRequest>,
+    /// Number of responses without a value.
     pub empty: u32,
 }
 
 /// A request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// The code of the answer; none if there was no answer.
+pub struct SentRequest {
+    /// Status code; none without a response.
     pub code: Option<u16>,
-    /// How long it took.
+    /// Duration of the request.
     pub took: Duration,
 }
 
-/// Has a scaler read, and tells what it did meanwhile.
-pub async fn accounted<F: Future>(reading: F) -> (F::Output, Account) {
+/// Runs a read and returns the requests it sent.
+pub async fn with_request_log<F: Future>(reading: F) -> (F::Output, RequestLog) {
     let reading = async {
         let read = reading.await;
         (read, ACCOUNT.with(RefCell::take))
@@ -40,17 +40,17 @@ pub async fn accounted<F: Future>(reading: F) -> (F::Output, Account) {
     ACCOUNT.scope(RefCell::default(), reading).await
 }
 
-/// An answer held nothing where a number should be.
-pub fn empty() {
+/// Counts a response without a value.
+pub fn count_empty_response() {
     note(|account| account.empty = account.empty.saturating_add(1));
 }
 
-fn note(change: impl FnOnce(&mut Account)) {
-    // Whoever does not account for it does not ask.
+fn note(change: impl FnOnce(&mut RequestLog)) {
+    // Outside of [`with_request_log`] nothing is recorded.
     let _ = ACCOUNT.try_with(|account| account.try_borrow_mut().map(|mut account| change(&mut account)));
 }
 
-/// One that is under way; whoever does not wait for its end has no answer.
+/// A request in flight; dropping it records a request without response.
 struct Sending {
     began: Instant,
     code: Option<u16>,
@@ -58,7 +58,7 @@ struct Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let sent = Sent { code: self.code, took: self.began.elapsed() };
+        let sent = SentRequest { code: self.code, took: self.began.elapsed() };
         note(|account| {
             if account.sent.len() < MOST {
                 account.sent.push(sent);
@@ -67,7 +67,7 @@ impl Drop for Sending {
     }
 }
 
-/// Counts a request that is sent: with whoever waits for it at its end.
+/// Records a request in the log of the task that completes or drops it.
 pub(super) async fn counted(
     sending: impl Future<Output = Result<HttpResponse, HttpError>>,
 ) -> Result<HttpResponse, HttpError> {
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_sent_is_counted_also_if_nobody_waits_for_its_end() {
-        let ((), account) = accounted(async {
+    async fn dropped_requests_are_recorded() {
+        let ((), account) = with_request_log(async {
             let slow = async {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 Ok(answer(StatusCode::BAD_GATEWAY))
@@ -100,13 +100,13 @@ mod tests {
             counted(slow).await.unwrap();
             let never = counted(std::future::pending());
             let _ = tokio::time::timeout(Duration::from_secs(3), never).await;
-            empty();
+            count_empty_response();
         })
         .await;
         let codes: Vec<_> = account.sent.iter().map(|sent| (sent.code, sent.took.as_secs())).collect();
         assert_eq!((codes, account.empty), (vec![(Some(502), 2), (None, 3)], 1));
-        // Who asks without an account is answered all the same.
+        // Requests outside of a log succeed as well.
         assert!(counted(async { Ok(answer(StatusCode::OK)) }).await.is_ok());
-        empty();
+        count_empty_response();
     }
 }

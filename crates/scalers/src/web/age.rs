@@ -1,4 +1,4 @@
-//! How old an answer may be for whoever asks now, and how old it was.
+//! Maximum age of shared responses, per read.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,16 +9,16 @@ tokio::task_local! {
     static ASKING: Asking;
 }
 
-/// One question to a scaler, which may ask several servers.
+/// One read of a scaler, which may send several requests.
 struct Asking {
     age: Duration,
-    /// When the oldest answer came that was used.
+    /// When the oldest response that was used arrived.
     since: Cell<Option<Instant>>,
 }
 
-/// Has a scaler read while answers that others got no longer than `age` ago do as well. Also tells when the oldest answer
-/// came that was used; none if nobody was asked over HTTP.
-pub async fn no_older_than<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
+/// Runs a read that accepts shared responses up to `age` old. Also returns when the oldest response that was used arrived;
+/// none without HTTP requests.
+pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
     let asking = Asking { age, since: Cell::new(None) };
     let reading = async {
         let read = reading.await;
@@ -27,14 +27,14 @@ pub async fn no_older_than<F: Future>(age: Duration, reading: F) -> (F::Output, 
     ASKING.scope(asking, reading).await
 }
 
-/// How old an answer may be, if it was said.
+/// The maximum age, if one is set.
 pub(super) fn allowed() -> Option<Duration> {
     ASKING.try_with(|asking| asking.age).ok()
 }
 
-/// An answer of this moment is used.
+/// Records that a response of this time was used.
 pub(super) fn used(at: Instant) {
-    // Whoever does not say how old it may be does not ask how old it was.
+    // Outside of [`with_max_age`] nothing is recorded.
     let _ = ASKING
         .try_with(|asking| asking.since.set(Some(asking.since.get().map_or(at, |known| known.min(at)))));
 }

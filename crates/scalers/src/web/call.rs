@@ -1,4 +1,4 @@
-//! What is asked, and of whom.
+//! An HTTP request with credentials and TLS settings.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,41 +7,41 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sources::http::{Auth, Endpoint, Secret};
 
-use super::Settings;
-use crate::Error;
+use super::HttpSettings;
+use crate::ScalerError;
 use crate::urls::shown;
 
-/// Answers that scalers read are small; what is larger is not one of them.
+/// Default maximum size of a response, in bytes.
 const AT_MOST: usize = 8 << 20;
 
-/// What is asked, and of whom.
+/// An HTTP request with credentials and TLS settings.
 #[derive(Clone)]
-pub struct Call {
-    /// How.
+pub struct HttpCall {
+    /// Method.
     pub method: Method,
-    /// Where, with path and query.
+    /// URL with path and query.
     pub url: String,
-    /// Trust and credentials; its URL says nothing.
+    /// TLS settings and credentials; its URL is not used.
     pub access: Endpoint,
-    /// Headers of this question.
+    /// Headers.
     pub headers: HeaderMap,
-    /// What is sent along.
+    /// Body.
     pub body: Bytes,
-    /// How long the whole answer may take.
+    /// Timeout, including the whole response.
     pub within: Duration,
-    /// How large it may be.
+    /// Maximum size of the response, in bytes.
     pub at_most: usize,
-    /// What makes it the same question as others, if it is not path and query: for those that have the time in them.
+    /// Key that identifies equal requests, instead of path and query: for URLs that contain the current time.
     pub same_as: Option<String>,
-    /// Whether it is asked anew each time: for those who need the headers of the answer, which are not kept.
+    /// Never shares a response: for callers that need response headers, which are not kept.
     pub alone: bool,
 }
 
-impl fmt::Debug for Call {
-    /// Without anything that could be a secret: keys stand in queries, headers and bodies.
+impl fmt::Debug for HttpCall {
+    /// Prints no query, headers or body, because they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = shown(&self.url);
-        f.debug_struct("Call")
+        f.debug_struct("HttpCall")
             .field("method", &self.method)
             .field("url", &url.split('?').next().unwrap_or_default())
             .field("within", &self.within)
@@ -49,7 +49,7 @@ impl fmt::Debug for Call {
     }
 }
 
-impl Call {
+impl HttpCall {
     /// `GET`.
     pub fn get(url: impl Into<String>, within: Duration) -> Self {
         Self {
@@ -65,46 +65,46 @@ impl Call {
         }
     }
 
-    /// `POST`, which is never shared.
+    /// `POST`; its response is never shared.
     pub fn post(url: impl Into<String>, body: impl Into<Bytes>, within: Duration) -> Self {
         Self { method: Method::POST, body: body.into(), ..Self::get(url, within) }
     }
 
-    /// With trust and credentials.
+    /// Sets TLS settings and credentials.
     pub fn access(self, access: Endpoint) -> Self {
         Self { access, ..self }
     }
 
-    /// By user and password.
+    /// User name and password.
     pub fn basic(mut self, user: &str, password: &Secret) -> Self {
         self.access.auth = Auth::Basic { user: user.to_owned(), password: password.clone() };
         self
     }
 
-    /// Without looking at the server's certificate.
+    /// Accepts any server certificate.
     pub fn unsafe_ssl(mut self, yes: bool) -> Self {
         self.access.insecure = yes;
         self
     }
 
-    /// With one more header; the error does not repeat the value.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+    /// Adds a header; the error does not quote the value.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ScalerError> {
         let known = HeaderName::try_from(name)
-            .map_err(|_| Error::new(format!("{name:?} cannot be the name of a header")))?;
+            .map_err(|_| ScalerError::new(format!("{name:?} cannot be the name of a header")))?;
         let mut value = HeaderValue::try_from(value).map_err(|_| {
-            Error::new(format!("the value of header {name} has characters that cannot be sent"))
+            ScalerError::new(format!("the value of header {name} has characters that cannot be sent"))
         })?;
         value.set_sensitive(true);
         self.headers.insert(known, value);
         Ok(self)
     }
 
-    /// The same question as all that are called so.
+    /// Shares a response with all requests that have this key.
     pub fn same_as(self, name: impl Into<String>) -> Self {
         Self { same_as: Some(name.into()), ..self }
     }
 
-    /// Not the same question as any other.
+    /// Shares a response with no other request.
     pub fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
@@ -113,8 +113,8 @@ impl Call {
         self.method == Method::GET && self.body.is_empty() && !self.alone
     }
 
-    /// Whom to ask, and the path.
-    pub(super) fn place(&self, settings: &Settings) -> (Endpoint, String) {
+    /// The endpoint to connect to, and the path.
+    pub(super) fn place(&self, settings: &HttpSettings) -> (Endpoint, String) {
         let url = self.url.split('#').next().unwrap_or_default().trim();
         let authority = url.find("://").map_or(0, |at| at + 3);
         let rest = url.get(authority..).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Call {
     }
 }
 
-/// A path with query; what cannot stand in one is escaped.
+/// Escapes the characters that are invalid in a path with query.
 fn sendable(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

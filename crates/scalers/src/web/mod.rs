@@ -1,11 +1,11 @@
-//! HTTP that scalers share: connections per server, and one request for all who ask the same.
+//! The HTTP client of all scalers: connections per server, and one request for all callers that send the same.
 //!
 //! ```text
-//! call      what is asked, and of whom
-//! account   what was sent, for figures
-//! age       how old an answer may be for whoever asks now
+//! call      an HTTP request
+//! account   requests sent during a read, for exported metrics
+//! age       maximum age of shared responses
 //! text      escapes of URLs
-//! settings  what the process was told: time, TLS, trust
+//! settings  HTTP settings of the process
 //! ```
 
 mod account;
@@ -29,24 +29,24 @@ use http::{HeaderMap, StatusCode};
 use sources::http::{Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
 use tokio::time::Instant;
 
-pub use account::{Account, Sent, accounted, empty};
-pub use age::no_older_than;
-pub use call::Call;
-pub use settings::Settings;
+pub use account::{RequestLog, SentRequest, count_empty_response, with_request_log};
+pub use age::with_max_age;
+pub use call::HttpCall;
+pub use settings::HttpSettings;
 pub use text::{escaped, path_escaped, unescaped};
 
-/// Answers larger than this are not kept for those who ask a moment later.
+/// Responses larger than this are not shared with later callers, in bytes.
 const KEPT_AT_MOST: usize = 64 << 10;
-/// Connections to a server that nobody asked for so long are given up.
+/// Connections to a server are dropped after this time without requests.
 const UNUSED: Duration = Duration::from_mins(10);
 
 type Answer = Result<HttpResponse, HttpError>;
-/// An answer, and when it came.
+/// A shared future of a response and the time it arrived.
 type Flight = Shared<BoxFuture<'static, (Answer, Instant)>>;
 
-/// Asks servers on behalf of all scalers of a process.
-pub struct Web {
-    settings: Settings,
+/// The HTTP client of all scalers.
+pub struct SharedHttpClient {
+    settings: HttpSettings,
     clients: Mutex<Clients>,
     asked: Arc<Mutex<Asked>>,
 }
@@ -54,41 +54,41 @@ pub struct Web {
 #[derive(Default)]
 struct Clients {
     by_endpoint: HashMap<Endpoint, Known>,
-    /// How many there have been.
+    /// Number of clients created so far.
     made: u64,
 }
 
-/// Connections to a server.
+/// The client of one server.
 struct Known {
     client: HttpClient,
-    /// No other server, trust or credentials have had it.
+    /// Unique number of this server, TLS settings and credentials.
     number: u64,
     used: Instant,
 }
 
-/// Questions, and what became of them.
+/// Requests in flight and recent responses.
 #[derive(Default)]
 struct Asked {
     by_question: HashMap<Question, State>,
-    /// When old ones were last looked for.
+    /// When old responses were last removed.
     swept: Option<Instant>,
-    /// The oldest that anybody was content with.
+    /// The largest maximum age used so far.
     longest: Duration,
     hashers: [RandomState; 2],
 }
 
-/// What makes two questions the same: two hashes of everything, since questions are many and mostly longer than their answers.
+/// Identity of a request: two hashes of it, because requests are many and mostly longer than their responses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Question([u64; 2]);
 
 enum State {
-    /// On its way; gone if nobody waits any more.
+    /// In flight; dropped if no caller waits for it.
     Flying(WeakShared<BoxFuture<'static, (Answer, Instant)>>),
-    /// Answered not long ago.
+    /// A recent response.
     Landed(Landed),
 }
 
-/// An answer without its headers, which are mostly longer than what scalers ask for.
+/// A response without its headers, which are mostly longer than the body.
 #[derive(Clone)]
 struct Landed {
     at: Instant,
@@ -96,24 +96,24 @@ struct Landed {
     body: Bytes,
 }
 
-impl Web {
-    /// Nobody was asked yet.
-    pub fn new(settings: Settings) -> Self {
+impl SharedHttpClient {
+    /// Creates a client without connections.
+    pub fn new(settings: HttpSettings) -> Self {
         Self { settings, clients: Mutex::default(), asked: Arc::default() }
     }
 
-    /// What the process was told.
-    pub fn settings(&self) -> &Settings {
+    /// The settings of the process.
+    pub fn settings(&self) -> &HttpSettings {
         &self.settings
     }
 
-    /// Asks. Who asks the same (`GET`, server, credentials, path, headers) at the same time, or no later than
-    /// [`no_older_than`] or else [`Settings::fresh`] says, gets the same answer (the later ones without its headers);
-    /// errors are shared only by those who wait for them.
-    pub async fn ask(&self, call: Call) -> Answer {
+    /// Sends a request. Callers that send the same (`GET`, server, credentials, path, headers) concurrently, or within the time of
+    /// [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get it without headers);
+    /// errors are shared only by concurrent callers.
+    pub async fn ask(&self, call: HttpCall) -> Answer {
         let (endpoint, path) = call.place(&self.settings);
         let shared = call.is_shared();
-        let Call { method, headers, body, within, at_most, same_as, .. } = call;
+        let HttpCall { method, headers, body, within, at_most, same_as, .. } = call;
         let (number, client) = self.client(endpoint)?;
         if !shared {
             let ask =
@@ -139,7 +139,7 @@ impl Web {
         answer
     }
 
-    /// The kept answer, or the flight that brings it.
+    /// The recent response, or the future of the one in flight.
     fn join(&self, question: Question, client: HttpClient, ask: HttpRequest) -> Result<Landed, Flight> {
         let fresh = age::allowed().unwrap_or(self.settings.fresh);
         let mut asked = locked(&self.asked);
@@ -163,7 +163,7 @@ impl Web {
             let mut all = locked(&all);
             match &answer {
                 Ok(answer) if answer.body.len() <= KEPT_AT_MOST && answer.status.is_success() => {
-                    // A copy: the body is a piece of all that was received.
+                    // A copy, because the body is a slice of a larger buffer.
                     let body = Bytes::copy_from_slice(&answer.body);
                     let landed = Landed { at, status: answer.status, body };
                     all.by_question.insert(question, State::Landed(landed));
@@ -203,7 +203,7 @@ impl Asked {
         Question([one.hash_one(parts), other.hash_one(parts)])
     }
 
-    /// Forgets old answers, so that there are never more than were asked for within twice the time they are good for.
+    /// Removes old responses, so that at most those of twice the maximum age are kept.
     fn sweep(&mut self, now: Instant, fresh: Duration) {
         self.longest = self.longest.max(fresh);
         let longest = self.longest;

@@ -1,25 +1,25 @@
-//! What the process was told: time, TLS, trust.
+//! HTTP settings of the process: timeout, TLS, CA certificates.
 
 use std::time::Duration;
 
 use sources::http::Endpoint;
 
-/// What the process was told of HTTP (docs/spec/keda.md 7.1, appendix A).
+/// HTTP settings of the process (docs/spec/keda.md 7.1, Appendix A).
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// How long a server may take unless the trigger says otherwise.
+pub struct HttpSettings {
+    /// Default timeout of requests.
     pub timeout: Duration,
-    /// Whether connections are used again.
+    /// Whether connections are reused.
     pub keep_alive: bool,
-    /// Whether TLS 1.2 is too old. What is older than that is never spoken.
+    /// Requires TLS 1.3. Versions below 1.2 are never used.
     pub only_tls13: bool,
-    /// Authorities that are trusted besides the system's (PEM).
+    /// CA certificates that are trusted in addition to the system's (PEM).
     pub authorities: Vec<u8>,
-    /// How long an answer does for others who ask the same.
+    /// How long a response is shared with later callers.
     pub fresh: Duration,
 }
 
-impl Default for Settings {
+impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(3),
@@ -31,8 +31,8 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// As the variables `KEDA_HTTP_*` say.
+impl HttpSettings {
+    /// Reads the environment variables `KEDA_HTTP_*`.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();
         let timeout = match variable("KEDA_HTTP_DEFAULT_TIMEOUT").map(|text| text.trim().parse::<i64>()) {
@@ -51,7 +51,7 @@ impl Settings {
         }
     }
 
-    /// Adds them to what a trigger says.
+    /// Applies the settings to the endpoint of a trigger.
     pub(super) fn apply(&self, endpoint: &mut Endpoint) {
         endpoint.only_tls13 |= self.only_tls13;
         endpoint.close_connections |= !self.keep_alive;

@@ -1,4 +1,4 @@
-//! What is asked once, and of whom.
+//! Sharing of requests and responses.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// A server that answers with what it was asked, when it may; counts.
+/// A server that echoes requests after a delay and counts them.
 pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -49,19 +49,19 @@ pub(crate) async fn server(gate: Option<Arc<Semaphore>>, status: u16) -> (String
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn web(fresh: Duration) -> Arc<Web> {
-    Arc::new(Web::new(Settings { fresh, ..Settings::default() }))
+fn web(fresh: Duration) -> Arc<SharedHttpClient> {
+    Arc::new(SharedHttpClient::new(HttpSettings { fresh, ..HttpSettings::default() }))
 }
 
 #[tokio::test]
-async fn a_thousand_who_ask_the_same_ask_once() {
+async fn concurrent_equal_requests_are_sent_once() {
     let gate = Arc::new(Semaphore::new(0));
     let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
     let web = web(SECOND * 60);
     let all: Vec<_> = (0..1000)
         .map(|_| {
             let (web, url) = (Arc::clone(&web), url.clone());
-            tokio::spawn(async move { web.ask(Call::get(format!("{url}/x?q=1"), SECOND * 10)).await })
+            tokio::spawn(async move { web.ask(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await })
         })
         .collect();
     tokio::task::yield_now().await;
@@ -70,19 +70,19 @@ async fn a_thousand_who_ask_the_same_ask_once() {
         assert!(one.await.unwrap().unwrap().body.starts_with(b"GET /x?q=1 "));
     }
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // A moment later still.
-    web.ask(Call::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
+    // Also shortly after.
+    web.ask(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // Another question is another question.
-    web.ask(Call::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
+    // Other requests are not shared.
+    web.ask(HttpCall::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn other_credentials_are_another_question() {
+async fn requests_with_other_credentials_are_not_shared() {
     let (url, asked) = server(None, 200).await;
     let web = web(SECOND * 60);
-    let call = || Call::get(&url, SECOND * 10);
+    let call = || HttpCall::get(&url, SECOND * 10);
     for password in ["a", "b", "a"] {
         let call = call().basic("me", &sources::http::Secret::new(password));
         web.ask(call).await.unwrap();
@@ -92,29 +92,29 @@ async fn other_credentials_are_another_question() {
         web.ask(call().header("X-Scope-OrgID", tenant).unwrap()).await.unwrap();
     }
     assert_eq!(asked.load(Ordering::SeqCst), 4);
-    // What is sent with a body may change something.
+    // Requests with a body may have side effects.
     for _ in 0..2 {
-        web.ask(Call::post(&url, "x", SECOND * 10)).await.unwrap();
+        web.ask(HttpCall::post(&url, "x", SECOND * 10)).await.unwrap();
     }
     assert_eq!(asked.load(Ordering::SeqCst), 6);
 }
 
 #[tokio::test]
-async fn the_time_in_a_question_does_not_make_it_another() {
+async fn requests_that_differ_only_in_time_are_shared() {
     let (url, asked) = server(None, 200).await;
     let web = web(SECOND * 60);
     for time in 0..3 {
-        web.ask(Call::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
+        web.ask(HttpCall::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
     }
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn who_says_how_old_an_answer_may_be_gets_none_that_is_older_and_learns_its_age() {
+async fn max_age_limits_shared_responses_and_reports_their_age() {
     let (url, asked) = server(None, 200).await;
     let web = web(Duration::ZERO);
     let ask = async |age| {
-        let (answer, since) = no_older_than(age, web.ask(Call::get(&url, SECOND * 10))).await;
+        let (answer, since) = with_max_age(age, web.ask(HttpCall::get(&url, SECOND * 10))).await;
         answer.unwrap();
         since.unwrap()
     };
@@ -123,26 +123,26 @@ async fn who_says_how_old_an_answer_may_be_gets_none_that_is_older_and_learns_it
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     assert!(ask(Duration::ZERO).await > first);
     assert_eq!(asked.load(Ordering::SeqCst), 2);
-    assert_eq!(no_older_than(SECOND, async {}).await.1, None);
+    assert_eq!(with_max_age(SECOND, async {}).await.1, None);
 }
 
 #[tokio::test]
-async fn failures_are_not_kept() {
+async fn failures_are_not_shared_later() {
     let (url, asked) = server(None, 500).await;
     let web = web(SECOND * 60);
     for _ in 0..2 {
-        assert_eq!(web.ask(Call::get(&url, SECOND * 10)).await.unwrap().status, 500);
+        assert_eq!(web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 500);
     }
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn one_who_gives_up_does_not_take_the_others_down() {
+async fn dropped_caller_does_not_cancel_others() {
     let gate = Arc::new(Semaphore::new(0));
     let (url, asked) = server(Some(Arc::clone(&gate)), 200).await;
     let web = web(SECOND * 60);
-    let mut first = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
-    let mut second = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
+    let mut first = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
+    let mut second = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
     while asked.load(Ordering::SeqCst) == 0 {
         assert!(futures::poll!(&mut first).is_pending());
         assert!(futures::poll!(&mut second).is_pending());
@@ -152,33 +152,33 @@ async fn one_who_gives_up_does_not_take_the_others_down() {
     gate.add_permits(1);
     assert_eq!(second.await.unwrap().status, 200);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // If all give up, the next one asks again.
+    // If all callers give up, the next caller sends a new request.
     let web = self::web(Duration::ZERO);
-    let mut only = Box::pin(web.ask(Call::get(&url, SECOND * 10)));
+    let mut only = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
     while asked.load(Ordering::SeqCst) == 1 {
         assert!(futures::poll!(&mut only).is_pending());
         tokio::task::yield_now().await;
     }
     drop(only);
     gate.add_permits(2);
-    assert_eq!(web.ask(Call::get(&url, SECOND * 10)).await.unwrap().status, 200);
+    assert_eq!(web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 200);
 }
 
 #[tokio::test]
-async fn old_answers_and_questions_are_forgotten() {
+async fn old_responses_and_clients_are_removed() {
     let (url, _) = server(None, 200).await;
     let web = web(Duration::ZERO);
     for number in 0..500 {
-        web.ask(Call::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
+        web.ask(HttpCall::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
     }
     assert!(locked(&web.asked).by_question.len() <= 65);
     assert_eq!(locked(&web.clients).by_endpoint.len(), 1);
 }
 
 #[test]
-fn an_address_is_taken_apart() {
+fn urls_are_split_into_endpoint_and_path() {
     let place = |url: &str| {
-        let (endpoint, path) = Call::get(url, SECOND).place(&Settings::default());
+        let (endpoint, path) = HttpCall::get(url, SECOND).place(&HttpSettings::default());
         (endpoint.url, path)
     };
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
@@ -203,7 +203,7 @@ fn escapes() {
 fn variables() {
     let settings = |pairs: &[(&str, &str)]| {
         let all: HashMap<_, _> = pairs.iter().copied().collect();
-        Settings::from_environment(|name| all.get(name).map(|text| (*text).to_owned()))
+        HttpSettings::from_environment(|name| all.get(name).map(|text| (*text).to_owned()))
     };
     assert_eq!(settings(&[]).timeout, SECOND * 3);
     assert_eq!(settings(&[("KEDA_HTTP_DEFAULT_TIMEOUT", "500")]).timeout, SECOND / 2);
@@ -214,9 +214,9 @@ fn variables() {
 }
 
 #[test]
-fn a_question_is_printed_without_its_secrets() {
+fn debug_output_has_no_secrets() {
     let password = sources::http::Secret::new("hunter2");
-    let call = Call::post("http://me:hunter2@h/p?key=hunter2", "secret=hunter2", SECOND)
+    let call = HttpCall::post("http://me:hunter2@h/p?key=hunter2", "secret=hunter2", SECOND)
         .basic("me", &password)
         .header("x-key", "hunter2")
         .unwrap();

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-/// A text as a value in a query, as Go's `url.QueryEscape` has it.
+/// Escapes a query value like Go's `url.QueryEscape`.
 pub fn escaped(text: &str) -> String {
     escape(text, |byte| matches!(byte, b'-' | b'_' | b'.' | b'~'), true)
 }
 
-/// A text as one segment of a path, as Go's `url.PathEscape` has it.
+/// Escapes a path segment like Go's `url.PathEscape`.
 pub fn path_escaped(text: &str) -> String {
     let plain = |byte| matches!(byte, b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b'=' | b':' | b'@');
     escape(text, plain, false)
@@ -28,7 +28,7 @@ fn escape(text: &str, plain: impl Fn(u8) -> bool, plus: bool) -> String {
     out
 }
 
-/// A value of a query without its escapes; none if they are broken or it is no text.
+/// Unescapes a query value; none if it is invalid.
 pub fn unescaped(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use http::Method;
-use keda::admission::{self, Kind, Objects, Operation, Request, Rules, Verdict};
+use keda::admission::{
+    self, AdmissionInput, AdmissionKind, AdmissionRules, ClusterSnapshot, Operation, Verdict,
+};
 use kube::Client;
 use serde_json::{Value, json};
 use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
@@ -18,8 +20,8 @@ use crate::asking::{ask, define, place, until};
 struct Guard(Client);
 
 impl Guard {
-    async fn surroundings(&self, request: &Request<'_>) -> Objects {
-        let mut objects = Objects::default();
+    async fn surroundings(&self, request: &AdmissionInput<'_>) -> ClusterSnapshot {
+        let mut objects = ClusterSnapshot::default();
         let Some(needs) = admission::needs(request) else { return objects };
         let namespace = &needs.namespace;
         let lists = [
@@ -51,15 +53,15 @@ impl Guard {
 impl AdmissionHandler for Guard {
     fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         async move {
-            let request = Request {
+            let request = AdmissionInput {
                 operation: Operation::parse(&review.operation).unwrap(),
-                kind: Kind::parse(&review.kind).unwrap(),
+                kind: AdmissionKind::parse(&review.kind).unwrap(),
                 dry_run: review.dry_run,
                 object: &review.object,
                 old: review.old.as_ref(),
             };
             let around = self.surroundings(&request).await;
-            match admission::review(&request, &around, &Rules::of(api::provider::Compat::Better)) {
+            match admission::review(&request, &around, &AdmissionRules::of(api::provider::Compat::Better)) {
                 Verdict::Allowed(allowed) => AdmissionResponse::allow(allowed.warnings),
                 Verdict::Denied(denial) => {
                     AdmissionResponse::refuse(Status::new(denial.code, denial.reason, denial.message, None))

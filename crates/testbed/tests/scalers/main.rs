@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use api::provider::Compat;
 use scalers::backends::Backends;
-use scalers::web::Settings;
+use scalers::web::HttpSettings;
 use scalers::{Owner, Reading, Scaler, Trigger, table};
 use testbed::pki::{Authority, Identity};
 
@@ -45,7 +45,7 @@ fn scaler_trusting(authorities: &str, type_: &str, metadata: Pairs<'_>, auth: Pa
     trigger.auth.extend(auth.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     // Each answer is asked for anew.
     let authorities = authorities.as_bytes().to_vec();
-    let settings = Settings { fresh: Duration::ZERO, authorities, ..Settings::default() };
+    let settings = HttpSettings { fresh: Duration::ZERO, authorities, ..HttpSettings::default() };
     table::build(&trigger, &Backends::without_cluster(settings, Compat::Better)).unwrap()
 }
 

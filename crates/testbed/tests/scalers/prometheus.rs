@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use scalers::backends::Backends;
-use scalers::web::Settings;
+use scalers::web::HttpSettings;
 use scalers::{Trigger, table};
 use testbed::prometheus::Server;
 
@@ -54,7 +54,7 @@ async fn queries_yield_numbers_or_errors() {
 #[tokio::test]
 async fn a_thousand_objects_with_one_query_send_it_once() {
     let server = Server::start(Duration::from_mins(1)).await.unwrap();
-    let settings = Settings { fresh: Duration::from_mins(1), ..Settings::default() };
+    let settings = HttpSettings { fresh: Duration::from_mins(1), ..HttpSettings::default() };
     let backends = Backends::without_cluster(settings, Compat::Better);
     let before = server.asked().await.unwrap();
     let all: Vec<_> = (0..1000)

@@ -6,8 +6,8 @@ use api::autoscaling::v2::MetricTarget;
 use api::keda::{GroupVersionKindResource, ScaledObject};
 use api::selector::Selector;
 use keda::activity::{MetricValue, Reading};
-use keda::executor::NO_TARGET;
-use keda::fallback::{Facts, is_ready};
+use keda::executor::TARGET_NOT_RESOLVED;
+use keda::fallback::{TargetFacts, is_ready};
 use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,7 +52,9 @@ impl Scale {
 
 /// Whether replicas of the target were read from its scale subresource, and what they are.
 pub(super) fn current(object: &ScaledObject, target: &Target, scale: &Scale) -> (bool, Result<i32, String>) {
-    let Some(found) = &object.status.scale_target_gvkr else { return (false, Err(NO_TARGET.to_owned())) };
+    let Some(found) = &object.status.scale_target_gvkr else {
+        return (false, Err(TARGET_NOT_RESOLVED.to_owned()));
+    };
     let GroupVersionKindResource { group, kind, resource, .. } = found;
     let given = target.replicas.as_i64().and_then(|replicas| i32::try_from(replicas).ok());
     let is_known = group == "apps" && matches!(kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
@@ -66,7 +68,7 @@ pub(super) fn current(object: &ScaledObject, target: &Target, scale: &Scale) -> 
 }
 
 /// What fallback may ask.
-pub(super) fn facts(object: &ScaledObject, target: &Target, scale: &Scale, pods: &[Pod]) -> Facts {
+pub(super) fn facts(object: &ScaledObject, target: &Target, scale: &Scale, pods: &[Pod]) -> TargetFacts {
     let ready_pods = || {
         scale.read()?;
         let selector = Selector::parse(&scale.selector).map_err(|error| error.to_string())?;
@@ -74,7 +76,7 @@ pub(super) fn facts(object: &ScaledObject, target: &Target, scale: &Scale, pods:
             |pod: &&Pod| selector.matches_map(&pod.labels) && is_ready(&pod.phase, pod.ready.as_deref());
         u32::try_from(pods.iter().filter(is_counted).count()).map_err(|error| error.to_string())
     };
-    Facts { current: current(object, target, scale).1, ready_pods: ready_pods() }
+    TargetFacts { current: current(object, target, scale).1, ready_pods: ready_pods() }
 }
 
 /// A target of a metric.

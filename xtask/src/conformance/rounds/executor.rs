@@ -4,7 +4,7 @@ use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::ScaledObject;
 use api::provider::Compat;
 use jiff::Timestamp;
-use keda::executor::{Decision, Input, Scaled, decide};
+use keda::executor::{ExecutorInput, ScaleDecision, ScaleResult, decide};
 use keda::status::merge;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Vec<Differenc
     // The HPA has the name that objects have by default.
     let is_seen = stored.status.hpa_name == "keda-hpa-so";
     let decision = decide(
-        &Input {
+        &ExecutorInput {
             now: given.now,
             object: stored,
             active: given.is_active,
@@ -83,18 +83,18 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Vec<Differenc
 /// Does what was decided.
 pub(super) fn carry_out(
     object: &ScaledObject,
-    decision: &Decision,
+    decision: &ScaleDecision,
     scale: &Scale,
     calls: &mut Vec<Value>,
-) -> Option<Scaled> {
+) -> Option<ScaleResult> {
     let change = decision.scale?;
     calls.push(call(object, None));
     if let Some(error) = &scale.get_error {
-        return Some(Scaled::NotRead(error.clone()));
+        return Some(ScaleResult::NotRead(error.clone()));
     }
     calls.push(call(object, Some(change.to)));
     Some(match &scale.update_error {
-        Some(error) => Scaled::NotWritten { from: scale.replicas, error: error.clone() },
-        None => Scaled::Written { from: scale.replicas },
+        Some(error) => ScaleResult::NotWritten { from: scale.replicas, error: error.clone() },
+        None => ScaleResult::Written { from: scale.replicas },
     })
 }

@@ -2,7 +2,7 @@
 
 use api::keda::{ScaledObject, types};
 use api::provider::Compat;
-use keda::activity::Sample;
+use keda::activity::MetricSample;
 use keda::fallback::{changes, serve};
 use keda::status::merge;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Di
     let recorded = out.get("steps").and_then(Value::as_array).ok_or("no steps")?;
     for (number, (step, expected)) in given.steps.iter().zip(recorded).enumerate() {
         let metric = given.metrics.get(step.metric).ok_or("no such metric")?;
-        let sample = Sample {
+        let sample = MetricSample {
             name: metric.name.clone(),
             target: target(&metric.target_type, &metric.target)?,
             reading: reading(&metric.name, step.values.as_deref(), false, step.error.as_deref())?,

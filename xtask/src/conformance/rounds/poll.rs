@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use api::keda::{ScaledObject, ScaledObjectStatus};
 use api::provider::Compat;
 use jiff::Timestamp;
-use keda::activity::{Formula, Metric, Question, Record, Round, Sample, Told, answer, is_wanted, state};
-use keda::executor::{Input, decide};
-use keda::modifiers::Compiled;
+use keda::activity::{
+    CachedReading, Formula, MetricQuery, MetricSample, PollRound, TriggerMetric, TriggerResult,
+    activity_state, is_needed, respond,
+};
+use keda::executor::{ExecutorInput, decide};
+use keda::modifiers::CompiledFormula;
 use keda::status::merge;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -59,11 +62,12 @@ struct Cached {
     error: Option<String>,
 }
 
-type Records = BTreeMap<String, Record>;
+type Records = BTreeMap<String, CachedReading>;
 
 pub(super) fn check(given: &Given, out: &Value, compat: Compat) -> Result<Vec<Difference>, String> {
     let records = given.records()?;
-    let compiled = given.scaled_object.modifiers().map(|_| Compiled::new(&given.scaled_object, compat));
+    let compiled =
+        given.scaled_object.modifiers().map(|_| CompiledFormula::new(&given.scaled_object, compat));
     let formula = compiled.as_ref().map(|compiled| compiled.as_ref().map_err(String::as_str));
     let ours = match given.op.as_str() {
         "poll" => given.poll(records, formula, compat)?,
@@ -80,8 +84,8 @@ impl Given {
         let stored = &self.scaled_object;
         let told_by_all = self.told(&BTreeMap::new(), |_| true)?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
-        let round = Round { now: self.now, object: stored, formula };
-        let state = state(&round, &told_by_all, &facts, compat);
+        let round = PollRound { now: self.now, object: stored, formula };
+        let state = activity_state(&round, &told_by_all, &facts, compat);
         let mut status = stored.status.clone();
         let is_dropped = !state.rebuild.is_empty();
         let mut calls = Vec::new();
@@ -90,7 +94,8 @@ impl Given {
             merge(&mut status, &state.changes);
         } else {
             let (_, current) = current(stored, &self.target, &self.scale);
-            let decision = decide(&Input::of_round(self.now, stored, &state).with(current, None), compat);
+            let decision =
+                decide(&ExecutorInput::of_round(self.now, stored, &state).with(current, None), compat);
             let scaled = carry_out(stored, &decision, &self.scale, &mut calls);
             let outcome = decision.finish(scaled.as_ref());
             events = state.events.iter().chain(&outcome.events).map(told).collect();
@@ -112,10 +117,10 @@ impl Given {
     fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> Result<Value, String> {
         let stored = &self.scaled_object;
         let metric = self.metric_name.as_str();
-        let told_by_all = self.told(records, |name| is_wanted(stored, metric, name))?;
+        let told_by_all = self.told(records, |name| is_needed(stored, metric, name))?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
-        let question = Question { now: self.now, object: stored, metric, formula };
-        let answer = answer(&question, &told_by_all, &facts, compat);
+        let question = MetricQuery { now: self.now, object: stored, metric, formula };
+        let answer = respond(&question, &told_by_all, &facts, compat);
         let mut status = stored.status.clone();
         merge(&mut status, &answer.changes);
         let is_dropped = !answer.rebuild.is_empty();
@@ -133,19 +138,23 @@ impl Given {
     }
 
     /// What all scalers say of the metrics that are wanted, or what is remembered of that.
-    fn told(&self, records: &Records, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Told>, String> {
+    fn told(
+        &self,
+        records: &Records,
+        is_needed: impl Fn(&str) -> bool,
+    ) -> Result<Vec<TriggerResult>, String> {
         let one = |(trigger, scaler): (usize, &Scaler)| {
             let spec = self.scaled_object.spec.triggers.get(trigger).ok_or("a scaler without trigger")?;
             let metrics = scaler.metrics.as_deref().unwrap_or_default();
             if scaler.resource.is_some() {
-                return Ok(Told { trigger, metrics: Ok(vec![Metric::Resource]) });
+                return Ok(TriggerResult { trigger, metrics: Ok(vec![TriggerMetric::Resource]) });
             }
             if metrics.is_empty() {
-                return Ok(Told { trigger, metrics: Err("got empty metric spec".to_owned()) });
+                return Ok(TriggerResult { trigger, metrics: Err("got empty metric spec".to_owned()) });
             }
             let sample = |scripted: &Scripted| {
                 let remembered = records.get(&scripted.name).filter(|_| spec.use_cached_metrics);
-                Ok(Metric::External(Sample {
+                Ok(TriggerMetric::External(MetricSample {
                     name: scripted.name.clone(),
                     target: target(&scripted.target_type, &scripted.target)?,
                     is_remembered: remembered.is_some(),
@@ -155,8 +164,8 @@ impl Given {
                     },
                 }))
             };
-            let wanted = metrics.iter().filter(|metric| is_wanted(&metric.name));
-            Ok(Told { trigger, metrics: Ok(wanted.map(sample).collect::<Result<_, String>>()?) })
+            let wanted = metrics.iter().filter(|metric| is_needed(&metric.name));
+            Ok(TriggerResult { trigger, metrics: Ok(wanted.map(sample).collect::<Result<_, String>>()?) })
         };
         self.scalers.iter().enumerate().map(one).collect()
     }
@@ -172,7 +181,7 @@ impl Given {
 }
 
 impl Scripted {
-    fn reading(&self) -> Result<Record, String> {
+    fn reading(&self) -> Result<CachedReading, String> {
         reading(&self.name, self.values.as_deref(), self.active, self.error.as_deref())
     }
 }
@@ -187,7 +196,7 @@ fn shown(status: &ScaledObjectStatus) -> Value {
 
 /// What is remembered; not recorded where the original drops it.
 fn kept(records: &Records, is_dropped: bool) -> Option<Value> {
-    let one = |(name, record): (&String, &Record)| {
+    let one = |(name, record): (&String, &CachedReading)| {
         let record = match record {
             Ok(reading) => {
                 let values: Vec<Value> = reading.values.iter().map(served).collect();

@@ -164,7 +164,7 @@ impl RunningOperator {
             leadership: Leadership::alone(),
             clock,
             settings,
-            web: scalers::web::Settings::default(),
+            web: scalers::web::HttpSettings::default(),
             auth: None,
             samples: None,
             build: None,

@@ -7,7 +7,7 @@ use controllers::metrics::Figures;
 use controllers::operator::Admission;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use keda::admission::{Denial, Kind, Operation, Request, Verdict};
+use keda::admission::{AdmissionInput, AdmissionKind, Denial, Operation, Verdict};
 use serde_json::Value;
 use serve::Status;
 use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
@@ -34,11 +34,11 @@ struct Counts {
 }
 
 impl Judged {
-    fn count(&self, kind: Kind, namespace: &str, action: &str, label: Option<&'static str>) {
+    fn count(&self, kind: AdmissionKind, namespace: &str, action: &str, label: Option<&'static str>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.to_owned(), action.to_lowercase());
         // ScaledJobs count only where they are refused, among the others.
-        if kind == Kind::ScaledObject && (counts.all.len() < MOST || counts.all.contains_key(&key)) {
+        if kind == AdmissionKind::ScaledObject && (counts.all.len() < MOST || counts.all.contains_key(&key)) {
             *counts.all.entry(key.clone()).or_default() += 1;
         }
         let Some(label) = label else { return };
@@ -75,11 +75,11 @@ impl AdmissionHandler for Webhook {
         async move {
             // What is not ours to judge goes on.
             let (Some(kind), Some(operation)) =
-                (Kind::parse(&review.kind), Operation::parse(&review.operation))
+                (AdmissionKind::parse(&review.kind), Operation::parse(&review.operation))
             else {
                 return AdmissionResponse::allow(Vec::new());
             };
-            let request = Request {
+            let request = AdmissionInput {
                 operation,
                 kind,
                 dry_run: review.dry_run,

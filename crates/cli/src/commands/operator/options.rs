@@ -25,7 +25,7 @@ const AUTHORITIES: &str = "/custom/ca";
 pub(crate) struct Options {
     pub(crate) target: Target,
     pub(crate) settings: OperatorSettings,
-    pub(crate) web: scalers::web::Settings,
+    pub(crate) web: scalers::web::HttpSettings,
     pub(crate) lease: Option<Lease>,
     pub(crate) serving: Serving,
     pub(crate) logs: LogArgs,
@@ -79,7 +79,7 @@ pub(crate) struct Open {
 impl Options {
     pub(crate) fn of(flags: &Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let namespace = variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(home);
-        let mut web = scalers::web::Settings::from_environment(&variable);
+        let mut web = scalers::web::HttpSettings::from_environment(&variable);
         web.authorities = authorities(flags)?;
         Ok(Self {
             target: Target {

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     crate::live::run(async move {
         let cluster = cluster(args).await?;
         let files = ManifestObjects::new(manifests);
-        let web = scalers::web::Settings::from_environment(|name| std::env::var(name).ok());
+        let web = scalers::web::HttpSettings::from_environment(|name| std::env::var(name).ok());
         let mut told = Vec::new();
         let (source, backends): (Arc<dyn AuthObjects>, Backends) = match cluster {
             Some(client) => {

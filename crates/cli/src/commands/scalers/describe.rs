@@ -1,7 +1,7 @@
 //! `plimsoll scalers describe`: what a trigger accepts.
 
-use scalers::parameters::{Parameter, Place};
-use scalers::table::{self, Type};
+use scalers::parameters::{Parameter, ParameterSource};
+use scalers::table::{self, ScalerType};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Outcome};
@@ -36,15 +36,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Where a parameter may stand, as users say it.
 fn places(parameter: &Parameter) -> Vec<&'static str> {
-    let name = |place: &Place| match place {
-        Place::Metadata => "metadata",
-        Place::Environment => "environment",
-        Place::Authentication => "authentication",
+    let name = |place: &ParameterSource| match place {
+        ParameterSource::Metadata => "metadata",
+        ParameterSource::Environment => "environment",
+        ParameterSource::Authentication => "authentication",
     };
     parameter.places.iter().map(name).collect()
 }
 
-fn value(found: &Type) -> Value {
+fn value(found: &ScalerType) -> Value {
     let parameter = |one: &Parameter| {
         json!({
             "keys": one.keys, "about": one.about, "kind": one.kind, "places": places(one), "default": one.default,
@@ -56,7 +56,7 @@ fn value(found: &Type) -> Value {
 }
 
 /// For people: one paragraph per parameter, those that must be there first.
-fn page(found: &Type) -> String {
+fn page(found: &ScalerType) -> String {
     let mut page = format!("{}: {}\n", found.name, found.about);
     let living = found.parameters.iter().filter(|one| one.removed.is_none());
     let (required, optional): (Vec<_>, Vec<_>) = living.partition(|one| one.required);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_type_has_a_page_that_names_all_its_parameters() {
-        for found in table::TABLE {
+        for found in table::SCALER_TYPES {
             let page = page(found);
             for one in found.parameters.iter().filter(|one| one.removed.is_none()) {
                 assert!(page.contains(&format!("  {}  (", one.keys.join(", "))), "{}: {page}", found.name);

@@ -6,7 +6,7 @@ mod check;
 mod describe;
 mod object;
 
-use scalers::table::TABLE;
+use scalers::table::SCALER_TYPES;
 use serde_json::json;
 
 use crate::failure::Outcome;
@@ -51,14 +51,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn list(format: Format) -> Outcome {
     match format {
         Format::Json | Format::Yaml => {
-            let all: Vec<_> = TABLE
+            let all: Vec<_> = SCALER_TYPES
                 .iter()
                 .map(|one| json!({"type": one.name, "about": one.about, "push": one.push}))
                 .collect();
             output::value(format, &all)
         }
         Format::Table | Format::Wide => {
-            let lines = TABLE.iter().map(|one| format!("{}\t{}\n", one.name, one.about));
+            let lines = SCALER_TYPES.iter().map(|one| format!("{}\t{}\n", one.name, one.about));
             output::text_out(&api::table::align(
                 &format!("TYPE\tMEASURES\n{}", lines.collect::<String>()),
                 0,

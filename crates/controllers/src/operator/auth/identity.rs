@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::keda::PodIdentity;
 use keda::environment::PodTemplate;
 
-use super::{AuthQuery, AuthResolver, Kind, ObjectRef, note};
+use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, note};
 
 /// Where workloads on EKS say which role they are.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
@@ -18,7 +18,7 @@ pub(super) async fn complete(
     asked: AuthQuery<'_>,
     identity: &PodIdentity,
     parameters: &mut BTreeMap<String, String>,
-    seen: &mut Vec<ObjectRef>,
+    seen: &mut Vec<SourceRef>,
 ) -> Result<(), String> {
     let Some(template) = asked.template else { return Ok(()) };
     let owned_by_workload = identity.identity_owner.as_deref() == Some("workload");
@@ -67,10 +67,13 @@ async fn role_of(
     auth: &AuthResolver,
     namespace: &str,
     account: &str,
-    seen: &mut Vec<ObjectRef>,
+    seen: &mut Vec<SourceRef>,
 ) -> Result<Option<String>, String> {
-    let object =
-        ObjectRef { kind: Kind::ServiceAccount, namespace: namespace.to_owned(), name: account.to_owned() };
+    let object = SourceRef {
+        kind: SourceKind::ServiceAccount,
+        namespace: namespace.to_owned(),
+        name: account.to_owned(),
+    };
     note(seen, object);
     let annotations =
         auth.objects.service_account(namespace, account).await.map_err(|failure| failure.text)?;

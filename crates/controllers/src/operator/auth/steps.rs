@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::keda::{KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec};
 
-use super::{AuthQuery, AuthResolver, Kind, ObjectRef, files, identity, note};
+use super::{AuthQuery, AuthResolver, SourceKind, SourceRef, files, identity, note};
 
 type Parameters = BTreeMap<String, String>;
 
@@ -12,7 +12,7 @@ type Parameters = BTreeMap<String, String>;
 pub(super) async fn resolve(
     auth: &AuthResolver,
     asked: AuthQuery<'_>,
-    seen: &mut Vec<ObjectRef>,
+    seen: &mut Vec<SourceRef>,
 ) -> Result<(Parameters, PodIdentity), String> {
     let none = || PodIdentity { provider: "none".to_owned(), ..PodIdentity::default() };
     let Some((object, found)) = load(auth, asked, seen).await? else {
@@ -29,12 +29,12 @@ pub(super) async fn resolve(
 async fn load(
     auth: &AuthResolver,
     asked: AuthQuery<'_>,
-    seen: &mut Vec<ObjectRef>,
-) -> Result<Option<(ObjectRef, TriggerAuthentication)>, String> {
+    seen: &mut Vec<SourceRef>,
+) -> Result<Option<(SourceRef, TriggerAuthentication)>, String> {
     let Some(reference) = asked.authentication else { return Ok(None) };
     let (kind, namespace) = match reference.kind.as_str() {
-        "" | "TriggerAuthentication" => (Kind::TriggerAuthentication, Some(asked.namespace)),
-        "ClusterTriggerAuthentication" => (Kind::ClusterTriggerAuthentication, None),
+        "" | "TriggerAuthentication" => (SourceKind::TriggerAuthentication, Some(asked.namespace)),
+        "ClusterTriggerAuthentication" => (SourceKind::ClusterTriggerAuthentication, None),
         _ if auth.rules.compat.is_strict() => return Ok(None),
         other => {
             return Err(format!(
@@ -45,7 +45,7 @@ async fn load(
         }
     };
     let name = reference.name.clone();
-    let object = ObjectRef { kind, namespace: namespace.unwrap_or_default().to_owned(), name };
+    let object = SourceRef { kind, namespace: namespace.unwrap_or_default().to_owned(), name };
     note(seen, object.clone());
     match auth.objects.authentication(namespace, &reference.name).await {
         Ok(found) => Ok(Some((object, found))),
@@ -56,9 +56,9 @@ async fn load(
 }
 
 /// Where Secrets, ConfigMaps and ServiceAccounts are looked for.
-fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &ObjectRef) -> String {
+fn lookup_namespace(auth: &AuthResolver, asked: AuthQuery<'_>, object: &SourceRef) -> String {
     match object.kind {
-        Kind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
+        SourceKind::ClusterTriggerAuthentication => auth.rules.cluster_namespace.clone(),
         _ => asked.namespace.to_owned(),
     }
 }
@@ -70,14 +70,14 @@ pub(super) struct Source<'a> {
     /// Where objects are looked for.
     lookup: String,
     /// The TriggerAuthentication.
-    object: ObjectRef,
+    object: SourceRef,
 }
 
 impl Source<'_> {
     async fn parameters(
         &self,
         spec: &TriggerAuthenticationSpec,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<Parameters, String> {
         let mut out = Parameters::new();
         self.variables(spec, &mut out, seen).await?;
@@ -120,7 +120,7 @@ impl Source<'_> {
         &self,
         spec: &TriggerAuthenticationSpec,
         out: &mut Parameters,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<(), String> {
         for wanted in &spec.env {
             let container = match wanted.container_name.as_str() {
@@ -137,7 +137,7 @@ impl Source<'_> {
 
     /// The whole content of a file, which takes the place of everything else.
     async fn file(&self, file: &str) -> Result<Parameters, String> {
-        if self.object.kind != Kind::ClusterTriggerAuthentication {
+        if self.object.kind != SourceKind::ClusterTriggerAuthentication {
             let kind = self.asked.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
             return Err(format!(
                 "filePath is only supported for ClusterTriggerAuthentication, got kind: {kind}"
@@ -149,9 +149,9 @@ impl Source<'_> {
     async fn config_map_value(
         &self,
         target: &KeyTarget,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<String, String> {
-        let object = self.noted(Kind::ConfigMap, &target.name, seen);
+        let object = self.noted(SourceKind::ConfigMap, &target.name, seen);
         let value = match self.auth.objects.config_map(&self.lookup, &target.name).await {
             Ok(mut data) => data.remove(&target.key).ok_or_else(|| no_key(&object, &target.key)),
             Err(failure) => Err(unread(&object, &failure)),
@@ -159,8 +159,8 @@ impl Source<'_> {
         self.lenient(value)
     }
 
-    async fn secret_value(&self, name: &str, key: &str, seen: &mut Vec<ObjectRef>) -> Result<String, String> {
-        let object = self.noted(Kind::Secret, name, seen);
+    async fn secret_value(&self, name: &str, key: &str, seen: &mut Vec<SourceRef>) -> Result<String, String> {
+        let object = self.noted(SourceKind::Secret, name, seen);
         if !self.auth.may_read_secrets(&self.lookup) {
             let own = &self.auth.rules.cluster_namespace;
             let text = format!("{object} is not read: secrets are restricted to namespace {own}");
@@ -176,8 +176,8 @@ impl Source<'_> {
         self.lenient(value)
     }
 
-    fn noted(&self, kind: Kind, name: &str, seen: &mut Vec<ObjectRef>) -> ObjectRef {
-        let object = ObjectRef { kind, namespace: self.lookup.clone(), name: name.to_owned() };
+    fn noted(&self, kind: SourceKind, name: &str, seen: &mut Vec<SourceRef>) -> SourceRef {
+        let object = SourceRef { kind, namespace: self.lookup.clone(), name: name.to_owned() };
         note(seen, object.clone());
         object
     }
@@ -187,10 +187,10 @@ impl Source<'_> {
         &self,
         namespace: &str,
         account: &str,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<String, String> {
         let name = account.to_owned();
-        let object = ObjectRef { kind: Kind::ServiceAccount, namespace: namespace.to_owned(), name };
+        let object = SourceRef { kind: SourceKind::ServiceAccount, namespace: namespace.to_owned(), name };
         note(seen, object.clone());
         let token = self.auth.objects.token(namespace, account, self.auth.rules.token_expiry).await;
         token.map_err(|failure| {
@@ -220,7 +220,7 @@ impl Source<'_> {
         &self,
         oauth2: &OAuth2,
         out: &mut Parameters,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<(), String> {
         let mut set = |name: &str, value: String| out.insert(name.to_owned(), value);
         set("oauthTokenURI", oauth2.token_url.clone());
@@ -240,11 +240,11 @@ impl Source<'_> {
     }
 }
 
-fn no_key(object: &ObjectRef, key: &str) -> String {
+fn no_key(object: &SourceRef, key: &str) -> String {
     format!("{object} has no key {key:?}")
 }
 
-fn unread(object: &ObjectRef, failure: &super::FetchError) -> String {
+fn unread(object: &SourceRef, failure: &super::FetchError) -> String {
     if failure.not_found {
         format!("{object} does not exist")
     } else {

@@ -50,7 +50,7 @@ fn template() -> PodTemplate {
     PodTemplate::of_workload(&workload).unwrap()
 }
 
-fn seen(resolved: &[ObjectRef]) -> Vec<String> {
+fn seen(resolved: &[SourceRef]) -> Vec<String> {
     resolved.iter().map(ToString::to_string).collect()
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
 use super::steps::Source;
-use super::{ObjectRef, VaultRules, files};
+use super::{SourceRef, VaultRules, files};
 use query::{Group, groups, value};
 
 /// SampleQuery long one answer may take, and how large it may be.
@@ -53,7 +53,7 @@ impl Vaults {
         &self,
         source: &Source<'_>,
         vault: &HashiCorpVault,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<BTreeMap<String, String>, String> {
         let login = self.log_in(source, vault, seen).await?;
         login.renew().await?;
@@ -72,7 +72,7 @@ impl Vaults {
         &self,
         source: &Source<'_>,
         vault: &HashiCorpVault,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<Login, String> {
         let client = self.client(&vault.address)?;
         let none = VaultCredential::default();
@@ -130,7 +130,7 @@ impl Vaults {
 async fn account_token(
     source: &Source<'_>,
     credential: &VaultCredential,
-    seen: &mut Vec<ObjectRef>,
+    seen: &mut Vec<SourceRef>,
 ) -> Result<String, String> {
     if !credential.service_account_name.is_empty() {
         let namespace = source.asked.namespace;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::keda::{ScaledJob, annotations};
 use cluster::request::ApiError;
 use futures::StreamExt as _;
-use keda::jobs::{Answer, Propagation, decide, gather, history, job, report};
+use keda::jobs::{JobTriggerResult, Propagation, decide, gather, history, job, report};
 
 use super::{PollOutcome, SHARED};
 use crate::operator::context::OperatorContext;
@@ -37,7 +37,9 @@ pub(super) async fn poll(context: &OperatorContext, id: &Id) -> PollOutcome {
     let unbuilt = heard.iter().filter(|heard| !heard.is_built).find_map(|heard| heard.specs.clone().err());
     let answers: Vec<_> = match unbuilt {
         // To the original, one that cannot be built is the end of all.
-        Some(error) if compat.is_strict() => vec![Answer { specs: Err(error), samples: Vec::new() }],
+        Some(error) if compat.is_strict() => {
+            vec![JobTriggerResult { specs: Err(error), samples: Vec::new() }]
+        }
         _ => heard.into_iter().map(|heard| heard.answer(compat)).collect(),
     };
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api::keda::{ConditionStatus, ScaledObject, types};
 use jiff::{SignedDuration, Timestamp};
-use keda::status::Changes;
+use keda::status::StatusChanges;
 
 use crate::operator::context::ObjectEntry;
 use crate::operator::scalers_cache::interval;
@@ -50,7 +50,11 @@ pub(super) fn known(entry: &ObjectEntry, object: &Arc<ScaledObject>, now: Timest
 }
 
 /// ObjectState that an object was active, and leaves that out of what is written if it need not be.
-pub(super) fn leave_out(entry: &ObjectEntry, object: &ScaledObject, mut changes: Changes) -> Changes {
+pub(super) fn leave_out(
+    entry: &ObjectEntry,
+    object: &ScaledObject,
+    mut changes: StatusChanges,
+) -> StatusChanges {
     let mut object_state = entry.state();
     if let Some(time) = changes.last_active_time {
         object_state.last_active = Some(time);
@@ -65,11 +69,11 @@ pub(super) fn leave_out(entry: &ObjectEntry, object: &ScaledObject, mut changes:
         return changes;
     };
     let is_recent = time.duration_since(written).unsigned_abs() < oldest(object);
-    let rest = Changes { last_active_time: None, ..changes };
+    let rest = StatusChanges { last_active_time: None, ..changes };
     if time < written || is_recent && !rest.change(&object.status) {
         return rest;
     }
-    Changes { last_active_time: Some(time), ..rest }
+    StatusChanges { last_active_time: Some(time), ..rest }
 }
 
 #[cfg(test)]
@@ -93,8 +97,8 @@ mod tests {
         Arc::new(object)
     }
 
-    fn active(time: i64) -> Changes {
-        Changes { last_active_time: Some(at(time)), ..Changes::default() }
+    fn active(time: i64) -> StatusChanges {
+        StatusChanges { last_active_time: Some(at(time)), ..StatusChanges::default() }
     }
 
     fn since(entry: &ObjectEntry, object: &Arc<ScaledObject>, now: i64) -> Option<Timestamp> {
@@ -105,7 +109,7 @@ mod tests {
     fn what_is_only_a_little_later_is_remembered_but_not_written() {
         let (entry, object) = (ObjectEntry::default(), object(ConditionStatus::True, 100));
         for time in [130, 160, 190, 399] {
-            assert_eq!(leave_out(&entry, &object, active(time)), Changes::default());
+            assert_eq!(leave_out(&entry, &object, active(time)), StatusChanges::default());
             assert_eq!(since(&entry, &object, time), Some(at(time)));
         }
         assert_eq!(leave_out(&entry, &object, active(400)), active(400), "the cooldown has passed");
@@ -116,9 +120,9 @@ mod tests {
         let (entry, object) = (ObjectEntry::default(), object(ConditionStatus::True, 100));
         leave_out(&entry, &object, active(130));
         let over = Condition::new(types::ACTIVE, ConditionStatus::False, "ScalerNotActive", "");
-        let changes = Changes { conditions: vec![over], ..Changes::default() };
+        let changes = StatusChanges { conditions: vec![over], ..StatusChanges::default() };
         let written = leave_out(&entry, &object, changes.clone());
-        assert_eq!(written, Changes { last_active_time: Some(at(130)), ..changes });
+        assert_eq!(written, StatusChanges { last_active_time: Some(at(130)), ..changes });
     }
 
     #[test]
@@ -144,7 +148,7 @@ mod tests {
         assert_eq!(since(&entry, &object(ConditionStatus::False, 100), 260), Some(at(100)));
         let mut new = (*object(ConditionStatus::False, 100)).clone();
         new.status.last_active_time = None;
-        assert_eq!(leave_out(&entry, &new, Changes::default()), Changes::default());
+        assert_eq!(leave_out(&entry, &new, StatusChanges::default()), StatusChanges::default());
     }
 
     #[test]
@@ -152,7 +156,7 @@ mod tests {
         let entry = ObjectEntry::default();
         let mut object = (*object(ConditionStatus::True, 100)).clone();
         (object.spec.polling_interval, object.spec.cooldown_period) = (Some(5), Some(5));
-        assert_eq!(leave_out(&entry, &object, active(129)), Changes::default());
+        assert_eq!(leave_out(&entry, &object, active(129)), StatusChanges::default());
         assert_eq!(since(&entry, &Arc::new(object.clone()), 129), Some(at(129)), "though it is known");
         assert_eq!(leave_out(&entry, &object, active(130)), active(130));
     }

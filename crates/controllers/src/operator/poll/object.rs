@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{Condition, GroupVersionKindResource, ScaledObject, types};
-use keda::activity::{self, Metric, State, Told};
-use keda::executor::{self, Change, Input, Scaled, Why};
+use keda::activity::{self, ActivityState, TriggerMetric, TriggerResult};
+use keda::executor::{self, ExecutorInput, ScaleChange, ScaleReason, ScaleResult};
 use keda::{fallback, status};
 use tokio::time::Instant;
 
@@ -103,8 +103,8 @@ pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollO
     let needs = fallback::needs(&object, &told, compat);
     let facts = context.reader.facts(&object, needs).await;
     let now = context.clock.now();
-    let round = activity::Round { now, object: &object, formula: triggers.formula() };
-    let state = activity::state(&round, &told, &facts, compat);
+    let round = activity::PollRound { now, object: &object, formula: triggers.formula() };
+    let state = activity::activity_state(&round, &told, &facts, compat);
     for event in &state.events {
         context.events.record_poll(EventSubject::Object, &object.metadata, event);
     }
@@ -140,7 +140,7 @@ pub(super) async fn round(context: &OperatorContext, id: &Id, ask: Ask) -> PollO
             Round { object: &object, told: &told, facts: &facts, formula, specs: &specs, state: &state };
         direct::round(context, id, &entry, round).await;
     } else {
-        let input = Input::of_round(now, &object, &state);
+        let input = ExecutorInput::of_round(now, &object, &state);
         let (formula, active) = (triggers.formula(), state.active);
         let said = RoundRecord { now, object: &object, told: &told, facts: &facts, formula, active, compat };
         decide_and_write(context, id, &object, input, state.changes.clone(), said.round()).await;
@@ -168,8 +168,8 @@ pub(crate) async fn decide_and_write(
     context: &OperatorContext,
     id: &Id,
     object: &ScaledObject,
-    input: Input<'_>,
-    changes: status::Changes,
+    input: ExecutorInput<'_>,
+    changes: status::StatusChanges,
     round: engine::TriggerPoll,
 ) {
     let name = Name::new(&object.metadata.namespace, &object.status.hpa_name);
@@ -207,18 +207,18 @@ pub(crate) async fn decide_and_write(
 /// What came of a change of the count.
 enum Outcome {
     /// It was tried.
-    Tried(Scaled),
+    Tried(ScaleResult),
     /// It was not: the count is another than it was taken for.
     Moved { to: i32 },
 }
 
 impl Outcome {
-    fn told(self) -> Scaled {
+    fn told(self) -> ScaleResult {
         match self {
             Self::Tried(scaled) => scaled,
             Self::Moved { to } => {
                 let error = "others change the count all the time; the next round decides again".to_owned();
-                Scaled::NotWritten { from: to, error }
+                ScaleResult::NotWritten { from: to, error }
             }
         }
     }
@@ -229,28 +229,30 @@ async fn scale(
     context: &OperatorContext,
     id: &Id,
     target: &GroupVersionKindResource,
-    input: &Input<'_>,
-    change: Change,
+    input: &ExecutorInput<'_>,
+    change: ScaleChange,
 ) -> Outcome {
     let object = input.object;
     let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
-    let adds = change.why != Why::Deactivate && !context.settings.compat.is_strict();
+    let adds = change.why != ScaleReason::Deactivate && !context.settings.compat.is_strict();
     let expected = input.current.as_ref().ok().copied().filter(|_| adds);
     let scaled = context.client.scale_from(namespace, name, target, expected, change.to).await;
     match &scaled {
-        Scaled::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
+        ScaleResult::NotWritten { from, .. } if expected.is_some_and(|expected| expected != *from) => {
             return Outcome::Moved { to: *from };
         }
-        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => {
+        ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => {
             tracing::warn!(object = %id, to = change.to, error, "failed to scale a target");
         }
-        Scaled::Written { .. } => tracing::info!(object = %id, to = change.to, why = ?change.why, "scaled"),
+        ScaleResult::Written { .. } => {
+            tracing::info!(object = %id, to = change.to, why = ?change.why, "scaled")
+        }
     }
     Outcome::Tried(scaled)
 }
 
 /// Writes what has changed into the newest status that is known.
-pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status::Changes) {
+pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status::StatusChanges) {
     let (Some(object), Some(entry)) = (context.store().object(id), context.known_entry(id)) else { return };
     let mut changes = changes.clone();
     if !context.settings.compat.is_strict() {
@@ -270,18 +272,24 @@ pub(crate) async fn report(context: &OperatorContext, id: &Id, changes: &status:
 }
 
 /// What a query has changed is written, if it is for us to write.
-pub(crate) async fn after_query(context: &OperatorContext, id: &Id, changes: &status::Changes) {
+pub(crate) async fn after_query(context: &OperatorContext, id: &Id, changes: &status::StatusChanges) {
     if context.client.leadership.leads() {
         report(context, id, changes).await;
     }
 }
 
 /// What is kept until the next round.
-fn note(context: &OperatorContext, entry: &ObjectEntry, object: &ScaledObject, told: &[Told], state: &State) {
+fn note(
+    context: &OperatorContext,
+    entry: &ObjectEntry,
+    object: &ScaledObject,
+    told: &[TriggerResult],
+    state: &ActivityState,
+) {
     let failed = told.iter().filter(|told| match &told.metrics {
         Err(_) => true,
         Ok(metrics) => {
-            metrics.iter().any(|m| matches!(m, Metric::External(sample) if sample.reading.is_err()))
+            metrics.iter().any(|m| matches!(m, TriggerMetric::External(sample) if sample.reading.is_err()))
         }
     });
     let failed = failed.count();
@@ -322,11 +330,11 @@ fn skip(context: &OperatorContext, object: &ScaledObject, error: String) {
 /// The metrics that a trigger had when it last told; by their names alone if that was before we came.
 fn last(object: &ScaledObject, slot: &CachedScaler) -> Vec<MetricSpec> {
     let told = slot.last_specs();
-    if told.is_empty() { keda::hpa::known(object, slot.index()) } else { told }
+    if told.is_empty() { keda::hpa::metrics_from_status(object, slot.index()) } else { told }
 }
 
 /// Whether the triggers have metrics that the HPA does not know; a trigger that does not tell says nothing about that.
-fn is_stale(object: &ScaledObject, told: &[Told]) -> bool {
+fn is_stale(object: &ScaledObject, told: &[TriggerResult]) -> bool {
     let known = &object.status.external_metric_names;
-    told.iter().flat_map(Told::samples).any(|sample| !known.contains(&sample.name))
+    told.iter().flat_map(TriggerResult::samples).any(|sample| !known.contains(&sample.name))
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use keda::executor::Input;
-use keda::status::Changes;
+use keda::executor::ExecutorInput;
+use keda::status::StatusChanges;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -56,9 +56,9 @@ async fn wake(
     let metric = object.status.external_metric_names.iter().find(|name| name.starts_with(&prefix));
     let Some(metric) = metric else { return };
     let metric = [metric.clone()];
-    let input = Input::of_push(context.clock.now(), &object, &metric);
+    let input = ExecutorInput::of_push(context.clock.now(), &object, &metric);
     let said = record::pushed(&object, metric.first().map_or("", String::as_str));
-    decide_and_write(context, id, &object, input, Changes::default(), said).await;
+    decide_and_write(context, id, &object, input, StatusChanges::default(), said).await;
 }
 
 /// Where no HPA does it: asks at once how much work there is, and acts on that; whoever is slow to say does not delay the

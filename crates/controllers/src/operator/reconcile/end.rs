@@ -6,7 +6,7 @@ use api::keda::{FINALIZER, ScaledJob, ScaledObject};
 use api::meta::ObjectMeta;
 use cluster::request::ApiError;
 use keda::event::Event;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 use serde_json::{Value, json};
 
 use super::{ReconcileOutcome, pause, users};
@@ -131,7 +131,7 @@ async fn restore(context: &OperatorContext, object: &ScaledObject) -> Result<(),
         Err(error) => return Err(error.message),
     }
     match context.client.scale_to(namespace, name, target, count).await {
-        Scaled::Written { .. } => Ok(()),
-        Scaled::NotRead(error) | Scaled::NotWritten { error, .. } => Err(error),
+        ScaleResult::Written { .. } => Ok(()),
+        ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => Err(error),
     }
 }

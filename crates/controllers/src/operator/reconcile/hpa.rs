@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricSpec};
 use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::event::Event;
-use keda::hpa::{self, Made};
+use keda::hpa::{self, GeneratedHpa};
 
 use super::object::scaling_mode;
 use super::pause;
@@ -36,9 +36,9 @@ pub(super) async fn ensure(
     // Only what cannot be told now is taken from what was there before.
     let found = if told.iter().all(Result::is_ok) { None } else { find(context, object).await? };
     let (specs, broken) = settle(context, object, &triggers, told, found.as_deref())?;
-    let Made { hpa: wanted, status } =
-        hpa::make(object, &specs, context.settings.compat).map_err(|error| {
-            let none = matches!(error, hpa::Error::NoMetrics { .. });
+    let GeneratedHpa { hpa: wanted, status } = hpa::generate(object, &specs, context.settings.compat)
+        .map_err(|error| {
+            let none = matches!(error, hpa::HpaError::NoMetrics { .. });
             broken.clone().filter(|_| none).unwrap_or_else(|| error.to_string())
         })?;
     announce(context, object, &triggers, &specs, is_restart);
@@ -156,9 +156,10 @@ fn last(
     }
     let index = slot.index();
     let written = found.zip(object.spec.triggers.get(index));
-    let held = written.map(|(found, trigger)| hpa::remembered(found, index, trigger)).unwrap_or_default();
+    let held =
+        written.map(|(found, trigger)| hpa::metrics_from_hpa(found, index, trigger)).unwrap_or_default();
     let by_name = object.modifiers().is_some() || scaling_mode(context, object) == ScalingMode::Direct;
-    if held.is_empty() && by_name { hpa::known(object, index) } else { held }
+    if held.is_empty() && by_name { hpa::metrics_from_status(object, index) } else { held }
 }
 
 /// Tells of each trigger once that it is built, be it late; those of an object that was there before we were are no news.

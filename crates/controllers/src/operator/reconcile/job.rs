@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::keda::{Condition, ConditionStatus, Conditions, FINALIZER, ScaledJob, annotations, types};
 use keda::event::Event;
-use keda::jobs::{Outdated, outdated};
+use keda::jobs::{OutdatedJobs, outdated};
 use keda::{admission, status};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn roll_out(context: &OperatorContext, id: &Id, job: &ScaledJob) -> Result
             context.events.record_reconcile(
                 EventSubject::Job,
                 &job.metadata,
-                &Outdated::failed(name, &error.message),
+                &OutdatedJobs::failed(name, &error.message),
             );
             return Err(StepFailure::new(format!("Not able to delete job: {name}"), error.message));
         }

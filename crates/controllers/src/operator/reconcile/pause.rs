@@ -4,7 +4,7 @@ use std::num::IntErrorKind;
 
 use api::keda::{Condition, ConditionStatus, ScaledObject, annotations, types};
 use keda::event::Event;
-use keda::executor::Scaled;
+use keda::executor::ScaleResult;
 
 use super::StepFailure;
 use crate::operator::context::{ObjectEntry, OperatorContext};
@@ -81,10 +81,10 @@ async fn pin(context: &OperatorContext, object: &mut ScaledObject, count: i32) -
         Err(error) => return Err(error.message),
     }
     match context.client.scale_to(namespace, name, target, count).await {
-        Scaled::Written { .. } => Ok(()),
-        Scaled::NotRead(error) => Err(error),
+        ScaleResult::Written { .. } => Ok(()),
+        ScaleResult::NotRead(error) => Err(error),
         // The original says it twice.
-        Scaled::NotWritten { error, .. } => {
+        ScaleResult::NotWritten { error, .. } => {
             Err(format!("failed to scale target to paused replica count: {error}"))
         }
     }

@@ -9,22 +9,22 @@ fn object(spec: &Value) -> ScaledObject {
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
 }
 
-fn sample(name: &str, reading: Result<activity::Reading, String>) -> Told {
+fn sample(name: &str, reading: Result<activity::Reading, String>) -> TriggerResult {
     let target = MetricTarget {
         type_: "AverageValue".into(),
         average_value: Some(quantity::Quantity::parse("20").unwrap()),
         ..MetricTarget::default()
     };
-    let sample = Sample { name: name.into(), target, reading, is_remembered: false };
-    Told { trigger: 0, metrics: Ok(vec![activity::Metric::External(sample)]) }
+    let sample = MetricSample { name: name.into(), target, reading, is_remembered: false };
+    TriggerResult { trigger: 0, metrics: Ok(vec![activity::TriggerMetric::External(sample)]) }
 }
 
 fn value(name: &str, text: &str) -> activity::MetricValue {
     activity::MetricValue { name: name.into(), value: quantity::Quantity::parse(text).unwrap() }
 }
 
-fn round(object: &ScaledObject, told: &[Told]) -> TriggerPoll {
-    let facts = Facts { current: Ok(2), ready_pods: Ok(2) };
+fn round(object: &ScaledObject, told: &[TriggerResult]) -> TriggerPoll {
+    let facts = TargetFacts { current: Ok(2), ready_pods: Ok(2) };
     let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
     RoundRecord { now, object, told, facts: &facts, formula: None, active: true, compat }.round()
 }

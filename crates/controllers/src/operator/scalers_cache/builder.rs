@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::keda::Trigger;
-use keda::environment::{ObjectRef, PodTemplate};
+use keda::environment::{PodTemplate, SourceRef};
 use scalers::backends::Backends;
-use scalers::{Error, Scaler};
+use scalers::{Scaler, ScalerError};
 use serde_json::Value;
 
 use super::owner::ScaledResource;
@@ -18,7 +18,7 @@ use crate::operator::leader_client::{LeaderClient, ResourcePath};
 
 /// Makes the scaler of a trigger; tests have their own.
 pub type BuildScaler =
-    Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, Error> + Send + Sync>;
+    Arc<dyn Fn(&scalers::Trigger, &Backends) -> Result<Arc<dyn Scaler>, ScalerError> + Send + Sync>;
 
 /// Makes scalers.
 pub(crate) struct ScalerBuilder {
@@ -34,7 +34,7 @@ pub(crate) struct ScalerBuilder {
 /// A scaler, or why there is none; and what it was made of.
 pub(super) struct BuiltScaler {
     pub(super) scaler: Result<Arc<dyn Scaler>, String>,
-    pub(super) used: Vec<(ObjectRef, String)>,
+    pub(super) used: Vec<(SourceRef, String)>,
 }
 
 /// What a trigger is called in figures if it has no name.
@@ -60,7 +60,7 @@ impl ScalerBuilder {
         owner: &ScaledResource,
         index: usize,
         trigger: &Trigger,
-        seen: &mut Vec<ObjectRef>,
+        seen: &mut Vec<SourceRef>,
     ) -> Result<Arc<dyn Scaler>, String> {
         let template = self.template(owner, trigger).await?;
         let (namespace, container) = (owner.metadata().namespace.as_str(), owner.container());
@@ -135,7 +135,7 @@ impl ScalerBuilder {
             return Ok(None);
         }
         let Some(target) = &object.status.scale_target_gvkr else {
-            return Err(keda::executor::NO_TARGET.to_owned());
+            return Err(keda::executor::TARGET_NOT_RESOLVED.to_owned());
         };
         let path = ResourcePath {
             group: &target.group,

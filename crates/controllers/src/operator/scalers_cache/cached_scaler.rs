@@ -8,10 +8,10 @@ use api::autoscaling::v2::{MetricSpec, MetricTarget};
 use api::keda::Trigger;
 use api::map::StringMap;
 use api::time::parse_go_duration;
-use keda::activity::{MetricValue, Reading, Sample};
-use keda::environment::ObjectRef;
+use keda::activity::{MetricSample, MetricValue, Reading};
+use keda::environment::SourceRef;
 use scalers::Scaler;
-use scalers::web::{Account, accounted, no_older_than};
+use scalers::web::{RequestLog, with_max_age, with_request_log};
 use tokio::time::{Instant, timeout};
 
 use super::builder::{BuiltScaler, ScalerBuilder};
@@ -49,7 +49,7 @@ pub(crate) struct CachedScaler {
 struct Inner {
     /// Ready to be asked, or why not; none if it was never built or is to be built anew.
     scaler: Option<Result<Arc<dyn Scaler>, String>>,
-    used: Vec<(ObjectRef, String)>,
+    used: Vec<(SourceRef, String)>,
     specs: Option<(Instant, Metrics)>,
     samples: Samples,
     /// SampleQuery often in a row it was built in vain.
@@ -111,7 +111,7 @@ impl CachedScaler {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn used(&self) -> Vec<(ObjectRef, String)> {
+    pub(super) fn used(&self) -> Vec<(SourceRef, String)> {
         self.inner().used.clone()
     }
 
@@ -224,7 +224,7 @@ impl CachedScaler {
     }
 
     /// The metrics it had fail, since it does not even say which it has.
-    fn silent(&self, error: &str, how: SampleQuery<'_>) -> Vec<Sample> {
+    fn silent(&self, error: &str, how: SampleQuery<'_>) -> Vec<MetricSample> {
         let specs = self.last_specs();
         let wanted = specs.iter().filter_map(external).filter(|(name, _)| (how.wanted)(name));
         let mut inner = self.inner();
@@ -238,7 +238,7 @@ impl CachedScaler {
                 inner.samples.insert(name, kept);
             }
             let (name, target) = (name.to_owned(), target.clone());
-            Sample { name, target, reading: Err(error.to_owned()), is_remembered }
+            MetricSample { name, target, reading: Err(error.to_owned()), is_remembered }
         };
         wanted.take(MOST_METRICS).map(one).collect()
     }
@@ -250,8 +250,8 @@ impl CachedScaler {
         name: &str,
         target: &MetricTarget,
         how: SampleQuery<'_>,
-    ) -> Sample {
-        let told = |reading, is_remembered| Sample {
+    ) -> MetricSample {
+        let told = |reading, is_remembered| MetricSample {
             name: name.to_owned(),
             target: target.clone(),
             reading,
@@ -267,8 +267,8 @@ impl CachedScaler {
             return told(kept.reading.clone(), true);
         }
         let began = Instant::now();
-        let reading = no_older_than(how.others, self.read(builder, owner, name, how.deadline));
-        let ((reading, since), account) = Box::pin(accounted(reading)).await;
+        let reading = with_max_age(how.others, self.read(builder, owner, name, how.deadline));
+        let ((reading, since), account) = Box::pin(with_request_log(reading)).await;
         builder.durations.count(&self.trigger.type_, &account);
         let now = Instant::now();
         // What somebody else asked for is as old as it is.
@@ -375,7 +375,7 @@ impl CachedScaler {
 }
 
 impl Inner {
-    fn count(&mut self, account: &Account) {
+    fn count(&mut self, account: &RequestLog) {
         self.empty += u64::from(account.empty);
         for code in account.sent.iter().map(|sent| sent.code.unwrap_or(0)) {
             match self.sent.iter_mut().find(|(own, _)| *own == code) {

@@ -24,9 +24,9 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use api::provider::Compat;
-use keda::activity::{self, Record};
-use keda::environment::ObjectRef;
-use keda::modifiers::Compiled;
+use keda::activity::{self, CachedReading};
+use keda::environment::SourceRef;
+use keda::modifiers::CompiledFormula;
 use tokio::time::Instant;
 
 pub use builder::BuildScaler;
@@ -43,7 +43,7 @@ pub(crate) struct ScalersCache {
     /// The same for all that ask the same.
     group: u64,
     slots: Vec<CachedScaler>,
-    formula: Option<Result<Compiled, String>>,
+    formula: Option<Result<CompiledFormula, String>>,
 }
 
 /// SampleQuery a trigger is asked.
@@ -60,7 +60,7 @@ pub(crate) struct SampleQuery<'a> {
     /// Which metrics are asked for.
     pub(crate) wanted: &'a (dyn Fn(&str) -> bool + Send + Sync),
     /// What the last poll has found: triggers with `useCachedMetrics` are not asked if it is known.
-    pub(crate) records: Option<&'a BTreeMap<String, Record>>,
+    pub(crate) records: Option<&'a BTreeMap<String, CachedReading>>,
 }
 
 /// What a trigger told.
@@ -70,7 +70,7 @@ pub(crate) struct TriggerSamples {
     pub(crate) specs: Result<Vec<MetricSpec>, String>,
     /// What was said of the external ones that were wanted; if it does not say which it has, the same error of each that
     /// it had.
-    pub(crate) samples: Vec<activity::Sample>,
+    pub(crate) samples: Vec<activity::MetricSample>,
     /// Whether there is a scaler, or was one before it failed.
     pub(crate) is_built: bool,
 }
@@ -78,40 +78,40 @@ pub(crate) struct TriggerSamples {
 impl TriggerSamples {
     /// For the rules of ScaledObjects. A source that went away fails in the metrics it had, so that a fallback is there for
     /// it; to the original it has none, and there is no fallback.
-    fn told(self, trigger: usize, compat: Compat) -> activity::Told {
+    fn told(self, trigger: usize, compat: Compat) -> activity::TriggerResult {
         let resources = |specs: &[MetricSpec]| specs.iter().filter(|spec| spec.external.is_none()).count();
         if self.specs.is_err() && !self.samples.is_empty() && !compat.is_strict() {
-            let metrics = self.samples.into_iter().map(activity::Metric::External).collect();
-            return activity::Told { trigger, metrics: Ok(metrics) };
+            let metrics = self.samples.into_iter().map(activity::TriggerMetric::External).collect();
+            return activity::TriggerResult { trigger, metrics: Ok(metrics) };
         }
         let metrics = self.specs.map(|specs| {
-            let resources = std::iter::repeat_n(activity::Metric::Resource, resources(&specs));
-            resources.chain(self.samples.into_iter().map(activity::Metric::External)).collect()
+            let resources = std::iter::repeat_n(activity::TriggerMetric::Resource, resources(&specs));
+            resources.chain(self.samples.into_iter().map(activity::TriggerMetric::External)).collect()
         });
-        activity::Told { trigger, metrics }
+        activity::TriggerResult { trigger, metrics }
     }
 
     /// For the rules of ScaledJobs. A source that does not say which metrics it has is no error to the original: it has none.
-    pub(crate) fn answer(self, compat: Compat) -> keda::jobs::Answer {
+    pub(crate) fn answer(self, compat: Compat) -> keda::jobs::JobTriggerResult {
         let specs = match self.specs {
             Err(_) if self.is_built && compat.is_strict() => Ok(Vec::new()),
             specs => specs,
         };
         let silent = specs.as_ref().is_ok_and(Vec::is_empty);
-        let sample = |sample: activity::Sample| {
-            let reading = sample.reading.map(|reading| keda::jobs::Sample {
+        let sample = |sample: activity::MetricSample| {
+            let reading = sample.reading.map(|reading| keda::jobs::JobReading {
                 values: reading.values.into_iter().map(|value| (value.name, value.value)).collect(),
                 active: reading.active,
             });
             (sample.name, reading)
         };
         let samples = self.samples.into_iter().filter(|_| !silent).map(sample).collect();
-        keda::jobs::Answer { specs, samples }
+        keda::jobs::JobTriggerResult { specs, samples }
     }
 }
 
 /// What all triggers of a ScaledObject told, for its rules.
-pub(crate) fn told(heard: Vec<TriggerSamples>, compat: Compat) -> Vec<activity::Told> {
+pub(crate) fn told(heard: Vec<TriggerSamples>, compat: Compat) -> Vec<activity::TriggerResult> {
     heard.into_iter().enumerate().map(|(trigger, heard)| heard.told(trigger, compat)).collect()
 }
 
@@ -179,12 +179,12 @@ impl ScalersCache {
     }
 
     /// The objects that credentials were read from, and their versions.
-    pub(crate) fn used(&self) -> Vec<(ObjectRef, String)> {
+    pub(crate) fn used(&self) -> Vec<(SourceRef, String)> {
         self.slots.iter().flat_map(CachedScaler::used).collect()
     }
 
     /// Builds anew, before they are next asked, those that were made of an object that has another version by now.
-    pub(crate) fn renew(&self, object: &ObjectRef, version: &str) {
+    pub(crate) fn renew(&self, object: &SourceRef, version: &str) {
         for slot in &self.slots {
             if slot.used().iter().any(|(of, seen)| of == object && seen != version) {
                 slot.renew();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, types};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
-use keda::modifiers::Compiled;
+use keda::modifiers::CompiledFormula;
 
 use crate::operator::id::Id;
 
@@ -58,9 +58,9 @@ impl ScaledResource {
     }
 
     /// Its formula, or why it cannot be used.
-    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<Compiled, String>> {
+    pub(crate) fn formula(&self, compat: Compat) -> Option<Result<CompiledFormula, String>> {
         let Self::Object(object) = self else { return None };
-        object.modifiers().map(|_| Compiled::new(object, compat))
+        object.modifiers().map(|_| CompiledFormula::new(object, compat))
     }
 
     /// Seconds from poll to poll.

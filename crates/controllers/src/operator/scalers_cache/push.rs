@@ -114,7 +114,7 @@ mod tests {
     use std::pin::Pin;
 
     use api::autoscaling::v2::MetricSpec;
-    use scalers::{Answer, Error, Reading};
+    use scalers::{Reading, ScalerError, ScalerFuture};
 
     use super::*;
 
@@ -122,12 +122,12 @@ mod tests {
     struct Torrent;
 
     impl Scaler for Torrent {
-        fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
-            Box::pin(async { Err(Error::new("it only tells")) })
+        fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
+            Box::pin(async { Err(ScalerError::new("it only tells")) })
         }
 
-        fn read<'a>(&'a self, _: &'a str) -> Answer<'a, Reading> {
-            Box::pin(async { Err(Error::new("it only tells")) })
+        fn read<'a>(&'a self, _: &'a str) -> ScalerFuture<'a, Reading> {
+            Box::pin(async { Err(ScalerError::new("it only tells")) })
         }
 
         fn push(

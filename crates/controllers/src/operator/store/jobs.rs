@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::keda::annotations::SCALED_JOB_NAME;
 use cluster::watch::{Change, View};
-use keda::jobs::{JobView, PodView};
+use keda::jobs::{JobPodView, JobView};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(crate) struct JobPod {
     name: String,
     version: String,
     job: Arc<str>,
-    view: PodView,
+    view: JobPodView,
 }
 
 impl<'de> Deserialize<'de> for Job {
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for JobPod {
             name: text(&pod, "name"),
             version: text(&pod, "resourceVersion"),
             job: label.and_then(Value::as_str).unwrap_or_default().into(),
-            view: PodView::read(&pod),
+            view: JobPodView::read(&pod),
         })
     }
 }

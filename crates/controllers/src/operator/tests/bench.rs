@@ -81,7 +81,7 @@ impl Bench {
             recorder: Recorder::start(client.clone(), "keda-operator", clock.clone()),
             clock,
             settings,
-            web: scalers::web::Settings::default(),
+            web: scalers::web::HttpSettings::default(),
             auth: None,
             samples: None,
             build: Some(script.build()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2::{EXTERNAL, ExternalMetricSource, MetricIdentifier, MetricSpec, MetricTarget};
 use quantity::Quantity;
-use scalers::{Answer, Error, Reading, Scaler, Trigger};
+use scalers::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
 use tokio::sync::{mpsc, watch};
 
 use crate::operator::BuildScaler;
@@ -73,10 +73,10 @@ impl Script {
         let script = self.clone();
         Arc::new(move |trigger, _| {
             if !trigger.type_.starts_with("scripted") {
-                return Err(Error::new(format!("no scaler found for type: {}", trigger.type_)));
+                return Err(ScalerError::new(format!("no scaler found for type: {}", trigger.type_)));
             }
             if trigger.metadata.contains_key("needs-password") && !trigger.auth.contains_key("password") {
-                return Err(Error::new("missing required parameter \"password\""));
+                return Err(ScalerError::new("missing required parameter \"password\""));
             }
             let source = trigger.metadata.get("source").cloned().unwrap_or_default();
             script.sources.lock().unwrap().entry(source.clone()).or_default().built += 1;
@@ -92,7 +92,7 @@ struct Scripted {
 }
 
 impl Scaler for Scripted {
-    fn specs(&self) -> Answer<'_, Vec<MetricSpec>> {
+    fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         let name = self.trigger.metric_name(&self.source);
         let target = self.trigger.metadata.get("target").map_or(10, |text| text.parse().unwrap());
         let target = Some(Quantity::new(target, quantity::Format::DecimalSi));
@@ -115,14 +115,14 @@ impl Scaler for Scripted {
         let says = self.script.sources.lock().unwrap().get(&self.source).and_then(|own| own.says.clone());
         Box::pin(async move {
             match says {
-                Some(Says::Mute(why)) => Err(Error::new(why)),
+                Some(Says::Mute(why)) => Err(ScalerError::new(why)),
                 Some(Says::Empty) => Ok(Vec::new()),
                 _ => Ok(vec![spec]),
             }
         })
     }
 
-    fn read<'a>(&'a self, metric: &'a str) -> Answer<'a, Reading> {
+    fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             // A source that needs no time at all would be none.
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -140,7 +140,7 @@ impl Scaler for Scripted {
                     let quantity = Quantity::new(value, quantity::Format::DecimalSi);
                     Ok(Reading::one(metric, quantity, value > 0))
                 }
-                Says::Fails(why) | Says::Mute(why) => Err(Error::new(why)),
+                Says::Fails(why) | Says::Mute(why) => Err(ScalerError::new(why)),
                 Says::Empty => Ok(Reading::default()),
                 Says::Hangs => std::future::pending().await,
             }

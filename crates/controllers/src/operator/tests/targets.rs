@@ -5,7 +5,7 @@ use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::Recorder;
 use http::Method;
-use keda::admission::{Kind, Operation, Request, Verdict};
+use keda::admission::{AdmissionInput, AdmissionKind, Operation, Verdict};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, objects, trigger};
@@ -162,9 +162,9 @@ async fn the_webhook_takes_what_the_operator_can_scale() {
     let judge = async |api_version: &str, kind: &str| {
         let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": "so", "namespace": "shop"}, "spec": spec(api_version, kind)});
-        let request = Request {
+        let request = AdmissionInput {
             operation: Operation::Create,
-            kind: Kind::ScaledObject,
+            kind: AdmissionKind::ScaledObject,
             dry_run: false,
             object: &object,
             old: None,

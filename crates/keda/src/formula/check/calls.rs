@@ -1,9 +1,9 @@
-//! Methods, and functions that look at each item.
+//! Checks of methods and predicate functions.
 
 use std::sync::Arc;
 
 use super::{Checker, Predicate};
-use crate::formula::error::Error;
+use crate::formula::error::FormulaError;
 use crate::formula::functions::{Each, method_type};
 use crate::formula::syntax::Id;
 use crate::formula::types::Type;
@@ -15,7 +15,7 @@ impl Checker<'_> {
         name: &Arc<str>,
         arguments: &[Id],
         at: u32,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, FormulaError> {
         let found = self.node(base)?;
         for argument in arguments {
             self.node(*argument)?;
@@ -23,7 +23,7 @@ impl Checker<'_> {
         match method_type(&found, name) {
             Some(given) => Ok(given),
             None if found.is_any() => Ok(Type::Any),
-            None => Err(Error::new(at, format!("type {found} has no method {name}"))),
+            None => Err(FormulaError::new(at, format!("type {found} has no method {name}"))),
         }
     }
 
@@ -33,11 +33,11 @@ impl Checker<'_> {
         array: Id,
         predicate: Option<Id>,
         extra: Option<Id>,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, FormulaError> {
         let found = self.node(array)?;
         let Some(item) = found.item() else {
             let text = format!("builtin {} takes only array (got {found})", each.name());
-            return Err(Error::new(self.tree.node(array).at, text));
+            return Err(FormulaError::new(self.tree.node(array).at, text));
         };
         let given = match predicate {
             Some(predicate) => {
@@ -48,14 +48,14 @@ impl Checker<'_> {
                 let given = given?;
                 if each.asks() && given != Type::Bool && !given.is_any() {
                     let text = format!("predicate should return boolean (got {given})");
-                    return Err(Error::new(self.tree.node(predicate).at, text));
+                    return Err(FormulaError::new(self.tree.node(predicate).at, text));
                 }
                 Some(given)
             }
             None => {
                 if each == Each::Count && item != Type::Bool && !item.is_any() {
                     let text = format!("predicate should return boolean (got {item})");
-                    return Err(Error::new(self.tree.node(array).at, text));
+                    return Err(FormulaError::new(self.tree.node(array).at, text));
                 }
                 None
             }
@@ -64,7 +64,7 @@ impl Checker<'_> {
             let kind = self.node(extra)?;
             if each == Each::SortBy && kind != Type::Text && !kind.is_any() {
                 let text = format!("invalid argument for sortBy (type {kind})");
-                return Err(Error::new(self.tree.node(extra).at, text));
+                return Err(FormulaError::new(self.tree.node(extra).at, text));
             }
         }
         Ok(match each {

@@ -1,7 +1,7 @@
-//! Operators with two operands, members and slices.
+//! Checks of binary operators, members and slices.
 
 use super::Checker;
-use crate::formula::error::Error;
+use crate::formula::error::FormulaError;
 use crate::formula::operators;
 use crate::formula::syntax::{Binary, Form, Id};
 use crate::formula::types::Type;
@@ -15,7 +15,7 @@ impl Checker<'_> {
         left: Id,
         right: Id,
         at: u32,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, FormulaError> {
         let (a, b) = (self.node(left)?, self.node(right)?);
         let found = match operator {
             Binary::Coalesce => Some(a.clone().either(b.clone())),
@@ -24,7 +24,7 @@ impl Checker<'_> {
         };
         let Some(found) = found else {
             let text = format!("invalid operation: {} (mismatched types {a} and {b})", operator.sign());
-            return Err(Error::new(at, text));
+            return Err(FormulaError::new(at, text));
         };
         let constant = |id: Id| match &self.tree.node(id).form {
             Form::Constant(value) => Some(value),
@@ -32,10 +32,10 @@ impl Checker<'_> {
         };
         match (operator, constant(left), constant(right)) {
             (Binary::Modulo, Some(Value::Int(_)), Some(Value::Int(0))) => {
-                return Err(Error::new(at, "integer divide by zero"));
+                return Err(FormulaError::new(at, "integer divide by zero"));
             }
             (Binary::Matches, _, Some(Value::Text(text))) => {
-                let pattern = operators::pattern(text).map_err(|why| Error::new(at, why))?;
+                let pattern = operators::pattern(text).map_err(|why| FormulaError::new(at, why))?;
                 self.found.push((id, Form::Matches(left, Box::new(pattern))));
             }
             _ => {}
@@ -43,13 +43,13 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    pub(super) fn member(&mut self, base: Id, key: Id, at: u32) -> Result<Type, Error> {
+    pub(super) fn member(&mut self, base: Id, key: Id, at: u32) -> Result<Type, FormulaError> {
         let (base_type, key_type) = (self.node(base)?, self.node(key)?);
         let name = match &self.tree.node(key).form {
             Form::Constant(Value::Text(name)) => Some(name.clone()),
             _ => None,
         };
-        let refused = |text: String| Err(Error::new(at, text));
+        let refused = |text: String| Err(FormulaError::new(at, text));
         match (&base_type, &name) {
             (Type::Any, _) => Ok(Type::Any),
             (Type::All, Some(name)) if self.names.iter().any(|known| **known == **name) => Ok(Type::Float),
@@ -74,24 +74,27 @@ impl Checker<'_> {
         from: Option<Id>,
         to: Option<Id>,
         at: u32,
-    ) -> Result<Type, Error> {
+    ) -> Result<Type, FormulaError> {
         let found = self.node(base)?;
         if !matches!(found, Type::Any | Type::Array(_) | Type::Text) {
-            return Err(Error::new(at, format!("cannot slice {found}")));
+            return Err(FormulaError::new(at, format!("cannot slice {found}")));
         }
         for bound in [from, to].into_iter().flatten() {
             let kind = self.node(bound)?;
             if !matches!(kind, Type::Any | Type::Int) {
-                return Err(Error::new(self.tree.node(bound).at, format!("non-integer slice index {kind}")));
+                return Err(FormulaError::new(
+                    self.tree.node(bound).at,
+                    format!("non-integer slice index {kind}"),
+                ));
             }
         }
         Ok(found)
     }
 }
 
-/// Whether something can be asked to be in something else; `None` if that has no members.
-fn membership(needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, Error> {
-    let refused = |text: String| Err(Error::new(at, text));
+/// Whether `in` is possible for these types; `None` if the right operand has no members.
+fn membership(needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, FormulaError> {
+    let refused = |text: String| Err(FormulaError::new(at, text));
     match heap {
         Type::Any | Type::Nil | Type::Groups(_) => Ok(Some(Type::Bool)),
         Type::Map | Type::All if matches!(needle, Type::Text | Type::Any) => Ok(Some(Type::Bool)),
@@ -102,7 +105,7 @@ fn membership(needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, Error
     }
 }
 
-/// What an operator gives for operands of these types; `None` if it cannot have them. Where one of them is not known,
+/// The result type of an operator for these operand types; `None` if they are invalid. If one of them is unknown,
 /// the other decides.
 fn result(operator: Binary, a: &Type, b: &Type) -> Option<Type> {
     let unknown = a.is_any() || b.is_any();

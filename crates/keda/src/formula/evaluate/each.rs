@@ -1,4 +1,4 @@
-//! Functions that look at each item of an array.
+//! Predicate functions over the items of an array.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Run<'_> {
             && let [first, rest @ ..] = &**items
             && !rest.is_empty()
         {
-            // The original makes `a + b` of `sum([a, b])`.
+            // expr optimizes `sum([a, b])` to `a + b`.
             return self.added(*first, rest, at);
         }
         let list = match self.node(array)? {
@@ -110,7 +110,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the predicate says of an item; without one, the item itself.
+    /// The result of the predicate for an item; without a predicate the item itself.
     fn predicate(&mut self, predicate: Option<Id>, index: usize, item: &Value) -> Answer {
         let Some(predicate) = predicate else {
             return Ok(item.clone());
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
     }
 
-    /// The first item of which the predicate says `wanted`.
+    /// The first item for which the predicate returns `wanted`.
     fn first(
         &mut self,
         items: &[Value],
@@ -201,7 +201,7 @@ impl Run<'_> {
     }
 }
 
-/// The item, or its place.
+/// The item, or its index.
 fn told(item: bool, items: &[Value], index: usize) -> Value {
     if item { items.get(index).cloned().unwrap_or_default() } else { Value::Int(index as i64) }
 }

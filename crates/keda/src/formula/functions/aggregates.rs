@@ -1,4 +1,4 @@
-//! The largest, the smallest, the mean and the median of numbers and arrays of numbers.
+//! max, min, mean and median of numbers and arrays of numbers.
 
 use super::Function;
 use crate::formula::evaluate::Run;
@@ -43,7 +43,7 @@ pub(super) fn call(function: Function, arguments: &[Value], run: &mut Run<'_>) -
     }
 }
 
-/// All numbers, also those in arrays within arrays; what is no number is an error.
+/// All numbers, including nested arrays; other values are errors.
 fn each(
     function: Function,
     values: &[Value],

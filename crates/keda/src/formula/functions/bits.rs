@@ -1,4 +1,4 @@
-//! Bits of integers.
+//! Bit functions.
 
 use super::{Function, Given};
 use crate::formula::value::Value;
@@ -18,7 +18,7 @@ pub(super) fn call(function: Function, given: &Given<'_>) -> Result<Value, Strin
         Function::BitAnd => a & b,
         Function::BitOr => a | b,
         Function::BitXor => a ^ b,
-        // Go's `&^`: the bits of the first that the second has not.
+        // Go's `&^` (AND NOT).
         Function::BitNand => a & !b,
         Function::BitShl => a.checked_shl(shift()?).unwrap_or(0),
         Function::BitShr => a.checked_shr(shift()?).unwrap_or(if a < 0 { -1 } else { 0 }),

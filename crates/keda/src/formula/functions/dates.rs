@@ -1,4 +1,4 @@
-//! Durations and dates as Go writes them.
+//! Durations and dates in Go's formats.
 
 use api::time::{go_duration, parse_go_duration};
 use jiff::civil::DateTime;
@@ -28,7 +28,7 @@ const LAYOUTS: [&str; 7] = [
     "Mon, 02 Jan 2006 15:04:05 MST",
 ];
 
-/// Parts of Go's layouts, the longer before what they begin with, and what they are elsewhere.
+/// Elements of Go's layouts and their strftime equivalents; longer elements first.
 const PARTS: [(&str, &str); 35] = [
     ("2006", "%Y"),
     ("January", "%B"),
@@ -67,7 +67,7 @@ const PARTS: [(&str, &str); 35] = [
     (",", ","),
 ];
 
-/// A layout in the words of `strftime`.
+/// Converts a Go layout to `strftime`.
 fn translated(layout: &str) -> String {
     let mut out = String::new();
     let mut rest = layout;
@@ -77,7 +77,7 @@ fn translated(layout: &str) -> String {
             .find(|(part, _)| rest.starts_with(part))
             .map_or((first.len_utf8(), None), |(part, put)| (part.len(), Some(*put)));
         match put {
-            // `Z` alone for UTC, else an offset: parsing tries both.
+            // `Z` for UTC, else an offset: parsing tries both.
             Some("Z") => out.push_str("%:z"),
             Some(put) => out.push_str(put),
             None => out.push(first),
@@ -107,7 +107,7 @@ fn parse_with(text: &str, layout: &str, zone: &TimeZone) -> Option<Zoned> {
         (true, Some(text)) => (format!("{text}+00:00"), layout.to_owned()),
         _ => (text.to_owned(), layout.to_owned()),
     };
-    // A name of a zone is believed where it is UTC, and ignored elsewhere, as Go does.
+    // A zone abbreviation is used if it is UTC and ignored otherwise, as in Go.
     let (text, layout, named) = match layout.strip_suffix(" MST").zip(text.rsplit_once(' ')) {
         Some((layout, (text, name))) => {
             let utc = matches!(name, "UTC" | "GMT" | "Z");
@@ -115,7 +115,7 @@ fn parse_with(text: &str, layout: &str, zone: &TimeZone) -> Option<Zoned> {
         }
         None => (text, layout, None),
     };
-    // Go reads a fraction of a second also where the layout has none.
+    // Go parses fractional seconds even if the layout has none.
     let mut format = translated(&layout);
     if format.contains("%S") && !format.contains("%S.") && !format.contains("%S%.f") {
         format = format.replace("%S", "%S%.f");
@@ -144,7 +144,7 @@ pub(super) fn format_date(time: &Zoned, layout: &str) -> Result<String, String> 
     jiff::fmt::strtime::format(&format, time).map_err(|error| error.to_string())
 }
 
-/// The zone with this name; `UTC` and `Local` are UTC, for we know no other place.
+/// The time zone with this name; `UTC` and `Local` are UTC.
 pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
     match name {
         "" | "UTC" | "Local" => Ok(TimeZone::UTC),

@@ -1,4 +1,4 @@
-//! JSON, as Go writes and reads it.
+//! JSON as in Go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn from(json: serde_json::Value) -> Result<Value, String> {
     Ok(match json {
         serde_json::Value::Null => Value::Nil,
         serde_json::Value::Bool(flag) => Value::Bool(flag),
-        // Every number is a float there.
+        // In Go every number decodes to a float.
         serde_json::Value::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
         serde_json::Value::String(text) => Value::Text(text.into()),
         serde_json::Value::Array(items) => {
@@ -45,7 +45,7 @@ fn from(json: serde_json::Value) -> Result<Value, String> {
     })
 }
 
-/// With two blanks per level, as the original does.
+/// Indented by two spaces per level, as in expr.
 fn write(value: &Value, level: usize, out: &mut String) -> Result<(), String> {
     if out.len() as u64 > LARGEST {
         return Err(too_large());
@@ -99,7 +99,7 @@ fn quote(text: &str, out: &mut String) {
     let quoted = serde_json::Value::from(text).to_string();
     for c in quoted.chars() {
         match c {
-            // Go writes JSON that may stand in HTML.
+            // Go escapes HTML characters in JSON.
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", c as u32)),
             c => out.push(c),
         }

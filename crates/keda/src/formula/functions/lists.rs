@@ -82,7 +82,7 @@ pub(in crate::formula) fn sort_by_keys(
 ) -> Result<Value, String> {
     let count = keyed.len() as u64;
     run.spend(count.saturating_mul(u64::from(u64::BITS - count.leading_zeros())))?;
-    // What cannot be compared is found before, so that the order is one.
+    // Incomparable keys are refused first, so that sorting has a total order.
     let mut keys = keyed.iter().map(|(key, _)| key);
     if let Some(first) = keys.next() {
         for key in keys {

@@ -10,7 +10,7 @@ use crate::formula::value::{Key, Map, Value};
 
 pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
     match function {
-        // What is not there is nil, and nothing is an error.
+        // Missing keys are nil, not errors.
         Function::Get => Ok(operators::fetch(given.value(0), given.value(1)).unwrap_or_default()),
         Function::Keys => {
             let map = given.map(0)?;

@@ -37,7 +37,7 @@ fn int(value: &Value) -> Result<i64, String> {
     match value {
         Value::Int(number) | Value::Span(number) => Ok(*number),
         Value::Float(number) => {
-            // Beyond these the original's number is an accident of the processor.
+            // Beyond this range Go's result depends on the processor.
             let fits = *number >= -9_223_372_036_854_775_808.0 && *number < 9_223_372_036_854_775_808.0;
             if fits { Ok(*number as i64) } else { Err(refused()) }
         }

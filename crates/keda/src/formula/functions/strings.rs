@@ -1,4 +1,4 @@
-//! Texts.
+//! String functions.
 
 use super::{Function, Given};
 use crate::formula::evaluate::Run;
@@ -59,7 +59,7 @@ fn join(given: &Given<'_>, run: &mut Run<'_>) -> Result<Value, String> {
 
 fn split(function: Function, given: &Given<'_>, run: &mut Run<'_>, text: &str) -> Result<Value, String> {
     let separator = given.text(1)?;
-    // As in Go: no limit if negative, nothing at all if zero.
+    // As in Go: no limit if negative, no parts if zero.
     let limit = match given.is_given(2).then(|| given.int(2)).transpose()? {
         Some(0) => return run.array(Vec::new()),
         Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -132,7 +132,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    // Line ends are skipped, as in Go.
+    // Line ends are ignored, as in Go.
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     if !clean.len().is_multiple_of(4) {
         return None;

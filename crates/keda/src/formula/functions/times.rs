@@ -1,4 +1,4 @@
-//! Instants and lengths of time, and their methods.
+//! Times and durations, and their methods.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(in crate::formula) fn between(a: &Zoned, b: &Zoned) -> Value {
     Value::Span(difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
-/// What a method gives, or that there is none.
+/// The result type of a method, if it exists.
 pub(in crate::formula) fn method_type(base: &Type, name: &str) -> Option<Type> {
     Some(match (base, name) {
         (Type::Span, "Hours" | "Minutes" | "Seconds") => Type::Float,

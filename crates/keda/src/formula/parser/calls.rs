@@ -1,7 +1,7 @@
-//! Calls, pipes, and what follows a value: members, slices, methods.
+//! Parsing of calls, pipes and postfix operators: members, slices, methods.
 
 use super::Parser;
-use crate::formula::error::Error;
+use crate::formula::error::FormulaError;
 use crate::formula::functions::{Each, Function};
 use crate::formula::lexer::Word;
 use crate::formula::syntax::{Form, Id};
@@ -9,7 +9,7 @@ use crate::formula::value::Value;
 
 impl<'a> Parser<'a> {
     /// `value | name(…)` is `name(value, …)`.
-    pub(super) fn piped(&mut self, value: Id) -> Result<Id, Error> {
+    pub(super) fn piped(&mut self, value: Id) -> Result<Id, FormulaError> {
         let at = self.at();
         let name = self.name()?;
         if !self.is_bracket('(') {
@@ -19,8 +19,8 @@ impl<'a> Parser<'a> {
         self.postfix(call)
     }
 
-    /// `name(…)`, with the first argument given where it was piped.
-    pub(super) fn call(&mut self, name: &str, at: u32, first: Option<Id>) -> Result<Id, Error> {
+    /// `name(…)`, with the piped value as first argument, if any.
+    pub(super) fn call(&mut self, name: &str, at: u32, first: Option<Id>) -> Result<Id, FormulaError> {
         let hidden = self.names.iter().any(|known| known == name);
         if let Some(each) = Each::named(name).filter(|_| !hidden) {
             return self.each(each, at, first);
@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `a, b)`; a comma may follow the last.
-    fn arguments(&mut self, arguments: &mut Vec<Id>) -> Result<(), Error> {
+    fn arguments(&mut self, arguments: &mut Vec<Id>) -> Result<(), FormulaError> {
         while !self.is_bracket(')') {
             arguments.push(self.expression(0)?);
             if !self.is_bracket(')') {
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A function that looks at each item: `filter(array, # > 1)`.
-    fn each(&mut self, each: Each, at: u32, first: Option<Id>) -> Result<Id, Error> {
+    fn each(&mut self, each: Each, at: u32, first: Option<Id>) -> Result<Id, FormulaError> {
         self.expect_bracket('(')?;
         let array = match first {
             Some(array) => array,
@@ -78,16 +78,16 @@ impl<'a> Parser<'a> {
         self.add(at, Form::Each { each, array, predicate, extra })
     }
 
-    /// Braces may be left out.
-    fn predicate(&mut self) -> Result<Id, Error> {
+    /// Braces around a predicate are optional.
+    fn predicate(&mut self) -> Result<Id, FormulaError> {
         self.predicates += 1;
         let parsed = if self.is_bracket('{') { self.block() } else { self.expression(0) };
         self.predicates -= 1;
         parsed
     }
 
-    /// What follows a value. With `?.` in it, the whole chain is nil where it meets nil.
-    pub(super) fn postfix(&mut self, start: Id) -> Result<Id, Error> {
+    /// Postfix operators. A chain with `?.` is nil as a whole if it reaches nil.
+    pub(super) fn postfix(&mut self, start: Id) -> Result<Id, FormulaError> {
         let mut node = start;
         let mut has_optional = false;
         loop {
@@ -119,11 +119,11 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    fn member(&mut self, base: Id, optional: bool) -> Result<Id, Error> {
+    fn member(&mut self, base: Id, optional: bool) -> Result<Id, FormulaError> {
         let at = self.at();
         let name: &'a str = match self.word() {
             Word::Name(name) => name,
-            // Words that mean something elsewhere are names here.
+            // Keywords are allowed as member names.
             Word::Sign(word) if word.starts_with(char::is_alphabetic) => word,
             _ => return Err(self.unexpected()),
         };
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `[key]`, `[from:to]`.
-    fn indexed(&mut self, base: Id, optional: bool) -> Result<Id, Error> {
+    fn indexed(&mut self, base: Id, optional: bool) -> Result<Id, FormulaError> {
         let at = self.at();
         self.expect_bracket('[')?;
         let from = if self.is_sign(":") { None } else { Some(self.expression(0)?) };

@@ -3,7 +3,7 @@
 use std::num::IntErrorKind;
 
 use super::Parser;
-use crate::formula::error::Error;
+use crate::formula::error::FormulaError;
 use crate::formula::lexer::Word;
 use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;
@@ -34,7 +34,7 @@ pub(super) fn number(digits: &str) -> Result<Value, String> {
 
 impl Parser<'_> {
     /// `[a, b]`; a comma may follow the last.
-    pub(super) fn array(&mut self) -> Result<Id, Error> {
+    pub(super) fn array(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         self.expect_bracket('[')?;
         let mut items = Vec::new();
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     /// `{a: 1, 'b': 2, (c): 3}`; a comma may follow the last.
-    pub(super) fn map(&mut self) -> Result<Id, Error> {
+    pub(super) fn map(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         self.expect_bracket('{')?;
         let mut pairs = Vec::new();
@@ -66,7 +66,7 @@ impl Parser<'_> {
         self.add(at, Form::Map(pairs.into()))
     }
 
-    fn key(&mut self) -> Result<Id, Error> {
+    fn key(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         let text = match self.word() {
             Word::Name(text) | Word::Number(text) => (*text).to_owned(),
@@ -78,7 +78,7 @@ impl Parser<'_> {
                      parentheses (unexpected token {})",
                     other.shown()
                 );
-                return Err(Error::new(at, text));
+                return Err(FormulaError::new(at, text));
             }
         };
         self.advance();

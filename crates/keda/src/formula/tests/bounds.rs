@@ -1,4 +1,4 @@
-//! Nothing that a user writes takes for ever, or all memory, or the stack.
+//! Limits on time, memory and stack.
 
 use super::{refused, told};
 
@@ -77,7 +77,7 @@ fn deep_formulas_are_refused() {
 }
 
 #[test]
-fn what_is_usual_is_allowed() {
+fn usual_formulas_are_allowed() {
     let nested = format!("{}a{}", "(".repeat(150), ")".repeat(150));
     assert_eq!(told(&nested).as_deref(), Ok("float64 2"));
     let sum = format!("a{}", " + a".repeat(200));
@@ -85,7 +85,7 @@ fn what_is_usual_is_allowed() {
     assert_eq!(told("sum(1..100000)").as_deref(), Ok("int 5000050000"));
 }
 
-/// A node with two parents is looked at once, not twice as often with each level.
+/// A node with two parents is checked once, so that chains do not grow exponentially.
 #[test]
 fn chains_of_comparisons_do_not_explode() {
     let mut formula = "a".to_owned();
@@ -95,7 +95,7 @@ fn chains_of_comparisons_do_not_explode() {
     assert!(told(&formula).expect_err("chain").starts_with("formula takes more than"));
 }
 
-/// As on the threads of a server, in a build without optimisation.
+/// The stack size of server threads, in a build without optimization.
 #[test]
 fn the_deepest_formulas_fit_a_small_stack() {
     let run = || {

@@ -1,4 +1,4 @@
-//! What functions give.
+//! Results of functions.
 
 use super::{refused, yields};
 

@@ -139,7 +139,7 @@ fn conditions() {
         ("if a > 5 { 1 } else if b > 5 { 2 } else { 3 }", "int 3"),
         ("if true { let x = 1; x + 1 } else { 0 }", "int 2"),
         ("(if true { 1 } else { 2 }) + 1", "int 2"),
-        // What is not reached is not run.
+        // Unreached operands are not evaluated.
         ("true or 1 / 0 == nil", "bool true"),
         ("false and [1][5] == 1", "bool false"),
         ("true ? 1 : [1][5]", "int 1"),
@@ -218,7 +218,7 @@ fn members_slices_and_chains() {
 }
 
 #[test]
-fn nil_is_only_what_it_is_asked_to_be() {
+fn nil_is_only_handled_where_requested() {
     let cases = [
         ("a ?? c", "float64 5"),
         ("a ?? b", "<nil> <nil>"),
@@ -240,7 +240,7 @@ fn nil_is_only_what_it_is_asked_to_be() {
 }
 
 #[test]
-fn names_of_any_script_are_names() {
+fn unicode_names_are_allowed() {
     let program = super::Program::compile("ünï + _x * $y", &["ünï", "_x", "$y"].map(str::to_owned)).unwrap();
     let value = program.run(&[1.0, 2.0, 3.0].map(super::Value::Float), super::moment()).unwrap();
     assert_eq!(value.number(), Some(7.0));
@@ -248,7 +248,7 @@ fn names_of_any_script_are_names() {
 }
 
 #[test]
-fn a_name_hides_a_function() {
+fn trigger_name_hides_function() {
     let names = ["max".to_owned()];
     assert!(super::Program::compile("max + 1", &names).is_ok());
     let error = super::Program::compile("max(1, 2)", &names).unwrap_err();

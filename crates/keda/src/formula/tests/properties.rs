@@ -1,10 +1,10 @@
-//! For all formulas: nothing panics, what is made of numbers is what arithmetic says.
+//! Properties of all formulas: no panics, and correct arithmetic.
 
 use proptest::prelude::*;
 
 use super::{Program, Value, moment, run};
 
-/// Arithmetic over three numbers, as text and as what it should be.
+/// Arithmetic over three numbers, as text and expected value.
 fn arithmetic() -> impl Strategy<Value = (String, f64)> {
     let leaf = prop_oneof![
         Just(("a".to_owned(), 2.0)),
@@ -38,7 +38,7 @@ fn arithmetic() -> impl Strategy<Value = (String, f64)> {
     .prop_filter("a variable may be declared once", |(text, _)| text.matches("let v").count() <= 1)
 }
 
-/// Words of the language in any order.
+/// Random sequences of tokens.
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "a", "b", "c", "1", "2.5", "'x'", "nil", "true", "(", ")", "[", "]", "{", "}", "+", "-", "*", "/",

@@ -1,4 +1,4 @@
-//! What is refused before it is run, even where it would never be reached.
+//! Formulas that are refused at compile time.
 
 use super::{refused, told};
 
@@ -68,7 +68,7 @@ fn names() {
 
 #[test]
 fn types_are_known_before_a_formula_runs() {
-    // Behind `a > 9` nothing is reached.
+    // The operand after `a > 9` is not evaluated.
     let hidden = |formula: &str| told(&format!("a > 9 ? ({formula}) : 1"));
     let cases = [
         ("a % 3", "invalid operation: % (mismatched types float64 and int)"),
@@ -115,7 +115,7 @@ fn types_are_known_before_a_formula_runs() {
 }
 
 #[test]
-fn what_may_fit_is_left_to_the_run() {
+fn possible_types_are_checked_at_run_time() {
     let hidden = |formula: &str| told(&format!("a > 9 ? ({formula}) : 1"));
     for formula in [
         "{x: 1}.x + 'y'",

@@ -1,16 +1,16 @@
-//! The text format of Prometheus: the first sample of a metric that has the wanted labels.
+//! The Prometheus text format: the first sample of a metric with the required labels.
 
-use crate::Error;
+use crate::ScalerError;
 
-/// A metric and the labels it must have.
+/// A metric and its required labels.
 #[derive(Debug, PartialEq)]
 struct Wanted<'a> {
     name: &'a str,
     labels: Vec<(&'a str, String)>,
 }
 
-/// The number of the first sample that fits `name{label="value"}`.
-pub fn read(text: &str, location: &str) -> Result<f64, Error> {
+/// The value of the first sample that matches `name{label="value"}`.
+pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
     let wanted = wanted(location)?;
     let mut found = false;
     let mut kind = "untyped";
@@ -29,7 +29,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, Error> {
             continue;
         }
         found = true;
-        let bad = || Error::new(format!("{line:?} is no sample of the text format of Prometheus"));
+        let bad = || ScalerError::new(format!("{line:?} is no sample of the text format of Prometheus"));
         let (labels, rest) = match rest.trim_start().strip_prefix('{') {
             Some(inner) => labels(inner).ok_or_else(bad)?,
             None => (Vec::new(), rest),
@@ -42,20 +42,23 @@ pub fn read(text: &str, location: &str) -> Result<f64, Error> {
         let number =
             rest.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).ok_or_else(bad)?;
         if !number.is_finite() {
-            return Err(Error::new(format!("value {location} is {number}, which is no number to scale by")));
+            return Err(ScalerError::new(format!(
+                "value {location} is {number}, which is no number to scale by"
+            )));
         }
         return Ok(number);
     }
-    Err(Error::new(if found {
+    Err(ScalerError::new(if found {
         format!("value {location} not found")
     } else {
         format!("metric '{}' not found", wanted.name)
     }))
 }
 
-fn wanted(location: &str) -> Result<Wanted<'_>, Error> {
-    let bad =
-        || Error::new(format!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}"));
+fn wanted(location: &str) -> Result<Wanted<'_>, ScalerError> {
+    let bad = || {
+        ScalerError::new(format!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}"))
+    };
     let location = location.trim();
     let (name, labels) = match location.split_once('{') {
         None => (location, Vec::new()),
@@ -74,7 +77,7 @@ fn wanted(location: &str) -> Result<Wanted<'_>, Error> {
     Ok(Wanted { name, labels })
 }
 
-/// Labels up to the closing brace, and what is after it.
+/// Parses labels up to the closing brace; also returns the rest.
 fn labels(inner: &str) -> Option<(Vec<(&str, String)>, &str)> {
     let mut all = Vec::new();
     let mut rest = inner.trim_start();
@@ -94,7 +97,7 @@ fn labels(inner: &str) -> Option<(Vec<(&str, String)>, &str)> {
     }
 }
 
-/// A text up to its closing quote, and what is after it.
+/// Parses a string up to its closing quote; also returns the rest.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut escape = false;

@@ -1,34 +1,34 @@
-//! Paths through JSON, as GJSON writes them.
+//! GJSON paths.
 //!
-//! `a.b.0.c`, `a\.b`, `names.#` (how many), `names.#.first` (of each), `na*e`, `#(age>40).name` (the first that fits)
-//! and `#(age>40)#.name` (all that fit). Modifiers (`@…`), literals (`!…`) and several paths at once are not known.
+//! `a.b.0.c`, `a\.b`, `names.#` (count), `names.#.first` (of each), `na*e`, `#(age>40).name` (first match)
+//! and `#(age>40)#.name` (all matches). Modifiers (`@…`), literals (`!…`) and multipaths are not supported.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 
 /// One step of a path.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// A member of this name, or the item of this number.
+    /// The member with this name, or the item with this index.
     Name(String),
-    /// The first member whose name fits `*` and `?`.
+    /// The first member whose name matches a pattern with `*` and `?`.
     Pattern(String),
-    /// How many items, or the rest of the path of each.
+    /// The number of items, or the rest of the path applied to each item.
     Each,
-    /// The first item, or all items, that fit.
+    /// The first item, or all items, that match a condition.
     Query { key: String, operator: &'static str, value: String, all: bool },
 }
 
-/// Follows a path of GJSON; none if it leads nowhere.
-pub fn find<'a>(tree: &'a Value, path: &str) -> Result<Option<Cow<'a, Value>>, Error> {
-    let steps = steps(path).map_err(|why| Error::new(format!("valueLocation {path:?}: {why}")))?;
+/// The value at a GJSON path, if it exists.
+pub fn find<'a>(tree: &'a Value, path: &str) -> Result<Option<Cow<'a, Value>>, ScalerError> {
+    let steps = steps(path).map_err(|why| ScalerError::new(format!("valueLocation {path:?}: {why}")))?;
     Ok(follow(tree, &steps))
 }
 
-/// Follows a plain path: names and numbers with dots between them.
+/// The value at a plain path: names and indexes separated by dots.
 pub fn walk<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(tree, |value, name| match value {
         Value::Object(members) => members.get(name),
@@ -71,9 +71,9 @@ fn follow<'a>(value: &'a Value, steps: &[Step]) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// Whether a name fits a pattern with `*` (anything) and `?` (any one).
+/// Whether a name matches a pattern with `*` (any text) and `?` (any character).
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // Where to go on after the last star: linear in most cases, and never worse than the product of both lengths.
+    // Backtracks only to the last star, so the cost is at most the product of both lengths.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {
@@ -158,7 +158,7 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// One name up to the next dot that is not escaped.
+/// One name, up to the next unescaped dot.
 fn plain(text: &str) -> (Step, Option<&str>) {
     let (mut name, mut pattern, mut escape) = (String::new(), false, false);
     for (at, c) in text.char_indices() {
@@ -189,7 +189,7 @@ fn step(name: String, pattern: bool) -> Step {
     }
 }
 
-/// Where the bracket closes that is open at the beginning.
+/// The position of the bracket that closes the first one.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quoted, mut escape) = (0_usize, false, false);
     for (at, c) in text.char_indices() {
@@ -206,7 +206,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Longer ones first.
+/// Operators, longer ones first.
 const OPERATORS: [&str; 9] = ["==", "!=", "<=", ">=", "!%", "=", "<", ">", "%"];
 
 fn query(text: &str, all: bool) -> Result<Step, String> {

@@ -1,4 +1,4 @@
-//! Reads a number from an answer; builds addresses; without IO.
+//! Reads a number from a response and builds URLs, without IO.
 //!
 //! ```text
 //! json        paths through JSON (and YAML and XML, once they are trees)
@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use quantity::Quantity;
 use serde_json::Value;
 
-use crate::Error;
+use crate::ScalerError;
 use crate::web::escaped;
 
-/// What an answer is.
+/// Format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// JSON.
@@ -32,7 +32,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By its name; what is not known is JSON.
+    /// Parses the name of a format; unknown names mean JSON.
     pub fn named(name: &str) -> Self {
         match name {
             "yaml" => Self::Yaml,
@@ -43,32 +43,32 @@ impl Format {
     }
 }
 
-/// The number in an answer.
-pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, Error> {
-    let text = std::str::from_utf8(body).map_err(|_| Error::new("the answer is not text"))?;
+/// The number in a response.
+pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerError> {
+    let text = std::str::from_utf8(body).map_err(|_| ScalerError::new("the answer is not text"))?;
     let tree = match format {
         Format::Prometheus => return exposition::read(text, location),
         Format::Json => {
             let tree = serde_json::from_str(text)
-                .map_err(|error| Error::new(format!("the answer is not JSON: {error}")))?;
+                .map_err(|error| ScalerError::new(format!("the answer is not JSON: {error}")))?;
             return number(json::find(&tree, location)?.as_deref(), location);
         }
         Format::Yaml => yaml(text)?,
         Format::Xml => {
-            xml::parse(text).map_err(|error| Error::new(format!("the answer is not XML: {error}")))?
+            xml::parse(text).map_err(|error| ScalerError::new(format!("the answer is not XML: {error}")))?
         }
     };
     number(json::walk(&tree, location), location)
 }
 
 /// The first document of a YAML text.
-pub fn yaml(text: &str) -> Result<Value, Error> {
+pub fn yaml(text: &str) -> Result<Value, ScalerError> {
     let documents = api::yaml::parse(&api::yaml::SourceFile::new("answer", text))
-        .map_err(|problem| Error::new(format!("the answer is not YAML: {problem}")))?;
+        .map_err(|problem| ScalerError::new(format!("the answer is not YAML: {problem}")))?;
     Ok(documents.first().map_or(Value::Null, |document| document.root.to_json()))
 }
 
-fn number(value: Option<&Value>, location: &str) -> Result<f64, Error> {
+fn number(value: Option<&Value>, location: &str) -> Result<f64, ScalerError> {
     let found = match value {
         Some(Value::Number(number)) => number.as_f64(),
         Some(Value::String(text)) => Quantity::parse(text.trim()).ok().map(|quantity| quantity.as_f64()),
@@ -76,11 +76,15 @@ fn number(value: Option<&Value>, location: &str) -> Result<f64, Error> {
     };
     found.filter(|number| number.is_finite()).ok_or_else(|| {
         let what = "must point to a numeric value or a string parseable as a Quantity";
-        Error::new(format!("valueLocation {} {what}, got {}", api::gotext::quote(location), kind(value)))
+        ScalerError::new(format!(
+            "valueLocation {} {what}, got {}",
+            api::gotext::quote(location),
+            kind(value)
+        ))
     })
 }
 
-/// What kind of value there is, for messages.
+/// Describes the type of a value, for errors.
 fn kind(value: Option<&Value>) -> &'static str {
     match value {
         None | Some(Value::Null) => "Null",
@@ -92,7 +96,7 @@ fn kind(value: Option<&Value>) -> &'static str {
     }
 }
 
-/// A URL with one more parameter; the same parameter is not sent twice.
+/// Adds or replaces a query parameter of a URL.
 pub fn with_parameter(url: &str, name: &str, value: &str) -> String {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let name = escaped(name);
@@ -103,14 +107,14 @@ pub fn with_parameter(url: &str, name: &str, value: &str) -> String {
     format!("{base}?{}", all.join("&"))
 }
 
-/// The path of a URL, for messages: neither credentials nor parameters.
+/// The path of a URL, for errors: without credentials and parameters.
 pub fn path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("")
 }
 
-/// A service that a URL names, and what to ask of its endpoints.
+/// The service in a URL, and the rest of the URL for its endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Its name.
@@ -123,8 +127,9 @@ pub struct Service {
 
 impl Service {
     /// The service of `http://{service}.{namespace}[.svc…][:port]/path`.
-    pub fn of(url: &str) -> Result<Self, Error> {
-        let bad = || Error::new("the host of url must be SERVICE.NAMESPACE to aggregate from its endpoints");
+    pub fn of(url: &str) -> Result<Self, ScalerError> {
+        let bad =
+            || ScalerError::new("the host of url must be SERVICE.NAMESPACE to aggregate from its endpoints");
         let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -142,7 +147,7 @@ impl Service {
     }
 }
 
-/// The addresses to ask, each once.
+/// The distinct URLs of the endpoints.
 pub fn endpoints(service: &Service, addresses: Vec<(String, Option<u16>)>) -> Vec<String> {
     let Service { scheme, path, .. } = service;
     let urls: BTreeSet<String> = addresses
@@ -156,8 +161,8 @@ pub fn endpoints(service: &Service, addresses: Vec<(String, Option<u16>)>) -> Ve
     urls.into_iter().collect()
 }
 
-/// Several numbers as one. Those that failed do not count unless all did: then the first says why.
-pub fn aggregated(how: &str, answers: Vec<Result<f64, Error>>) -> Result<f64, Error> {
+/// Aggregates numbers. Failures are ignored unless all requests failed; then the first error is returned.
+pub fn aggregated(how: &str, answers: Vec<Result<f64, ScalerError>>) -> Result<f64, ScalerError> {
     let (mut numbers, mut error) = (Vec::new(), None);
     for answer in answers {
         match answer {
@@ -174,6 +179,6 @@ pub fn aggregated(how: &str, answers: Vec<Result<f64, Error>>) -> Result<f64, Er
     };
     match found {
         Some(number) if !numbers.is_empty() => Ok(number),
-        _ => Err(error.unwrap_or_else(|| Error::new("no endpoint answered"))),
+        _ => Err(error.unwrap_or_else(|| ScalerError::new("no endpoint answered"))),
     }
 }

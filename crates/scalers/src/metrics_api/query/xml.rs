@@ -1,9 +1,9 @@
-//! XML as a tree: an element with nothing but text is that text, any other a map of its children, attributes (`-name`) and
+//! Converts XML to a tree: an element with only text is that text, any other a map of its children, attributes (`-name`) and
 //! text (`#text`); children of the same name are a list.
 
 use serde_json::{Map, Value};
 
-/// Levels of elements; as many as JSON may have.
+/// Maximum depth of elements, the same as serde_json's limit for JSON.
 const DEEPEST: usize = 128;
 
 /// The tree of a document.
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Value, String> {
     Ok(Value::Object(root))
 }
 
-/// Where a tag ends: not within quotes.
+/// The position where a tag ends, outside of quotes.
 fn tag_end(tag: &str) -> Option<usize> {
     let mut quote = None;
     tag.char_indices().find_map(|(at, c)| {
@@ -126,7 +126,7 @@ fn insert(parent: &mut Map<String, Value>, name: String, value: Value) {
     }
 }
 
-/// Text without the five entities and numbers of characters; others stay as they are.
+/// Replaces the five predefined entities and character references; other entities are kept.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

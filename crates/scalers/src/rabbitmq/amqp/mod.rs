@@ -1,6 +1,6 @@
-//! AMQP 0-9-1, as far as one needs it to ask how long a queue is: a passive declaration on a connection that is kept.
+//! The part of AMQP 0-9-1 that reads the length of a queue: a passive declaration on a pooled connection.
 //!
-//! Written out here because it is little, and because libraries keep to themselves why a server closed a channel.
+//! Implemented here and not with `lapin`, because it needs only five methods and must report why a server closed a channel.
 
 #[cfg(test)]
 mod tests;
@@ -15,53 +15,53 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::Error;
-use crate::pool::{self, Fault, Step};
-use crate::tls::Tls;
+use crate::ScalerError;
+use crate::pool::{self, PoolError, PoolFuture};
+use crate::tls::TlsSettings;
 
 use wire::{Garbage, HEADER, Method, Say};
 
-/// How long an answer may take, the connection included.
+/// Timeout of a request, including the connection.
 const WITHIN: Duration = Duration::from_secs(5);
-/// The largest frame that we want.
+/// Maximum frame size that the client proposes, in bytes.
 const FRAME: u32 = 128 << 10;
-/// Messages that have nothing to do with what was asked; a server that sends more of them is none.
+/// Maximum number of unrelated methods before a response.
 const OTHERS: usize = 100;
 
-/// A virtual host of a server, and how to speak with it.
+/// A virtual host of a server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) virtual_host: String,
     pub(super) login: Login,
-    /// None for plain text.
-    pub(super) tls: Option<Tls>,
+    /// TLS settings; none for plain text.
+    pub(super) tls: Option<TlsSettings>,
 }
 
-/// How we show who we are.
+/// Credentials of the client.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Login {
-    /// By user and password.
+    /// User name and password.
     Plain(String, Secret),
-    /// By our certificate.
+    /// The client certificate.
     Certificate,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection to it.
+/// A connection to the server.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     channel: bool,
 }
 
-/// Why a step failed.
+/// Why a request failed.
 enum Trouble {
-    /// The server closed something and said why.
+    /// The server closed the channel or connection and gave a reason.
     Closed { connection: bool, code: u16, reason: String },
-    /// All else.
+    /// Any other failure.
     Broken(String),
 }
 
@@ -100,7 +100,7 @@ impl Connection {
         Ok(self.stream.flush().await?)
     }
 
-    /// The next method that matters.
+    /// The next relevant method.
     async fn hear(&mut self) -> Result<Method, Trouble> {
         for _ in 0..OTHERS {
             let mut header = [0; HEADER];
@@ -176,11 +176,11 @@ impl Server {
     }
 }
 
-impl pool::Server for Server {
+impl pool::PooledServer for Server {
     type Connection = Connection;
     /// The queue.
     type Question = String;
-    /// Messages that are ready.
+    /// The number of ready messages.
     type Said = u32;
     const AT_ONCE: usize = 2;
 
@@ -193,27 +193,31 @@ impl pool::Server for Server {
         WITHIN
     }
 
-    fn connect(&self) -> Step<'_, Connection, Error> {
+    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
         Box::pin(async move {
             let made = self.open().await;
-            made.map_err(|trouble| Error::new(format!("{}: {}", self.name(), trouble.words())))
+            made.map_err(|trouble| ScalerError::new(format!("{}: {}", self.name(), trouble.words())))
         })
     }
 
-    fn ask<'a>(&'a self, connection: &'a mut Connection, queue: &'a String) -> Step<'a, u32, Fault> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a mut Connection,
+        queue: &'a String,
+    ) -> PoolFuture<'a, u32, PoolError> {
         Box::pin(async move {
             let trouble = match connection.messages(queue).await {
                 Ok(messages) => return Ok(messages),
                 Err(trouble) => trouble,
             };
-            // A missing queue costs only the channel.
+            // A missing queue closes only the channel, not the connection.
             let mut lost = true;
             if let Trouble::Closed { connection: false, .. } = trouble {
                 connection.channel = false;
                 lost = connection.say(&Say::ChannelClosed).await.is_err();
             }
-            let error = Error::new(format!("{}: {}", self.name(), trouble.words()));
-            Err(if lost { Fault::Lost(error) } else { Fault::Answer(error) })
+            let error = ScalerError::new(format!("{}: {}", self.name(), trouble.words()));
+            Err(if lost { PoolError::Lost(error) } else { PoolError::Answer(error) })
         })
     }
 }

@@ -11,7 +11,7 @@ fn server(port: u16) -> Server {
     Server { host: "127.0.0.1".into(), port, virtual_host: "/".into(), login, tls: None }
 }
 
-/// A frame of a server.
+/// A server frame.
 fn frame(channel: u16, class: u16, method: u16, arguments: &[u8]) -> Vec<u8> {
     let mut out = vec![1];
     out.extend(channel.to_be_bytes());
@@ -40,7 +40,7 @@ async fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(rest)
 }
 
-/// Plays a server: queue `q` has 7 messages, the password is right unless it is told otherwise.
+/// A scripted server: queue `q` has 7 messages; the password is accepted unless `refuse` is set.
 async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
     let mut greeting = [0; 8];
     stream.read_exact(&mut greeting).await.ok()?;
@@ -57,7 +57,7 @@ async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
     stream.write_all(&frame(0, 10, 30, &[7, 255, 0, 2, 0, 0, 0, 60])).await.ok()?;
     read(&mut stream).await?;
     read(&mut stream).await?;
-    // Something in between that nobody asked for.
+    // An unrelated method in between.
     stream.write_all(&[8, 0, 0, 0, 0, 0, 0, 0xCE]).await.ok()?;
     stream.write_all(&frame(0, 10, 41, &[0])).await.ok()?;
     loop {
@@ -89,7 +89,7 @@ async fn listening<F: Future<Output = ()> + Send + 'static>(
 }
 
 #[tokio::test]
-async fn queues_are_asked_for_on_one_connection_even_after_one_was_missing() {
+async fn connection_is_reused_after_missing_queue() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
     let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
@@ -98,14 +98,14 @@ async fn queues_are_asked_for_on_one_connection_even_after_one_was_missing() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_said_without_it() {
+async fn wrong_password_error_does_not_contain_it() {
     let pool = listening(|stream| async move { play(stream, false).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".to_owned()).await.unwrap_err();
     assert!(error.0.contains("ACCESS_REFUSED") && !error.0.contains("hunter2"), "{error}");
 }
 
 #[tokio::test]
-async fn names_that_are_too_long_and_servers_that_are_none_are_errors() {
+async fn long_names_and_other_servers_are_errors() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".repeat(256)).await.unwrap_err();
     assert!(error.0.contains("longer than 255 bytes"), "{error}");
@@ -125,7 +125,7 @@ async fn names_that_are_too_long_and_servers_that_are_none_are_errors() {
 }
 
 #[test]
-fn frames_that_are_cut_are_garbage() {
+fn truncated_frames_are_invalid() {
     let whole = frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat());
     let rest = whole.get(HEADER..).unwrap();
     assert_eq!(wire::method(1, rest), Ok(Method::Declared { messages: 7 }));

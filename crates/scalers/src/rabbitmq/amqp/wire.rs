@@ -1,55 +1,55 @@
-//! Frames and methods of AMQP 0-9-1, as far as one needs them to ask how long a queue is. Without IO.
+//! Frames and methods of AMQP 0-9-1 that read the length of a queue, without IO.
 
-/// What a client says first.
+/// The protocol header that a client sends first.
 pub(super) const GREETING: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
-/// Before every frame: type, channel and size.
+/// Length of a frame header: type, channel and size.
 pub(super) const HEADER: usize = 7;
-/// After every frame.
+/// The byte that ends every frame.
 const END: u8 = 0xCE;
-/// Frames that are larger than this are none that we asked for.
+/// Maximum accepted frame size, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
 
 /// A method that a server sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// It introduces itself: the ways in which one may show who one is.
+    /// `connection.start`, with the offered authentication mechanisms.
     Start { mechanisms: String },
-    /// It proposes limits.
+    /// `connection.tune`, with proposed limits.
     Tune { channels: u16, frame: u32 },
-    /// The virtual host is open.
+    /// `connection.open-ok`.
     Opened,
-    /// The channel is open.
+    /// `channel.open-ok`.
     ChannelOpened,
-    /// There is such a queue, with so many messages that are ready.
+    /// `queue.declare-ok`, with the number of ready messages.
     Declared { messages: u32 },
-    /// It closes the channel, or all of the connection.
+    /// `channel.close` or `connection.close`.
     Close { connection: bool, code: u16, reason: String },
-    /// Something that does not matter here.
+    /// Any other method.
     Other,
 }
 
-/// What a client sends.
+/// A method that the client sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Say<'a> {
-    /// Who we are.
+    /// `connection.start-ok`, with credentials.
     StartOk { mechanism: &'a str, response: &'a str },
-    /// Limits that we accept. No heartbeats: a question has a deadline, and between questions nobody cares.
+    /// `connection.tune-ok`. Without heartbeats: requests have a timeout, and idle connections need none.
     TuneOk { channels: u16, frame: u32 },
-    /// The virtual host that we want.
+    /// `connection.open`.
     Open { host: &'a str },
-    /// A channel.
+    /// `channel.open`.
     ChannelOpen,
-    /// We heard that the channel is closed.
+    /// `channel.close-ok`.
     ChannelClosed,
-    /// How long a queue is, without making one.
+    /// `queue.declare`, passive.
     Declare { queue: &'a str },
 }
 
-/// Why bytes are no frame.
+/// The bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Garbage;
 
-/// Type and size of a frame, from its header.
+/// Decodes type and size from a frame header.
 pub(super) fn header(bytes: [u8; HEADER]) -> Result<(u8, usize), Garbage> {
     let [kind, _, _, a, b, c, d] = bytes;
     let size = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -59,7 +59,7 @@ pub(super) fn header(bytes: [u8; HEADER]) -> Result<(u8, usize), Garbage> {
     Ok((kind, size))
 }
 
-/// The method in a frame: what follows the header, the end included.
+/// Decodes the method in a frame body, including the end byte.
 pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
     let Some((&END, payload)) = rest.split_last() else { return Err(Garbage) };
     if kind != 1 {
@@ -69,7 +69,7 @@ pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
     Ok(match (reader.short()?, reader.short()?) {
         (10, 10) => {
             reader.take(2)?;
-            // The table of what the server is.
+            // The table of server properties.
             let table = reader.long()? as usize;
             reader.take(table)?;
             Method::Start { mechanisms: reader.long_text()? }
@@ -89,14 +89,14 @@ pub(super) fn method(kind: u8, rest: &[u8]) -> Result<Method, Garbage> {
 }
 
 impl Say<'_> {
-    /// As a frame. None if a name is longer than AMQP can say.
+    /// Encodes a frame; none if a name is longer than AMQP allows.
     pub(super) fn frame(&self) -> Option<Vec<u8>> {
         let mut out = Writer(Vec::new());
         let channel: u16 = match self {
             Self::StartOk { mechanism, response } => {
                 out.method(10, 11);
                 let mut capability = Writer(Vec::new());
-                // So that a wrong password is said, not shown by a closed connection.
+                // With this capability the server reports a wrong password instead of closing the connection.
                 capability.short_text("authentication_failure_close")?;
                 capability.0.extend(b"t\x01");
                 let mut table = Writer(Vec::new());
@@ -144,7 +144,7 @@ impl Say<'_> {
                 out.method(50, 10);
                 out.0.extend([0, 0]);
                 out.short_text(queue)?;
-                // Passive, and no arguments.
+                // Flags (passive), and no arguments.
                 out.0.extend([1, 0, 0, 0, 0]);
                 1
             }

@@ -1,5 +1,5 @@
-//! Every type against servers that refuse, hang, close, answer garbage or without end: an error in time, little memory, and
-//! never a number.
+//! Every scaler type against servers that refuse, hang, close, send garbage or endless data: it must fail in time, use little memory, and
+//! never yield a number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,37 +12,37 @@ use tokio::task::JoinSet;
 use super::valid::{Speaks, is_told, valid};
 use crate::stage;
 
-/// What no question may exceed; the slowest of them gives up after a third of it.
+/// Upper limit for the duration of a read; the slowest scaler gives up after a third of it.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What nobody may take of an answer without end: the largest answer that is read, and what lies in buffers.
+/// Maximum number of bytes read from an endless response, including buffers.
 const MOST: u64 = 32 << 20;
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// There is none.
+    /// Does not listen.
     Refuse,
-    /// Takes connections and says nothing.
+    /// Accepts connections and never responds.
     Hang,
-    /// Closes before anything was said.
+    /// Closes the connection at once.
     CloseAtOnce,
-    /// Closes in the middle of an answer.
+    /// Closes in the middle of a response.
     CloseMidway,
-    /// Answers bytes.
+    /// Sends random bytes.
     Garbage,
-    /// Answers what looks like the beginning of TLS.
+    /// Sends bytes that look like a TLS handshake.
     TlsGarbage,
-    /// Answers a body without end.
+    /// Sends an endless body.
     Endless,
-    /// Answers headers without end.
+    /// Sends endless headers.
     EndlessHeaders,
-    /// Answers zeros without end, whatever is spoken.
+    /// Sends endless zeros.
     EndlessZeros,
-    /// Answers a byte at a time.
+    /// Sends one byte at a time.
     Drip,
-    /// Sends everybody on to itself.
+    /// Redirects to itself.
     Redirect,
-    /// An answer of HTTP with this status and body.
+    /// Sends an HTTP response with this status and body.
     Answer(u16, &'static str),
 }
 
@@ -51,7 +51,7 @@ const SLOW: [Mode; 6] =
 const QUICK: [Mode; 5] =
     [Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage, Mode::TlsGarbage, Mode::Redirect];
 
-/// What a proxy or a server that is something else might say.
+/// Bodies that a proxy or another kind of server might send.
 const BODIES: [&str; 12] = [
     "",
     "{}",
@@ -67,14 +67,14 @@ const BODIES: [&str; 12] = [
     "a_metric 5\n\u{0}\u{1}",
 ];
 
-/// What is a number nevertheless, and why.
+/// Responses that legitimately yield a number, and why.
 const TAKEN: &[(&str, u16, &str, &str)] = &[
     ("forgejo-runner", 200, "[]", "no job waits"),
     ("forgejo-runner", 200, "null", "so it is written where no job waits"),
     ("graphite", 200, "[]", "no series: KEDA takes that for 0"),
 ];
 
-/// Serves in a mode; its port, and how much was taken of it.
+/// Starts a server; returns its port and the counter of bytes sent.
 async fn server(mode: Mode) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -150,7 +150,7 @@ async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU6
     }
 }
 
-/// The same again and again until nobody listens any more.
+/// Repeats the bytes until the client closes the connection.
 async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Option<()> {
     loop {
         stream.write_all(piece).await.ok()?;
@@ -158,7 +158,7 @@ async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Optio
     }
 }
 
-/// Asks one scaler; what is wrong with what it did.
+/// Reads one scaler; returns a description if it misbehaves.
 async fn judge(mode: Mode, which: usize) -> Option<String> {
     let (port, taken) = server(mode).await;
     let (_, trigger) = valid(port).into_iter().nth(which)?;
@@ -172,7 +172,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Ok(Ok(specs)) => {
             specs.iter().find_map(|spec| spec.external.as_ref()).map(|one| one.metric.name.clone())
         }
-        // Some ask their server already for this.
+        // Some scalers request specs from their server.
         Ok(Err(_)) => None,
         Err(_) => return Some(format!("{what}: hangs")),
     };
@@ -199,7 +199,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
     }
 }
 
-/// All types that fit, in all these modes.
+/// Runs all matching samples in all these modes.
 async fn judge_all(modes: &[Mode], fits: impl Fn(Speaks) -> bool) {
     let mut wrong = Vec::new();
     for mode in modes.chunks(6) {
@@ -212,7 +212,7 @@ async fn judge_all(modes: &[Mode], fits: impl Fn(Speaks) -> bool) {
             }
         }
         while let Some(told) = asked.join_next().await {
-            // A panic is an error here.
+            // Fails the test if the task panicked.
             wrong.extend(told.unwrap());
         }
     }
@@ -225,23 +225,23 @@ fn over_a_network(speaks: Speaks) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_are_slow_or_without_end_are_given_up_in_time() {
+async fn slow_and_endless_servers_time_out() {
     judge_all(&SLOW, over_a_network).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_break_off_or_talk_nonsense_are_errors() {
+async fn disconnects_and_garbage_are_errors() {
     judge_all(&QUICK, over_a_network).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_without_a_number_are_errors_and_never_zero() {
+async fn responses_without_number_are_errors_and_never_zero() {
     let modes: Vec<Mode> = BODIES.iter().map(|body| Mode::Answer(200, body)).collect();
     judge_all(&modes, |speaks| speaks == Speaks::Http).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_are_errors_whatever_comes_with_them() {
+async fn error_statuses_are_errors_with_any_body() {
     let mut modes = Vec::new();
     for status in [204, 302, 401, 403, 404, 429, 500, 503] {
         for body in [

@@ -1,5 +1,5 @@
-//! Every parameter of every type: missing, empty, of the wrong kind, out of range, enormous, not text, a template that
-//! nobody filled in. Either it is taken, or the error names it; nothing panics, and nothing is repeated at length.
+//! Every parameter of every scaler type: missing, empty, of the wrong type, out of range, huge, with control characters, or an
+//! unexpanded template. It is accepted or the error names it; nothing panics, and errors stay short.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use api::provider::Compat;
 
 use super::valid::{Speaks, valid};
 use crate::backends::Backends;
-use crate::parameters::{Parameter, Place, unknown};
+use crate::parameters::{Parameter, ParameterSource, unknown};
 use crate::table::{build, find};
-use crate::web::Settings;
-use crate::{Error, Trigger};
+use crate::web::HttpSettings;
+use crate::{ScalerError, Trigger};
 
-/// No error is longer, whatever was given: conditions and events have little room.
+/// Maximum length of an error, in bytes.
 const LONGEST: usize = 2_000;
 
-/// Errors that name a parameter in other words, as KEDA has them.
+/// KEDA's errors that do not contain the name of the parameter.
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("nats-jetstream account", "no account name or id given"),
     ("influxdb thresholdValue", "no threshold value given"),
     ("azure-servicebus queueName", "no service bus entity type set"),
     ("solace-event-queue messageCountTarget", "no target value found in the scaler configuration"),
-    // Two that do not go together; the error names the other one, or both in other words.
+    // Parameters that exclude each other: the error names the other one.
     ("azure-servicebus topicName", "both topic and queue name metadata provided"),
     ("elasticsearch cloudID", "can't provide both cloud config and endpoint addresses"),
     ("elasticsearch apiKey", "can't provide both cloud config and endpoint addresses"),
@@ -32,43 +32,46 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("ibmmq host", "invalid URL"),
     ("rabbitmq oauthTokenURI", "OAuth2 requires tokenUrl"),
     ("rabbitmq workloadIdentityResource", "workload identity is not supported for the AMQP protocol"),
-    // Without the agent other parameters are needed.
+    // Without the cluster agent other parameters are required.
     ("datadog useClusterAgentProxy", "missing AppKey"),
 ];
 
 fn backends() -> Backends {
-    Backends::without_cluster(Settings { fresh: Duration::ZERO, ..Settings::default() }, Compat::Better)
+    Backends::without_cluster(
+        HttpSettings { fresh: Duration::ZERO, ..HttpSettings::default() },
+        Compat::Better,
+    )
 }
 
 pub(super) fn parameters(trigger: &Trigger) -> &'static [Parameter] {
     find(&trigger.type_).map_or(&[], |scaler| scaler.parameters)
 }
 
-/// Everywhere it could stand.
+/// Removes a parameter from all its sources.
 fn without(trigger: &Trigger, parameter: &Parameter) -> Trigger {
     let mut out = trigger.clone();
     for key in parameter.keys {
-        // Another parameter may be of this name elsewhere.
-        let own = |place: Place| parameter.places.contains(&place);
-        if own(Place::Metadata) || own(Place::Environment) {
+        // Another parameter may have this key in another source.
+        let own = |place: ParameterSource| parameter.places.contains(&place);
+        if own(ParameterSource::Metadata) || own(ParameterSource::Environment) {
             out.metadata.remove(*key);
             out.metadata.remove(&format!("{key}FromEnv"));
         }
-        if own(Place::Authentication) {
+        if own(ParameterSource::Authentication) {
             out.auth.remove(*key);
         }
     }
     out
 }
 
-/// With this value, in a place of its.
-pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: Place, value: &str) -> Trigger {
+/// Sets a parameter in one of its sources.
+pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: ParameterSource, value: &str) -> Trigger {
     let mut out = without(trigger, parameter);
     let key = parameter.keys.first().copied().unwrap_or_default().to_owned();
     match place {
-        Place::Metadata => out.metadata.insert(key, value.to_owned()),
-        Place::Authentication => out.auth.insert(key, value.to_owned()),
-        Place::Environment => {
+        ParameterSource::Metadata => out.metadata.insert(key, value.to_owned()),
+        ParameterSource::Authentication => out.auth.insert(key, value.to_owned()),
+        ParameterSource::Environment => {
             out.environment.insert("GIVEN".to_owned(), value.to_owned());
             out.metadata.insert(format!("{key}FromEnv"), "GIVEN".to_owned())
         }
@@ -76,16 +79,16 @@ pub(super) fn with(trigger: &Trigger, parameter: &Parameter, place: Place, value
     out
 }
 
-/// Whether an error says which parameter is meant.
-fn names(error: &Error, type_: &str, parameter: &Parameter) -> bool {
-    // KEDA writes some as words: `no management endpoint given`.
+/// Whether an error names the parameter.
+fn names(error: &ScalerError, type_: &str, parameter: &Parameter) -> bool {
+    // KEDA splits some names into words: `no management endpoint given`.
     let text = error.0.to_lowercase().replace(' ', "");
     let other = OTHER_WORDS.iter().filter(|(which, _)| *which == format!("{type_} {}", parameter.name()));
     parameter.keys.iter().any(|key| text.contains(&key.to_lowercase()))
         || other.into_iter().any(|(_, words)| error.0.contains(words))
 }
 
-/// All that is wrong with all types, so that one run shows everything.
+/// Collects the findings of all samples, so that one run shows all.
 fn wrong(judge: impl Fn(&Trigger, &Parameter) -> Vec<String>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
@@ -100,7 +103,7 @@ fn wrong(judge: impl Fn(&Trigger, &Parameter) -> Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_missing_or_empty_is_named() {
+fn missing_and_empty_parameters_are_named() {
     let none: [String; 0] = [];
     let found = wrong(|trigger, parameter| {
         let missing = without(trigger, parameter);
@@ -109,7 +112,7 @@ fn what_is_missing_or_empty_is_named() {
             cases.push(("empty", with(trigger, parameter, *place, "")));
             cases.push(("blank", with(trigger, parameter, *place, " \t\n ")));
         }
-        // A variable that its container does not have.
+        // An environment variable that does not exist.
         let mut unset = missing;
         if let Some(key) = parameter.keys.first() {
             unset.metadata.insert(format!("{key}FromEnv"), "UNSET".to_owned());
@@ -125,7 +128,7 @@ fn what_is_missing_or_empty_is_named() {
     assert_eq!(found, none);
 }
 
-/// Values that no parameter of this kind can have.
+/// Values that are invalid for the type of a parameter.
 fn impossible(parameter: &Parameter) -> Vec<&'static str> {
     if parameter.removed.is_some() {
         return vec!["x"];
@@ -148,7 +151,7 @@ fn impossible(parameter: &Parameter) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_of_the_wrong_kind_is_refused_by_name() {
+fn invalid_values_are_refused_by_name() {
     let none: [String; 0] = [];
     let found = wrong(|trigger, parameter| {
         let mut told = Vec::new();
@@ -170,7 +173,7 @@ fn what_is_of_the_wrong_kind_is_refused_by_name() {
     assert_eq!(found, none);
 }
 
-/// Values that are merely odd.
+/// Unusual values.
 fn odd() -> Vec<String> {
     let words = [
         "-1",
@@ -216,7 +219,7 @@ fn odd() -> Vec<String> {
 }
 
 #[test]
-fn what_is_odd_is_taken_or_refused_by_name_and_never_repeated_at_length() {
+fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
     let none: [String; 0] = [];
     let odd = odd();
     let found = wrong(|trigger, parameter| {
@@ -237,9 +240,9 @@ fn what_is_odd_is_taken_or_refused_by_name_and_never_repeated_at_length() {
     assert_eq!(found, none);
 }
 
-/// What is taken is then asked with: that is an error, not a crash and not a number.
+/// Accepted unusual values lead to errors when the scaler is read, not to panics or numbers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn odd_values_that_are_taken_yield_no_numbers() {
+async fn accepted_unusual_values_yield_no_numbers() {
     let backends = backends();
     let mut asked = tokio::task::JoinSet::new();
     for (speaks, trigger) in valid(1) {
@@ -258,7 +261,7 @@ async fn odd_values_that_are_taken_yield_no_numbers() {
             ] {
                 let Some(place) = parameter.places.first() else { continue };
                 let given = with(&trigger, parameter, *place, value);
-                // Names of servers that nobody has would be looked up in the network of whoever runs this.
+                // Only errors matter here, because unknown host names are looked up in the network of the test machine.
                 let Ok(scaler) = build(&given, &backends) else { continue };
                 let what = format!("{} {} {value:?}", given.type_, parameter.name());
                 asked.spawn(async move {
@@ -276,20 +279,20 @@ async fn odd_values_that_are_taken_yield_no_numbers() {
     }
     let mut wrong = Vec::new();
     while let Some(done) = asked.join_next().await {
-        // A panic is an error here.
+        // Fails the test if the task panicked.
         wrong.extend(done.unwrap());
     }
     assert_eq!(wrong, [] as [String; 0]);
 }
 
 #[test]
-fn unknown_parameters_name_the_nearest() {
+fn unknown_parameters_suggest_the_nearest() {
     for (_, trigger) in valid(1) {
         let known = parameters(&trigger);
         assert_eq!(unknown(known, &trigger), [], "{}", trigger.type_);
-        for parameter in known.iter().filter(|one| one.places.contains(&Place::Metadata)) {
+        for parameter in known.iter().filter(|one| one.places.contains(&ParameterSource::Metadata)) {
             for key in parameter.keys.iter().filter(|key| key.len() > 4) {
-                // One letter is missing, or two have changed places.
+                // A key with a missing letter, or two swapped letters.
                 let (left, right) = key.split_at(key.len() / 2);
                 let missing = format!("{left}{}", right.get(1..).unwrap_or_default());
                 let mut letters: Vec<char> = key.chars().collect();

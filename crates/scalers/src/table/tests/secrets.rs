@@ -1,26 +1,26 @@
-//! What is given as a secret stays one: in no error, whatever is wrong with it, and not where a trigger is printed.
+//! Secrets appear neither in errors nor in the Debug output of a trigger.
 
 use std::time::Duration;
 
 use super::bad_values::{parameters, with};
 use super::valid::{SECRET, Speaks, is_told, valid};
-use crate::parameters::{QueryValues, Secret, Value as _};
-use crate::table::TABLE;
+use crate::parameters::{ParameterValue as _, QueryValues, Secret};
+use crate::table::SCALER_TYPES;
 use crate::{Trigger, stage};
 
-/// What a credential is called.
+/// Substrings of keys that are credentials.
 const WORDS: [&str; 7] = ["password", "secret", "token", "apikey", "accesskey", "connection", "authvalue"];
-/// Keys that are none.
+/// Keys with such a substring that are no credentials.
 const PUBLIC: [&str; 3] = ["awsAccessKeyID", "awsAccessKeyId", "oauthTokenURI"];
 
 #[test]
-fn what_is_called_like_a_credential_is_kept_as_one() {
+fn parameters_named_like_credentials_are_secrets() {
     let is_one = |key: &&str| {
         let small = key.to_lowercase();
         WORDS.iter().any(|word| small.contains(word)) && !PUBLIC.contains(key)
     };
     let mut plain = Vec::new();
-    for scaler in TABLE {
+    for scaler in SCALER_TYPES {
         let kinds = [Secret::KIND, QueryValues::KIND, ""];
         let open = scaler.parameters.iter().filter(|one| !kinds.contains(&one.kind));
         plain.extend(open.filter(|one| one.keys.iter().any(is_one)).map(|one| (scaler.name, one.name())));
@@ -28,7 +28,7 @@ fn what_is_called_like_a_credential_is_kept_as_one() {
     assert_eq!(plain, []);
 }
 
-/// What a trigger says when it is built and, if that works, when a server that is not there is asked.
+/// The error of building a trigger's scaler, or else of reading it from a server that does not exist.
 async fn told(trigger: &Trigger) -> String {
     let scaler = match stage::build(trigger) {
         Ok(scaler) => scaler,
@@ -42,7 +42,7 @@ async fn told(trigger: &Trigger) -> String {
 }
 
 #[tokio::test]
-async fn no_error_repeats_a_secret_wherever_it_stands_and_whatever_is_wrong_with_it() {
+async fn errors_never_contain_secrets() {
     let values = [
         SECRET.to_owned(),
         format!("{SECRET}\u{1}\nword"),
@@ -58,7 +58,7 @@ async fn no_error_repeats_a_secret_wherever_it_stands_and_whatever_is_wrong_with
                 parameter.places.iter().flat_map(|place| values.iter().map(move |v| (place, v)))
             {
                 let given = with(&trigger, parameter, *place, value);
-                // Nobody else is asked.
+                // Servers at fixed addresses are not contacted.
                 let said = if speaks == Speaks::Fixed {
                     stage::build(&given).err().map(|error| error.0).unwrap_or_default()
                 } else {

@@ -1,31 +1,31 @@
-//! A trigger of each type that is right, so that one thing at a time can be made wrong.
+//! Valid triggers of each scaler type, which tests vary one parameter at a time.
 
 use std::time::Duration;
 
 use crate::Trigger;
 use crate::stage::{texts, trigger};
 
-/// How a type reaches its source.
+/// The protocol of a scaler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaks {
-    /// Nobody is asked over a network.
+    /// No network.
     Nothing,
-    /// HTTP.
+    /// The shared HTTP client.
     Http,
-    /// HTTP inside TLS only: what is plain does not arrive.
+    /// HTTPS only.
     Https,
-    /// Something else over TCP.
+    /// Another protocol over TCP.
     Other,
-    /// With a server whose address cannot be chosen.
+    /// A server whose address cannot be configured.
     Fixed,
 }
 
 type Texts = &'static [(&'static str, &'static str)];
 
-/// What stands for every password, key and token.
+/// The value of every password, key and token.
 pub(super) const SECRET: &str = "hunter2";
 
-/// Whether a text has it in it, also as Base64, alone or behind a user.
+/// Whether a text contains the secret, also as base64, alone or after a user.
 pub(super) fn is_told(text: &str) -> bool {
     [SECRET, "aHVudGVyMg", "dTpodW50ZXIy"].iter().any(|form| text.contains(form))
 }
@@ -283,7 +283,7 @@ const AWS: Texts = &[("awsAccessKeyID", "id"), ("awsSecretAccessKey", SECRET)];
 const USER: Texts = &[("username", "u"), ("password", SECRET)];
 const PASSWORD: Texts = &[("password", SECRET)];
 const TOKEN: Texts = &[("token", SECRET)];
-/// What both products for searches have.
+/// Metadata of both search products.
 const SEARCH: Texts = &[
     ("addresses", "http://{}"),
     ("index", "i"),
@@ -292,10 +292,10 @@ const SEARCH: Texts = &[
     ("targetValue", "5"),
     ("username", "u"),
 ];
-/// A queue of RabbitMQ, whatever is spoken.
+/// Metadata of a RabbitMQ queue, for both protocols.
 const QUEUE: Texts = &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5")];
 
-/// All of them, with a server at this port of this machine.
+/// All samples, with a server at this local port.
 pub(super) fn valid(port: u16) -> Vec<(Speaks, Trigger)> {
     let address = format!("127.0.0.1:{port}");
     let at = |text: &str| text.replace("{port}", &port.to_string()).replace("{}", &address);
@@ -303,7 +303,7 @@ pub(super) fn valid(port: u16) -> Vec<(Speaks, Trigger)> {
         let mut trigger = trigger(type_, metadata);
         trigger.auth = texts(auth);
         for text in trigger.metadata.values_mut().chain(trigger.auth.values_mut()) {
-            // What is JSON has empty braces of its own.
+            // JSON values may contain empty braces.
             if !text.starts_with('{') || text == "{}" || text == "{port}" {
                 *text = at(text);
             }
@@ -318,12 +318,12 @@ pub(super) fn valid(port: u16) -> Vec<(Speaks, Trigger)> {
 }
 
 #[test]
-fn there_is_one_of_each_type_and_it_can_be_built() {
+fn every_type_has_a_sample_that_can_be_built() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
     let _inside = runtime.enter();
     let valid = valid(1);
-    for scaler in super::TABLE {
+    for scaler in super::SCALER_TYPES {
         assert!(valid.iter().any(|(_, trigger)| trigger.type_ == scaler.name), "{} is missing", scaler.name);
     }
     for (_, trigger) in valid {
