@@ -34,6 +34,7 @@ mod housekeeping;
 mod http;
 pub mod jsonpath;
 pub mod kinds;
+mod list_watch;
 pub mod metrics;
 pub mod nodes;
 mod object;

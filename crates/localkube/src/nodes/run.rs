@@ -5,9 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use futures::StreamExt;
 use kube::{Api, Client};
 use serde::de::IgnoredAny;
 use sim::Millis;
@@ -22,6 +20,7 @@ use super::requests;
 use super::state::{Outcome, State, What, Write};
 use super::view::{NodeView, PodView};
 use crate::clock::Clock;
+use crate::list_watch::{ListWatchEvent, list_watch};
 
 /// Writes under way at the same time.
 const AT_ONCE: usize = 64;
@@ -79,8 +78,8 @@ pub(crate) async fn run(client: Client, shared: Shared, namespace: Option<String
         Some(namespace) => Api::<PodView>::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     };
-    let mut pods = pin!(watch(api));
-    let mut nodes = pin!(watch(Api::<NodeView>::all(client.clone())));
+    let mut pods = pin!(list_watch(api));
+    let mut nodes = pin!(list_watch(Api::<NodeView>::all(client.clone())));
     let mut backlog: VecDeque<Write> = VecDeque::new();
     let mut writing: JoinSet<(Write, Outcome)> = JoinSet::new();
     loop {
@@ -110,36 +109,30 @@ pub(crate) async fn run(client: Client, shared: Shared, namespace: Option<String
 }
 
 impl Shared {
-    fn pod_event(&self, event: Event<PodView>) {
+    fn pod_event(&self, event: ListWatchEvent<PodView>) {
         let now = self.now();
         let mut state = self.lock();
         match event {
-            Event::Init => state.listing(),
-            Event::InitApply(pod) | Event::Apply(pod) => state.pod_seen(pod, now),
-            Event::InitDone => state.listed(now),
-            Event::Delete(pod) => state.pod_gone(pod.metadata.uid.as_deref().unwrap_or_default(), now),
+            ListWatchEvent::ListStarted => state.listing(),
+            ListWatchEvent::Listed(pod) | ListWatchEvent::Applied(pod) => state.pod_seen(pod, now),
+            ListWatchEvent::ListDone => state.listed(now),
+            ListWatchEvent::Deleted(pod) => {
+                state.pod_gone(pod.metadata.uid.as_deref().unwrap_or_default(), now)
+            }
         }
     }
 
-    fn node_event(&self, event: Event<NodeView>) {
+    fn node_event(&self, event: ListWatchEvent<NodeView>) {
         let mut state = self.lock();
         match event {
             // A node that went while nobody looked is still taken for one; its pods are removed by others.
-            Event::Init | Event::InitDone => {}
-            Event::InitApply(node) | Event::Apply(node) => state.node_seen(node),
-            Event::Delete(node) => state.node_gone(node.metadata.name.as_deref().unwrap_or_default()),
+            ListWatchEvent::ListStarted | ListWatchEvent::ListDone => {}
+            ListWatchEvent::Listed(node) | ListWatchEvent::Applied(node) => state.node_seen(node),
+            ListWatchEvent::Deleted(node) => {
+                state.node_gone(node.metadata.name.as_deref().unwrap_or_default())
+            }
         }
     }
-}
-
-/// Events of all objects, for ever: what goes wrong is tried again, later and later.
-fn watch<K>(api: Api<K>) -> impl Stream<Item = Event<K>>
-where
-    K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    watcher(api, watcher::Config::default())
-        .default_backoff()
-        .filter_map(|event| std::future::ready(event.ok()))
 }
 
 async fn perform(client: Client, write: Write, now: Moment) -> (Write, Outcome) {

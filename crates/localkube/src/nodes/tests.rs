@@ -1,15 +1,18 @@
 //! Nodes on localkube, in this process and under paused time.
 
+use std::pin::pin;
+
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use kube::runtime::wait::await_condition;
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use sim::load::{CurveShape, LoadCurve};
 use sim::workload::{ContainerUsageModel, ServiceCapacity, UsageModel};
 use tokio::time::{Duration, Instant};
 
 use super::*;
+use crate::list_watch::{ListWatchEvent, list_watch};
 use crate::{Cluster, Options, Running};
 
 struct Ground {
@@ -39,11 +42,25 @@ impl Ground {
     /// Waits until a pod is what it should be, and says how long that took, to the tenth of a second.
     async fn until(&self, name: &str, fine: impl Fn(Option<&Pod>) -> bool) -> f64 {
         let start = Instant::now();
-        let waited = tokio::time::timeout(
-            Duration::from_hours(1),
-            await_condition(self.pods.clone(), name, |pod: Option<&Pod>| fine(pod)),
-        );
-        waited.await.unwrap_or_else(|_| panic!("{name}: {:?}", self.nodes.trouble())).unwrap();
+        let mut events = pin!(list_watch(self.pods.clone()));
+        let waited = async {
+            let mut current = None;
+            while let Some(event) = events.next().await {
+                match event {
+                    ListWatchEvent::Listed(pod) | ListWatchEvent::Applied(pod) if pod.name_any() == name => {
+                        current = Some(pod);
+                    }
+                    ListWatchEvent::Deleted(pod) if pod.name_any() == name => current = None,
+                    ListWatchEvent::ListStarted | ListWatchEvent::Listed(_) => continue,
+                    _ => {}
+                }
+                if fine(current.as_ref()) {
+                    return;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_hours(1), waited).await;
+        waited.unwrap_or_else(|_| panic!("{name}: {:?}", self.nodes.trouble()));
         (start.elapsed().as_secs_f64() * 10.0).round() / 10.0
     }
 }

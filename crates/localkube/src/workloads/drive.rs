@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -19,6 +18,7 @@ use super::plan::{Plan, Subject};
 use super::queue::Queue;
 use super::{deployment, job, replica_set, stateful_set};
 use crate::clock::Clock;
+use crate::list_watch::{ListWatchEvent, list_watch};
 
 /// How many plans are carried out at once.
 const CONCURRENCY: usize = 32;
@@ -134,12 +134,9 @@ fn watches(client: &Client) -> BoxStream<'static, News> {
     stream::select_all(all).boxed()
 }
 
-/// A watch that begins again, after a while, whenever it breaks.
-fn watch<K>(client: &Client, news: fn(watcher::Event<K>) -> News) -> BoxStream<'static, News>
+fn watch<K>(client: &Client, news: fn(ListWatchEvent<K>) -> News) -> BoxStream<'static, News>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let events =
-        watcher::watcher(Api::<K>::all(client.clone()), watcher::Config::default()).default_backoff();
-    events.filter_map(move |event| async move { event.ok().map(news) }).boxed()
+    list_watch(Api::all(client.clone())).map(news).boxed()
 }

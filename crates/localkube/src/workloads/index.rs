@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api::selector::LabelSelector;
-use kube::runtime::watcher::Event;
 use serde_json::Value;
 
 use super::objects::{Deployment, Job, Key, Kind, Object, ObjectMeta, Pod, ReplicaSet, Spec, StatefulSet};
 use super::stateful_set;
+use crate::list_watch::ListWatchEvent;
 
 /// The objects of all kinds.
 #[derive(Debug, Default)]
@@ -48,11 +48,11 @@ enum Owner {
 /// One thing that was heard of an object.
 #[derive(Debug)]
 pub(crate) enum News {
-    Pod(Event<Pod>),
-    Deployment(Event<Deployment>),
-    ReplicaSet(Event<ReplicaSet>),
-    StatefulSet(Event<StatefulSet>),
-    Job(Event<Job>),
+    Pod(ListWatchEvent<Pod>),
+    Deployment(ListWatchEvent<Deployment>),
+    ReplicaSet(ListWatchEvent<ReplicaSet>),
+    StatefulSet(ListWatchEvent<StatefulSet>),
+    Job(ListWatchEvent<Job>),
 }
 
 /// An object that was just written, as the server answered.
@@ -103,27 +103,27 @@ impl<S: Spec, T> Table<Object<S, T>> {
     }
 
     /// Takes in what a watch says; returns the objects that came, changed or went, as they were and as they are.
-    pub(crate) fn apply(&mut self, event: Event<Object<S, T>>) -> Vec<Arc<Object<S, T>>> {
+    pub(crate) fn apply(&mut self, event: ListWatchEvent<Object<S, T>>) -> Vec<Arc<Object<S, T>>> {
         match event {
-            Event::Init => {
+            ListWatchEvent::ListStarted => {
                 self.listed = Some(BTreeSet::new());
                 Vec::new()
             }
-            Event::InitApply(object) => {
+            ListWatchEvent::Listed(object) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name_of(&object));
                 }
                 self.told(object)
             }
-            Event::InitDone => {
+            ListWatchEvent::ListDone => {
                 self.is_complete = true;
                 let listed = self.listed.take().unwrap_or_default();
                 let gone: Vec<Name> =
                     self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
                 gone.iter().filter_map(|name| self.remove(name)).collect()
             }
-            Event::Apply(object) => self.told(object),
-            Event::Delete(object) => {
+            ListWatchEvent::Applied(object) => self.told(object),
+            ListWatchEvent::Deleted(object) => {
                 self.told = self.told.max(object.revision());
                 let name = name_of(&object);
                 let is_it = self.objects.get(&name).is_some_and(|known| known.uid() == object.uid());

@@ -1,6 +1,6 @@
-use kube::runtime::watcher::Event;
 use serde_json::json;
 
+use crate::list_watch::ListWatchEvent;
 use crate::workloads::index::{Index, News, Written};
 use crate::workloads::objects::{Key, Kind, Pod};
 
@@ -16,7 +16,7 @@ fn names(index: &Index) -> Vec<String> {
     index.pods.children("s").iter().map(|pod| pod.name().to_owned()).collect()
 }
 
-fn hear(index: &mut Index, event: Event<Pod>) -> Vec<Key> {
+fn hear(index: &mut Index, event: ListWatchEvent<Pod>) -> Vec<Key> {
     index.apply(News::Pod(event)).into_iter().collect()
 }
 
@@ -24,7 +24,7 @@ fn hear(index: &mut Index, event: Event<Pod>) -> Vec<Key> {
 fn owners_are_woken() {
     let mut index = Index::default();
     let set = Key { kind: Kind::ReplicaSet, namespace: "default".into(), name: "web".into() };
-    for event in [Event::Apply(pod("a", 5)), Event::Delete(pod("a", 6))] {
+    for event in [ListWatchEvent::Applied(pod("a", 5)), ListWatchEvent::Deleted(pod("a", 6))] {
         assert_eq!(hear(&mut index, event), std::slice::from_ref(&set));
     }
     assert_eq!(names(&index), [""; 0]);
@@ -33,11 +33,11 @@ fn owners_are_woken() {
 #[test]
 fn answers_are_known_before_the_watch_tells() {
     let mut index = Index::default();
-    hear(&mut index, Event::Apply(pod("a", 5)));
+    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
     index.learn(Written::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a", "b"]);
-    hear(&mut index, Event::Apply(pod("b", 7)));
-    hear(&mut index, Event::Delete(pod("b", 8)));
+    hear(&mut index, ListWatchEvent::Applied(pod("b", 7)));
+    hear(&mut index, ListWatchEvent::Deleted(pod("b", 8)));
     index.learn(Written::Pod(pod("b", 7)));
     assert_eq!(names(&index), ["a"], "what the watch has passed does not come back");
 }
@@ -45,27 +45,27 @@ fn answers_are_known_before_the_watch_tells() {
 #[test]
 fn deletion_is_not_forgotten() {
     let mut index = Index::default();
-    hear(&mut index, Event::Apply(pod("a", 5)));
+    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
     let key = Key { kind: Kind::Pod, namespace: "default".into(), name: "a".into() };
     index.learn(Written::Deleted(key.clone(), "uid of another".into()));
     assert!(!index.pods.children("s")[0].is_deleting());
     index.learn(Written::Deleted(key, "uid of a".into()));
     // What happened before the deletion is told after it.
-    hear(&mut index, Event::Apply(pod("a", 6)));
+    hear(&mut index, ListWatchEvent::Applied(pod("a", 6)));
     assert!(index.pods.children("s")[0].is_deleting());
-    hear(&mut index, Event::Delete(pod("a", 7)));
+    hear(&mut index, ListWatchEvent::Deleted(pod("a", 7)));
     assert_eq!(names(&index), [""; 0]);
 }
 
 #[test]
 fn a_new_list_replaces_what_was_known() {
     let mut index = Index::default();
-    hear(&mut index, Event::Apply(pod("a", 5)));
-    hear(&mut index, Event::Init);
-    hear(&mut index, Event::InitApply(pod("b", 6)));
+    hear(&mut index, ListWatchEvent::Applied(pod("a", 5)));
+    hear(&mut index, ListWatchEvent::ListStarted);
+    hear(&mut index, ListWatchEvent::Listed(pod("b", 6)));
     assert_eq!(names(&index), ["a", "b"]);
-    hear(&mut index, Event::InitDone);
+    hear(&mut index, ListWatchEvent::ListDone);
     assert_eq!(names(&index), ["b"]);
-    hear(&mut index, Event::Apply(pod("b", 4)));
+    hear(&mut index, ListWatchEvent::Applied(pod("b", 4)));
     assert_eq!(index.pods.children("s")[0].revision(), 6, "what is older is not believed");
 }

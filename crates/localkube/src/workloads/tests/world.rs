@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::list_watch::ListWatchEvent;
 use crate::workloads::drive;
 use crate::workloads::index::{Index, News};
 use crate::workloads::objects::{Key, Kind};
@@ -81,9 +81,9 @@ impl World {
     }
 
     fn tell(&mut self, kind: Kind, object: Value, gone: bool) {
-        fn event<T: DeserializeOwned>(object: Value, gone: bool) -> Event<T> {
+        fn event<T: DeserializeOwned>(object: Value, gone: bool) -> ListWatchEvent<T> {
             let object = serde_json::from_value(object).unwrap();
-            if gone { Event::Delete(object) } else { Event::Apply(object) }
+            if gone { ListWatchEvent::Deleted(object) } else { ListWatchEvent::Applied(object) }
         }
         self.index.apply(match kind {
             Kind::Pod => News::Pod(event(object, gone)),
